@@ -1,0 +1,47 @@
+# Two commands are enough: `make demo` and `make test`. Each sets up all it needs.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test lint format bench docs browser clean help
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+$(VENV)/.core: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "dialometer needs Python 3.11 or newer; set PYTHON=python3.12, for example"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/pip install --quiet -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.core  ## a demo study with simulated raters, then the pages and the report
+	PATH="$(abspath $(BIN)):$$PATH" sh scripts/demo.sh
+
+browser: $(VENV)/.dev
+	@sh scripts/browser.sh
+
+test: $(VENV)/.dev browser  ## every test
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+lint: $(VENV)/.dev  ## ruff and mypy, strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## put the code in its usual form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## speed beside peers, as ratios in one run
+	$(BIN)/python -m bench
+
+docs: $(VENV)/.dev  ## the documentation site in site/
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache

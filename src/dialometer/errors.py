@@ -1,0 +1,126 @@
+"""One tree of errors. Every message says what is wrong, where, and how to put it right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "AnswerError",
+    "AssignmentError",
+    "DialometerError",
+    "FlowError",
+    "ImportFileError",
+    "LockError",
+    "NotEnoughData",
+    "Problem",
+    "ReadError",
+    "StorageError",
+    "StudyError",
+    "UnknownName",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in one place of a file; several are collected and shown together."""
+
+    message: str
+    remedy: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    field: str = ""
+    severity: Literal["error", "warning"] = "error"
+
+    @property
+    def where(self) -> str:
+        """``file:line:column`` as far as it is known, the form that editors can jump to."""
+        parts = [self.file or "study"]
+        if self.line:
+            parts.append(str(self.line))
+            if self.column:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+    def __str__(self) -> str:
+        field = f" [{self.field}]" if self.field else ""
+        remedy = f" — {self.remedy}" if self.remedy else ""
+        return f"{self.where}: {self.message}{field}{remedy}"
+
+
+class DialometerError(Exception):
+    """Base of everything this package raises on purpose; its text is meant for people."""
+
+    def __init__(self, message: str, *, where: str = "", remedy: str = "") -> None:
+        self.message = message
+        self.where = where
+        self.remedy = remedy
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text} — {self.remedy}" if self.remedy else text
+
+
+class ProblemsError(DialometerError):
+    """An error that carries every problem found, so that a file is mended in one go."""
+
+    noun = "the input"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        n = len(self.problems)
+        head = f"{n} problem{'' if n == 1 else 's'} in {self.noun}"
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+
+class StudyError(ProblemsError):
+    """A study file, its items or its texts are not in order."""
+
+    noun = "the study"
+
+
+class ReadError(ProblemsError):
+    """A file of dialogues could not be read."""
+
+    noun = "the dialogues"
+
+
+class ImportFileError(ProblemsError):
+    """A file of judgments collected elsewhere was refused; nothing of it was stored."""
+
+    noun = "the imported file (nothing was stored)"
+
+
+class UnknownName(DialometerError):
+    """A name that no registered part answers to; the known names are listed."""
+
+
+class AnswerError(DialometerError):
+    """A rater's answer does not fit its scale; shown at the field that caused it."""
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        self.field = field
+        super().__init__(message)
+
+
+class AssignmentError(DialometerError):
+    """No place is left, or the arriving rater may not take one."""
+
+
+class FlowError(DialometerError):
+    """A rater's step does not fit the place where the session stands."""
+
+
+class LockError(DialometerError):
+    """A frozen study was changed."""
+
+
+class StorageError(DialometerError):
+    """The database refused, or holds something this version cannot read."""
+
+
+class NotEnoughData(DialometerError):
+    """A statistic cannot be computed from what there is; never replaced by zero."""

@@ -1,0 +1,119 @@
+"""Items: what a rater is shown and judges, in five kinds.
+
+Every kind has ``id``, ``block`` (the within-subject block it belongs to), ``metadata``, ``line`` (where it stands in its
+file, for messages), ``kind`` and ``systems`` (whose output it shows, in file order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from dialometer.model.dialogue import Turn
+
+ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponsesItem:
+    """A context and one response per system, with an optional standard (gold) response that can serve as the anchor."""
+
+    kind: ClassVar[ItemKind] = "responses"
+    id: str
+    context: tuple[Turn, ...]
+    responses: Mapping[str, str]
+    standard: str | None = None
+    block: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return tuple(self.responses)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One side of a pair: the system (or version) it shows, its turns and how the conversation ended."""
+
+    system: str
+    turns: tuple[Turn, ...]
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairItem:
+    """Two full transcripts. ``breaches`` names the controlled-pair rules the pair breaks on purpose, each with its reason."""
+
+    kind: ClassVar[ItemKind] = "transcript_pair"
+    id: str
+    a: Transcript
+    b: Transcript
+    breaches: Mapping[str, str] = field(default_factory=dict)
+    block: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return (self.a.system, self.b.system)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialogueItem:
+    """One transcript to rate, as a whole or turn by turn."""
+
+    kind: ClassVar[ItemKind] = "dialogue"
+    id: str
+    system: str
+    turns: tuple[Turn, ...]
+    block: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return (self.system,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateItem:
+    """A context and one candidate answer. ``ranks`` says at which rank each system retrieved it; gold answers are known good."""
+
+    kind: ClassVar[ItemKind] = "candidate"
+    id: str
+    context: tuple[Turn, ...]
+    candidate: Turn
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    is_gold: bool = False
+    block: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return tuple(self.ranks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatItem:
+    """A live conversation with a system, rated afterwards."""
+
+    kind: ClassVar[ItemKind] = "chat"
+    id: str
+    system: str
+    scenario: str = ""
+    opening: str = ""
+    min_turns: int = 1
+    max_turns: int = 50
+    block: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return (self.system,)
+
+
+Item = ResponsesItem | PairItem | DialogueItem | CandidateItem | ChatItem

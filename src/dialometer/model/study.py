@@ -1,0 +1,330 @@
+"""What a study file declares. One definition serves loading, checking, the JSON Schema and every other room.
+
+Scales and quality rules are declared here only by their common base; the concrete ones are found in their folders, so
+that a new one needs no change in this file.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SerializeAsAny, model_validator
+
+from dialometer.model.dialogue import Role
+from dialometer.model.item import Item, ItemKind
+from dialometer.model.part import Part
+from dialometer.model.quality import QualityRule
+from dialometer.model.scale import Scale
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_\-]*$", max_length=64)]
+Anchor = Literal["none", "number", "text", "both"]
+Layout = Literal["together", "one_per_screen"]
+Order = Literal["fixed", "random"]
+Condition = Mapping[str, str]
+
+# Factors of these names may list bare level names: the level's name is the value of the setting.
+PLAIN_SETTINGS = ("anchor", "layout", "deadline_s", "instructions")
+
+
+class Agent(Part):
+    """How a live system is reached in chat studies: the agent's registered name and its options."""
+
+    type: Name = Field(description="Registered agent: scripted, http, openai, retriever, generator, wizard.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of that agent, such as url or model.")
+
+
+class System(Part):
+    """A system under comparison, or a version of one."""
+
+    name: Name = Field(description="Short name used in items, tables and reports; raters never see it.")
+    label: str = Field(default="", description="Name for reports; the short name if left out.")
+    description: str = Field(default="", description="What it is, for the methods section.")
+    agent: Agent | None = Field(default=None, description="How to talk to it live (chat items only).")
+
+
+class Items(Part):
+    """Where the items are and what kind they are."""
+
+    kind: ItemKind = Field(description="responses, transcript_pair, dialogue, candidate or chat.")
+    file: str = Field(default="items.jsonl", description="JSON Lines file beside study.yaml, one item a line.")
+    pairs: Literal["controlled", "free"] = Field(
+        default="free", description="controlled: the two transcripts may differ only in the agent's strategy (checked)."
+    )
+    rate: Literal["whole", "turns"] = Field(
+        default="whole", description="Dialogue items: rate the whole dialogue, or each turn of the agent."
+    )
+
+
+class Presentation(Part):
+    """What a rater sees. The study sets the base; levels of factors and blocks change parts of it."""
+
+    anchor: Anchor = Field(default="none", description="Shown beside the item: the modulus, the standard response, both.")
+    layout: Layout = Field(default="together", description="All criteria on one screen, or one per screen.")
+    scales: dict[str, str] = Field(default_factory=dict, description="Criterion to scale, replacing the criterion's own.")
+    deadline_s: float | None = Field(default=None, gt=0, description="Seconds to answer a screen; later is stored as late.")
+    instructions: str | None = Field(default=None, description="Markdown file that replaces the study's instructions.")
+    highlight_differences: bool = Field(default=False, description="Mark where two transcripts differ.")
+    variables: dict[str, str] = Field(
+        default_factory=dict, description="Free-form values; {{name}} in texts and questions is replaced by them."
+    )
+
+
+class Change(Part):
+    """A change of the presentation: only what is given changes."""
+
+    anchor: Anchor | None = None
+    layout: Layout | None = None
+    scales: dict[str, str] | None = None
+    deadline_s: float | None = Field(default=None, gt=0)
+    instructions: str | None = None
+    highlight_differences: bool | None = None
+    variables: dict[str, str] | None = None
+
+    def apply(self, base: Presentation) -> Presentation:
+        """The base with this change made; mappings are merged, everything else is replaced."""
+        update: dict[str, Any] = {}
+        for key in self.model_fields_set:
+            new = getattr(self, key)
+            old = getattr(base, key)
+            update[key] = {**old, **new} if isinstance(new, dict) else new
+        return base.model_copy(update=update)
+
+
+class Level(Part):
+    """One level of a factor and what it changes."""
+
+    name: Name
+    label: str = ""
+    set: Change = Field(default_factory=Change, description="What this level changes in what a rater sees.")
+    quota: int | None = Field(default=None, ge=0, description="At most this many raters at this level.")
+
+
+class Factor(Part):
+    """A between-subject factor: each rater is given one of its levels."""
+
+    name: Name
+    label: str = ""
+    levels: list[Level] = Field(min_length=2, description="At least two; for anchor and layout bare names suffice.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_bare_levels(cls, data: Any) -> Any:
+        """``{name: anchor, levels: [none, both]}`` stands for levels that set the anchor to their own name."""
+        if not isinstance(data, dict) or not isinstance(data.get("levels"), list):
+            return data
+        factor = data.get("name")
+        levels = []
+        for level in data["levels"]:
+            if isinstance(level, dict):
+                levels.append(level)
+            elif factor == "deadline_s" and isinstance(level, int | float):
+                levels.append({"name": f"within_{level:g}s".replace(".", "_"), "set": {"deadline_s": level}})
+            elif factor in ("anchor", "layout") and isinstance(level, str):
+                levels.append({"name": level, "set": {factor: level}})
+            else:
+                levels.append({"name": level})
+        return {**data, "levels": levels}
+
+
+class Block(Part):
+    """A within-subject block: every rater passes through it, in an order drawn for the rater."""
+
+    name: Name = Field(description="Items name their block in their field 'block'.")
+    title: str = Field(default="", description="Heading shown above the block's items.")
+    text: str = Field(default="", description="A sentence shown above the block's items.")
+    n_items: int | Literal["all"] = Field(default="all", description="How many of the block's items each rater gets.")
+    criteria: list[Name] | None = Field(default=None, description="Criteria asked in this block; all if left out.")
+    set: Change = Field(default_factory=Change, description="What this block changes in what a rater sees.")
+
+
+class Design(Part):
+    """Who sees what, in which order, how often."""
+
+    factors: list[Factor] = Field(default_factory=list)
+    blocks: list[Block] = Field(default_factory=list)
+    items_per_rater: Annotated[int, Field(ge=1)] | Literal["all", "unlimited"] = Field(
+        default="all", description="All items, a fixed number, or as many as the rater likes."
+    )
+    judgments_per_item: int | None = Field(
+        default=None, ge=1, description="How many distinct raters each item needs; no limit if left out."
+    )
+    quota_per: Literal["study", "cell"] = Field(default="study", description="Whether that number is per study or per cell.")
+    block_order: Literal["fixed", "random", "williams"] = "williams"
+    item_order: Order = "random"
+    system_order: Literal["fixed", "random", "counterbalanced"] = Field(
+        default="random", description="Order of responses and sides of pairs, drawn per rater and item."
+    )
+    criterion_order: Order = "fixed"
+    stale_after_minutes: float = Field(default=120, gt=0, description="An idle session's place is given away after this time.")
+    may_go_back: bool = Field(default=False, description="Whether raters may return to earlier screens and correct answers.")
+    n_practice_items: int = Field(default=0, ge=0, description="Items shown first for practice; their answers do not count.")
+
+
+class Criterion(Part):
+    """One thing a rater judges."""
+
+    name: Name
+    question: str = Field(min_length=1, description="The question as raters read it.")
+    definition: str = Field(default="", description="What the criterion means; shown in the instructions.")
+    label: str = ""
+    scale: str = Field(description="Name of one of the scales.")
+    is_required: bool = True
+
+
+class Question(Part):
+    """One question of a questionnaire."""
+
+    name: Name
+    text: str = Field(min_length=1)
+    scale: str = Field(description="Name of one of the scales.")
+    help: str = ""
+    is_required: bool = True
+    accept: list[str | int | float | bool] | None = Field(
+        default=None, description="Screening questions: the answers with which a rater may go on."
+    )
+
+
+class Texts(Part):
+    """Markdown files beside study.yaml."""
+
+    consent: str = "consent.md"
+    instructions: str = "instructions.md"
+    debriefing: str = "debriefing.md"
+
+
+class Recruitment(Part):
+    """Where raters come from, what they are paid and how many are wanted."""
+
+    platform: Literal["link", "invite", "prolific", "redirect"] = "link"
+    quota: int | None = Field(default=None, ge=1, description="Raters wanted in all.")
+    pay_cents: int = Field(default=0, ge=0, description="Pay for a finished session, in hundredths of the currency.")
+    currency: str = Field(default="USD", min_length=3, max_length=3)
+    fee_percent: float = Field(default=0, ge=0, description="What the platform takes on top of the pay.")
+    minutes: float | None = Field(default=None, gt=0, description="Length told to raters; estimated from the items if left out.")
+    completion_code: str = ""
+    screen_out_code: str = ""
+    return_url: str = Field(default="", description="Where finished raters are sent; {code} and arrival parameters are filled in.")
+    parameters: dict[str, str] = Field(default_factory=dict, description="Names of arrival parameters: rater, session, study.")
+
+
+class Comparison(Part):
+    """A comparison declared before data are collected."""
+
+    name: Name
+    between: Literal["systems", "factor", "items"] = "systems"
+    factor: str | None = None
+    levels: list[str] = Field(default_factory=list, description="Which systems or levels; all if left out.")
+    criteria: list[str] = Field(default_factory=list, description="Which criteria; all if left out.")
+    hypothesis: str = ""
+
+
+class Analysis(Part):
+    """The declared analysis: what counts as confirmatory."""
+
+    primary: str | None = Field(default=None, description="Name of the comparison that decides the study.")
+    comparisons: list[Comparison] = Field(default_factory=list)
+    subgroups: list[str] = Field(default_factory=list, description="Questions whose answers split the raters.")
+    correction: Literal["holm", "benjamini-hochberg", "none"] = "holm"
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    n_resamples: int = Field(default=2000, ge=100)
+    zeros: Literal["exclude", "half_minimum", "error"] = Field(
+        default="half_minimum", description="What the logarithm does with magnitude estimates that are zero."
+    )
+
+
+class StudySpec(Part):
+    """The whole of study.yaml."""
+
+    dialometer: Literal[1] = Field(description="Version of the study file's form.")
+    name: Name
+    title: str = Field(min_length=1)
+    description: str = ""
+    contact: str = Field(default="", description="Who answers raters' questions; shown in the pages.")
+    language: str = Field(default="en", description="Language of the interface (BCP 47).")
+    seed: int = Field(ge=0, description="All random draws start from it.")
+    speakers: dict[str, Role] = Field(
+        default_factory=lambda: {"User": "user", "Agent": "agent"}, description="Speakers in the items and their roles."
+    )
+    systems: list[System] = Field(min_length=1)
+    items: Items
+    scales: dict[str, SerializeAsAny[Scale]] = Field(min_length=1)
+    criteria: list[Criterion] = Field(min_length=1)
+    texts: Texts = Field(default_factory=Texts)
+    presentation: Presentation = Field(default_factory=Presentation)
+    design: Design = Field(default_factory=Design)
+    screening: list[Question] = Field(default_factory=list)
+    pre_questionnaire: list[Question] = Field(default_factory=list)
+    post_questionnaire: list[Question] = Field(default_factory=list)
+    quality: list[SerializeAsAny[QualityRule]] = Field(default_factory=list)
+    recruitment: Recruitment = Field(default_factory=Recruitment)
+    analysis: Analysis = Field(default_factory=Analysis)
+    wording: dict[str, str] = Field(default_factory=dict, description="Texts of the interface that this study overrides.")
+
+
+MAIN_BLOCK = Block(name="main")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A loaded study: the declared design, its items and its texts. Knows nothing of files beyond where it came from."""
+
+    spec: StudySpec
+    items: tuple[Item, ...]
+    texts: Mapping[str, str]
+    folder: Path | None = None
+    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def items_by_id(self) -> dict[str, Item]:
+        """Items by their id."""
+        return {item.id: item for item in self.items}
+
+    @cached_property
+    def criteria_by_name(self) -> dict[str, Criterion]:
+        """Criteria by their name."""
+        return {criterion.name: criterion for criterion in self.spec.criteria}
+
+    @cached_property
+    def cells(self) -> tuple[Condition, ...]:
+        """Every combination of factor levels, in file order; one empty condition where there are no factors."""
+        names = [factor.name for factor in self.spec.design.factors]
+        levels = [[level.name for level in factor.levels] for factor in self.spec.design.factors]
+        return tuple(dict(zip(names, combination, strict=True)) for combination in itertools.product(*levels))
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The declared blocks, or the one that holds all items."""
+        return tuple(self.spec.design.blocks) or (MAIN_BLOCK,)
+
+    def block_items(self, block: Block) -> tuple[Item, ...]:
+        """The items of a block, in file order."""
+        if not self.spec.design.blocks:
+            return self.items
+        return tuple(item for item in self.items if item.block == block.name)
+
+    def presentation(self, condition: Condition, block: Block = MAIN_BLOCK) -> Presentation:
+        """What raters of this condition see in this block."""
+        result = self.spec.presentation
+        for factor in self.spec.design.factors:
+            for level in factor.levels:
+                if condition.get(factor.name) == level.name:
+                    result = level.set.apply(result)
+        return block.set.apply(result)
+
+    def block_criteria(self, block: Block) -> tuple[Criterion, ...]:
+        """The criteria asked in a block, in file order."""
+        wanted = block.criteria
+        return tuple(c for c in self.spec.criteria if wanted is None or c.name in wanted)
+
+    def scale_for(self, criterion: Criterion, presentation: Presentation) -> Scale:
+        """The scale on which a criterion is answered under a presentation."""
+        return self.spec.scales[presentation.scales.get(criterion.name, criterion.scale)]
+
+    def cell_label(self, condition: Condition) -> str:
+        """A condition in words, such as ``anchor=both, layout=together``."""
+        return ", ".join(f"{name}={level}" for name, level in condition.items()) or "all raters"
