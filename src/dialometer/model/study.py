@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -63,10 +63,16 @@ class Items(Part):
 class Presentation(Part):
     """What a rater sees. The study sets the base; levels of factors and blocks change parts of it."""
 
-    anchor: Anchor = Field(default="none", description="Shown beside the item: the modulus, the standard response, both.")
+    anchor: Anchor = Field(
+        default="none", description="Shown beside the item: the modulus, the standard response, both."
+    )
     layout: Layout = Field(default="together", description="All criteria on one screen, or one per screen.")
-    scales: dict[str, str] = Field(default_factory=dict, description="Criterion to scale, replacing the criterion's own.")
-    deadline_s: float | None = Field(default=None, gt=0, description="Seconds to answer a screen; later is stored as late.")
+    scales: dict[str, str] = Field(
+        default_factory=dict, description="Criterion to scale, replacing the criterion's own."
+    )
+    deadline_s: float | None = Field(
+        default=None, gt=0, description="Seconds to answer a screen; later is stored as late."
+    )
     instructions: str | None = Field(default=None, description="Markdown file that replaces the study's instructions.")
     highlight_differences: bool = Field(default=False, description="Mark where two transcripts differ.")
     variables: dict[str, str] = Field(
@@ -153,16 +159,25 @@ class Design(Part):
     judgments_per_item: int | None = Field(
         default=None, ge=1, description="How many distinct raters each item needs; no limit if left out."
     )
-    quota_per: Literal["study", "cell"] = Field(default="study", description="Whether that number is per study or per cell.")
+    quota_per: Literal["study", "cell"] = Field(
+        default="study", description="Whether that number is per study or per cell."
+    )
     block_order: Literal["fixed", "random", "williams"] = "williams"
     item_order: Order = "random"
     system_order: Literal["fixed", "random", "counterbalanced"] = Field(
         default="random", description="Order of responses and sides of pairs, drawn per rater and item."
     )
     criterion_order: Order = "fixed"
-    stale_after_minutes: float = Field(default=120, gt=0, description="An idle session's place is given away after this time.")
-    may_go_back: bool = Field(default=False, description="Whether raters may return to earlier screens and correct answers.")
-    n_practice_items: int = Field(default=0, ge=0, description="Items shown first for practice; their answers do not count.")
+    stale_after_minutes: float = Field(
+        default=120, gt=0, description="An idle session's place is given away after this time."
+    )
+    may_go_back: bool = Field(
+        default=False, description="Whether raters may return to earlier screens and correct answers."
+    )
+    batch_size: int = Field(default=10, ge=1, description="With unlimited items: how many are given at a time.")
+    n_practice_items: int = Field(
+        default=0, ge=0, description="Items shown first for practice; their answers do not count."
+    )
 
 
 class Criterion(Part):
@@ -205,11 +220,17 @@ class Recruitment(Part):
     pay_cents: int = Field(default=0, ge=0, description="Pay for a finished session, in hundredths of the currency.")
     currency: str = Field(default="USD", min_length=3, max_length=3)
     fee_percent: float = Field(default=0, ge=0, description="What the platform takes on top of the pay.")
-    minutes: float | None = Field(default=None, gt=0, description="Length told to raters; estimated from the items if left out.")
+    minutes: float | None = Field(
+        default=None, gt=0, description="Length told to raters; estimated from the items if left out."
+    )
     completion_code: str = ""
     screen_out_code: str = ""
-    return_url: str = Field(default="", description="Where finished raters are sent; {code} and arrival parameters are filled in.")
-    parameters: dict[str, str] = Field(default_factory=dict, description="Names of arrival parameters: rater, session, study.")
+    return_url: str = Field(
+        default="", description="Where finished raters are sent; {code} and arrival parameters are filled in."
+    )
+    parameters: dict[str, str] = Field(
+        default_factory=dict, description="Names of arrival parameters: rater, session, study."
+    )
 
 
 class Comparison(Part):
@@ -248,7 +269,7 @@ class StudySpec(Part):
     language: str = Field(default="en", description="Language of the interface (BCP 47).")
     seed: int = Field(ge=0, description="All random draws start from it.")
     speakers: dict[str, Role] = Field(
-        default_factory=lambda: {"User": "user", "Agent": "agent"}, description="Speakers in the items and their roles."
+        default={"User": "user", "Agent": "agent"}, description="Speakers in the items and their roles."
     )
     systems: list[System] = Field(min_length=1)
     items: Items
@@ -263,7 +284,9 @@ class StudySpec(Part):
     quality: list[SerializeAsAny[QualityRule]] = Field(default_factory=list)
     recruitment: Recruitment = Field(default_factory=Recruitment)
     analysis: Analysis = Field(default_factory=Analysis)
-    wording: dict[str, str] = Field(default_factory=dict, description="Texts of the interface that this study overrides.")
+    wording: dict[str, str] = Field(
+        default_factory=dict, description="Texts of the interface that this study overrides."
+    )
 
 
 MAIN_BLOCK = Block(name="main")
@@ -277,7 +300,6 @@ class Study:
     items: tuple[Item, ...]
     texts: Mapping[str, str]
     folder: Path | None = None
-    positions: Mapping[str, tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def items_by_id(self) -> dict[str, Item]:
@@ -301,11 +323,21 @@ class Study:
         """The declared blocks, or the one that holds all items."""
         return tuple(self.spec.design.blocks) or (MAIN_BLOCK,)
 
+    @cached_property
+    def practice_items(self) -> tuple[Item, ...]:
+        """Items marked for practice; their judgments never count."""
+        return tuple(item for item in self.items if item.metadata.get("practice"))
+
+    @cached_property
+    def rated_items(self) -> tuple[Item, ...]:
+        """Items whose judgments count, gold items included."""
+        return tuple(item for item in self.items if not item.metadata.get("practice"))
+
     def block_items(self, block: Block) -> tuple[Item, ...]:
-        """The items of a block, in file order."""
+        """The rated items of a block, in file order."""
         if not self.spec.design.blocks:
-            return self.items
-        return tuple(item for item in self.items if item.block == block.name)
+            return self.rated_items
+        return tuple(item for item in self.rated_items if item.block == block.name)
 
     def presentation(self, condition: Condition, block: Block = MAIN_BLOCK) -> Presentation:
         """What raters of this condition see in this block."""

@@ -1,0 +1,379 @@
+"""What no single key can show: names that point nowhere, scales that do not fit the items, designs that cannot be run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+from dialometer.design.positions import Path, Positioned
+from dialometer.errors import AnswerError, Problem
+from dialometer.model.item import PairItem, ResponsesItem
+from dialometer.model.study import Change, Question, Study
+from dialometer.quality.checks import Attention, CheckQuestion, Comprehension
+from dialometer.quality.gold import Gold
+from dialometer.registry import did_you_mean
+
+STUDY_FILE = "study.yaml"
+STANDARD_VARIABLES = ("title", "contact", "minutes", "pay")
+
+
+class _Checker:
+    """Collects problems with the place of the key that caused each."""
+
+    def __init__(self, study: Study, source: Positioned) -> None:
+        self.study = study
+        self.spec = study.spec
+        self.source = source
+        self.problems: list[Problem] = []
+
+    def add(self, path: Path, message: str, remedy: str, severity: Literal["error", "warning"] = "error") -> None:
+        line, column = self.source.at(path)
+        self.problems.append(Problem(message, remedy, STUDY_FILE, line, column, ".".join(map(str, path)), severity))
+
+    def add_item(
+        self, line: int, message: str, remedy: str, field: str = "", severity: Literal["error", "warning"] = "error"
+    ) -> None:
+        self.problems.append(Problem(message, remedy, self.spec.items.file, line, 0, field, severity))
+
+    def known(self, name: str, names: Iterable[str], what: str, path: Path) -> bool:
+        known = list(names)
+        if name in known:
+            return True
+        self.add(path, f"there is no {what} '{name}'", did_you_mean(name, known))
+        return False
+
+
+def inconsistencies(study: Study, source: Positioned) -> list[Problem]:
+    """Every problem that needs more than one part of the study to see."""
+    checker = _Checker(study, source)
+    for check in _CHECKS:
+        check(checker)
+    return checker.problems
+
+
+def _names_are_unique(c: _Checker) -> None:
+    spec = c.spec
+    families: list[tuple[Path, Sequence[str]]] = [
+        (("systems",), [x.name for x in spec.systems]),
+        (("criteria",), [x.name for x in spec.criteria]),
+        (("design", "factors"), [x.name for x in spec.design.factors]),
+        (("design", "blocks"), [x.name for x in spec.design.blocks]),
+        (("analysis", "comparisons"), [x.name for x in spec.analysis.comparisons]),
+    ]
+    families += [
+        (("design", "factors", i, "levels"), [level.name for level in factor.levels])
+        for i, factor in enumerate(spec.design.factors)
+    ]
+    for path, names in families:
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                c.add((*path, i, "name"), f"the name '{name}' is given twice", "rename one of them")
+    seen: set[str] = set()
+    for path, question in _questions(c):
+        if question.name in seen:
+            c.add((*path, "name"), f"the question name '{question.name}' is given twice", "rename one of them")
+        seen.add(question.name)
+
+
+def _questions(c: _Checker) -> Iterator[tuple[Path, Question]]:
+    for part in ("screening", "pre_questionnaire", "post_questionnaire"):
+        for i, question in enumerate(getattr(c.spec, part)):
+            yield (part, i), question
+
+
+def _changes(c: _Checker) -> Iterator[tuple[Path, Change]]:
+    for i, factor in enumerate(c.spec.design.factors):
+        for j, level in enumerate(factor.levels):
+            yield ("design", "factors", i, "levels", j, "set"), level.set
+    for i, block in enumerate(c.spec.design.blocks):
+        yield ("design", "blocks", i, "set"), block.set
+
+
+def _scales_exist(c: _Checker) -> None:
+    criteria = [criterion.name for criterion in c.spec.criteria]
+    for i, criterion in enumerate(c.spec.criteria):
+        c.known(criterion.scale, c.spec.scales, "scale", ("criteria", i, "scale"))
+    replaced = [(("presentation", "scales"), c.spec.presentation.scales)]
+    replaced += [((*path, "scales"), change.scales) for path, change in _changes(c) if change.scales]  # type: ignore[misc]
+    for path, scales in replaced:
+        for criterion_name, scale in scales.items():
+            c.known(criterion_name, criteria, "criterion", (*path, criterion_name))
+            c.known(scale, c.spec.scales, "scale", (*path, criterion_name))
+
+
+def _questions_have_scales(c: _Checker) -> None:
+    for path, question in _questions(c):
+        if not c.known(question.scale, c.spec.scales, "scale", (*path, "scale")):
+            continue
+        if getattr(c.spec.scales[question.scale], "options", True) is None or c.spec.scales[question.scale].type in (
+            "pairwise",
+            "best_worst",
+        ):
+            c.add(
+                (*path, "scale"),
+                f"the scale '{question.scale}' compares responses and cannot answer a question",
+                "use another scale",
+            )
+        for value in question.accept or ():
+            _check_answer(c, (*path, "accept"), question.scale, value)
+    for i, rule in enumerate(c.spec.quality):
+        checks: Sequence[CheckQuestion] = ()
+        key = "checks"
+        if isinstance(rule, Attention):
+            checks = rule.checks
+        elif isinstance(rule, Comprehension):
+            checks, key = rule.questions, "questions"
+        for j, check in enumerate(checks):
+            path = ("quality", i, key, j)
+            if c.known(check.scale, c.spec.scales, "scale", (*path, "scale")):
+                _check_answer(c, (*path, "answer"), check.scale, check.answer)
+
+
+def _check_answer(c: _Checker, path: Path, scale: str, value: object) -> None:
+    try:
+        parsed = c.spec.scales[scale].parse(value)
+    except AnswerError as error:
+        c.add(path, f"'{value}' is no possible answer on the scale '{scale}'", error.message)
+        return
+    if parsed != value:
+        c.add(path, f"'{value}' is stored as {parsed!r} on the scale '{scale}'", f"write {parsed!r}")
+
+
+def _scales_fit_items(c: _Checker) -> None:
+    n_of_kind = {"transcript_pair": 2, "responses": len(c.spec.systems)}
+    n_shown = n_of_kind.get(c.spec.items.kind, 1)
+    for condition in c.study.cells:
+        for block in c.study.blocks:
+            presentation = c.study.presentation(condition, block)
+            for i, criterion in enumerate(c.spec.criteria):
+                name = presentation.scales.get(criterion.name, criterion.scale)
+                scale = c.spec.scales.get(name)
+                if scale is None or not scale.compares or getattr(scale, "options", None):
+                    continue
+                least, most = {"pairwise": (2, 2), "best_worst": (3, 99)}.get(scale.type, (2, 99))
+                if not least <= n_shown <= most:
+                    wanted = "exactly two" if most == 2 else f"at least {least}"
+                    c.add(
+                        ("criteria", i, "scale"),
+                        f"the scale '{name}' ({scale.type}) needs {wanted} alternatives, but an item shows {n_shown}",
+                        "use a rating scale (likert, slider, magnitude), or other items",
+                    )
+    _drop_repeats(c)
+
+
+def _drop_repeats(c: _Checker) -> None:
+    c.problems = list(dict.fromkeys(c.problems))
+
+
+def _anchors_can_be_shown(c: _Checker) -> None:
+    anchors = {c.study.presentation(condition, block).anchor for condition in c.study.cells for block in c.study.blocks}
+    path: Path = next(
+        (("design", "factors", i) for i, f in enumerate(c.spec.design.factors) if f.name == "anchor"),
+        ("presentation", "anchor"),
+    )
+    if anchors & {"text", "both"}:
+        if c.spec.items.kind != "responses":
+            c.add(
+                path,
+                f"a text anchor needs items of kind responses, not {c.spec.items.kind}",
+                "use anchor none or number",
+            )
+        for item in c.study.items:
+            if isinstance(item, ResponsesItem) and not item.standard:
+                c.add_item(
+                    item.line,
+                    f"the item '{item.id}' has no standard response, which the text anchor shows",
+                    'add "standard"',
+                    "standard",
+                )
+    if anchors & {"number", "both"}:
+        used = {
+            c.spec.scales[criterion.scale].type for criterion in c.spec.criteria if criterion.scale in c.spec.scales
+        }
+        has_modulus = any(getattr(scale, "modulus", None) for scale in c.spec.scales.values())
+        if "magnitude" not in used or not has_modulus:
+            c.add(
+                path,
+                "a number anchor needs a magnitude scale with a modulus",
+                "add 'modulus: 100' to the scale, or use anchor none or text",
+            )
+
+
+def _blocks_have_items(c: _Checker) -> None:
+    declared = [block.name for block in c.spec.design.blocks]
+    for item in c.study.items:
+        if item.block not in declared and (declared or item.block) and not item.metadata.get("practice"):
+            if not item.block:
+                c.add_item(
+                    item.line,
+                    f"the item '{item.id}' names no block",
+                    f'add "block": one of {", ".join(declared)}',
+                    "block",
+                )
+            else:
+                remedy = (
+                    did_you_mean(item.block, declared) if declared else "declare it under design.blocks in study.yaml"
+                )
+                c.add_item(item.line, f"the item '{item.id}' names the unknown block '{item.block}'", remedy, "block")
+    for i, block in enumerate(c.spec.design.blocks):
+        n_items = len(c.study.block_items(block))
+        if not n_items:
+            c.add(
+                ("design", "blocks", i, "name"),
+                f"no item belongs to the block '{block.name}'",
+                "name it in the items' field 'block'",
+            )
+        elif isinstance(block.n_items, int) and block.n_items > n_items:
+            c.add(
+                ("design", "blocks", i, "n_items"),
+                f"the block '{block.name}' has only {n_items} items",
+                f"use {n_items} or 'all'",
+            )
+        for j, name in enumerate(block.criteria or ()):
+            c.known(name, c.study.criteria_by_name, "criterion", ("design", "blocks", i, "criteria", j))
+
+
+def _numbers_can_be_met(c: _Checker) -> None:
+    design = c.spec.design
+    n_items = len(c.study.rated_items)
+    if isinstance(design.items_per_rater, int) and design.items_per_rater > n_items > 0:
+        c.add(("design", "items_per_rater"), f"there are only {n_items} items", f"use {n_items} or 'all'")
+    if design.blocks and design.items_per_rater not in ("all",):
+        c.add(
+            ("design", "items_per_rater"),
+            "with blocks, each block says how many items a rater gets",
+            "use n_items in the blocks",
+        )
+    n_practice = len(c.study.practice_items)
+    if design.n_practice_items > n_practice:
+        c.add(
+            ("design", "n_practice_items"),
+            f"{design.n_practice_items} practice items are wanted, but {n_practice} are marked",
+            'mark items with "metadata": {"practice": true}',
+        )
+    if design.judgments_per_item is None and c.spec.recruitment.quota is None:
+        c.add(
+            ("recruitment",),
+            "nothing says when the study is complete",
+            "give recruitment.quota or design.judgments_per_item",
+            "warning",
+        )
+
+
+def _systems_are_used(c: _Checker) -> None:
+    used = {system for item in c.study.items for system in item.systems}
+    for i, system in enumerate(c.spec.systems):
+        if system.name not in used and c.study.items:
+            c.add(
+                ("systems", i, "name"),
+                f"no item shows the system '{system.name}'",
+                "add items or remove the system",
+                "warning",
+            )
+        if c.spec.items.kind == "chat" and system.name in used and system.agent is None:
+            c.add(
+                ("systems", i),
+                f"raters talk to '{system.name}', but it has no agent",
+                "add 'agent:' with a type (scripted, http, openai …)",
+            )
+
+
+def _factors_change_something(c: _Checker) -> None:
+    for i, factor in enumerate(c.spec.design.factors):
+        if not any(level.set.model_fields_set for level in factor.levels):
+            c.add(
+                ("design", "factors", i),
+                f"no level of the factor '{factor.name}' changes what raters see",
+                "give the levels a 'set:' (anchor, layout, scales, deadline_s, instructions, variables)",
+            )
+
+
+def _gold_is_known(c: _Checker) -> None:
+    for i, rule in enumerate(c.spec.quality):
+        if not isinstance(rule, Gold):
+            continue
+        for j, item_id in enumerate(rule.items or ()):
+            c.known(item_id, c.study.items_by_id, "item", ("quality", i, "items", j))
+        n_gold = len(rule.gold_ids(c.study))
+        if not n_gold and rule.items is None and c.study.items:
+            c.add(
+                ("quality", i),
+                "no item is marked as gold",
+                'name them under items, or mark them with "metadata": {"gold": true}',
+            )
+        if rule.per_rater and rule.per_rater > n_gold:
+            c.add(("quality", i, "per_rater"), f"there are only {n_gold} gold items", f"use {n_gold} or less")
+        for j, acceptable in enumerate(rule.acceptable):
+            path = ("quality", i, "acceptable", j)
+            c.known(acceptable.criterion, c.study.criteria_by_name, "criterion", (*path, "criterion"))
+            if acceptable.system:
+                c.known(acceptable.system, [s.name for s in c.spec.systems], "system", (*path, "system"))
+
+
+def _analysis_is_possible(c: _Checker) -> None:
+    analysis = c.spec.analysis
+    if analysis.primary:
+        c.known(analysis.primary, [x.name for x in analysis.comparisons], "comparison", ("analysis", "primary"))
+    factors = {factor.name: [level.name for level in factor.levels] for factor in c.spec.design.factors}
+    systems = [system.name for system in c.spec.systems]
+    for i, comparison in enumerate(analysis.comparisons):
+        path: Path = ("analysis", "comparisons", i)
+        for j, name in enumerate(comparison.criteria):
+            c.known(name, c.study.criteria_by_name, "criterion", (*path, "criteria", j))
+        names = systems
+        if comparison.between == "factor":
+            if comparison.factor is None:
+                c.add(path, "a comparison between levels needs its factor", "add 'factor:'")
+                continue
+            if not c.known(comparison.factor, factors, "factor", (*path, "factor")):
+                continue
+            names = factors[comparison.factor]
+        for j, name in enumerate(comparison.levels):
+            c.known(name, names, "level" if comparison.between == "factor" else "system", (*path, "levels", j))
+    questions = [question.name for _, question in _questions(c)]
+    for i, name in enumerate(analysis.subgroups):
+        c.known(name, questions, "question", ("analysis", "subgroups", i))
+
+
+def _placeholders_have_values(c: _Checker) -> None:
+    variables = {*STANDARD_VARIABLES, *c.spec.presentation.variables}
+    for _, change in _changes(c):
+        variables |= set(change.variables or ())
+    for file, text in c.study.texts.items():
+        for number, line in enumerate(text.splitlines(), start=1):
+            for match in re.finditer(r"\{\{\s*([^{}]*?)\s*\}\}", line):
+                if match[1] not in variables:
+                    remedy = did_you_mean(match[1], sorted(variables))
+                    c.problems.append(
+                        Problem(f"nothing is known under {{{{{match[1]}}}}}", remedy, file, number, match.start() + 1)
+                    )
+
+
+def _controlled_pairs_are_pairs(c: _Checker) -> None:
+    if c.spec.items.pairs == "controlled" and c.spec.items.kind != "transcript_pair":
+        c.add(("items", "pairs"), "only transcript pairs can be controlled", "remove it, or use kind: transcript_pair")
+    if any(isinstance(item, PairItem) and item.breaches for item in c.study.items) and c.spec.items.pairs == "free":
+        c.add(
+            ("items", "pairs"),
+            "items declare breaches, but the pairs are not controlled",
+            "use 'pairs: controlled'",
+            "warning",
+        )
+
+
+_CHECKS: tuple[Callable[[_Checker], None], ...] = (
+    _names_are_unique,
+    _scales_exist,
+    _questions_have_scales,
+    _scales_fit_items,
+    _anchors_can_be_shown,
+    _blocks_have_items,
+    _numbers_can_be_met,
+    _systems_are_used,
+    _factors_change_something,
+    _gold_is_known,
+    _analysis_is_possible,
+    _placeholders_have_values,
+    _controlled_pairs_are_pairs,
+)

@@ -1,0 +1,234 @@
+"""Items from their JSON Lines file, every problem with its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dialometer.errors import Problem
+from dialometer.model.dialogue import Role, Turn, clean_text
+from dialometer.model.item import (
+    CandidateItem,
+    ChatItem,
+    DialogueItem,
+    Item,
+    ItemKind,
+    PairItem,
+    ResponsesItem,
+    Transcript,
+)
+from dialometer.registry import did_you_mean
+
+_COMMON = ("id", "block", "metadata")
+_KEYS: dict[ItemKind, tuple[str, ...]] = {
+    "responses": ("context", "standard", "responses"),
+    "transcript_pair": ("a", "b", "breaches"),
+    "dialogue": ("system", "turns"),
+    "candidate": ("context", "candidate", "ranks", "is_gold"),
+    "chat": ("system", "scenario", "opening", "min_turns", "max_turns"),
+}
+
+
+class _Wrong(Exception):
+    """Something in one line; carries the field and the remedy."""
+
+    def __init__(self, message: str, remedy: str, field: str = "") -> None:
+        self.message, self.remedy, self.field = message, remedy, field
+        super().__init__(message)
+
+
+class ItemReader:
+    """Reads items of one kind; collects problems instead of stopping at the first."""
+
+    def __init__(self, kind: ItemKind, speakers: Mapping[str, Role], systems: list[str], file: str) -> None:
+        self.kind = kind
+        self.speakers = speakers
+        self.systems = systems
+        self.file = file
+        self.problems: list[Problem] = []
+
+    def read(self, path: Path) -> list[Item]:
+        """All items of the file that are in order; what is not is in ``problems``."""
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            self._complain(
+                0, f"the items file '{path.name}' cannot be read", "write it, or correct items.file in study.yaml"
+            )
+            return []
+        items: list[Item] = []
+        lines_of: dict[str, int] = {}
+        for number, line in enumerate(raw.split(b"\n"), start=1):
+            if not line.strip():
+                continue
+            item = self._read_line(number, line)
+            if item is None:
+                continue
+            if item.id in lines_of:
+                self._complain(
+                    number,
+                    f"the id '{item.id}' was given on line {lines_of[item.id]}",
+                    "give each item its own id",
+                    "id",
+                )
+                continue
+            lines_of[item.id] = number
+            items.append(item)
+        if not items and not self.problems:
+            self._complain(1, "the items file is empty", "add one JSON object a line")
+        return items
+
+    def _complain(self, line: int, message: str, remedy: str, field: str = "", column: int = 0) -> None:
+        self.problems.append(Problem(message, remedy, self.file, line, column, field))
+
+    def _read_line(self, number: int, line: bytes) -> Item | None:
+        try:
+            data = json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            self._complain(number, "not UTF-8 text", "save the file as UTF-8", column=error.start + 1)
+            return None
+        except json.JSONDecodeError as error:
+            self._complain(number, f"not valid JSON: {error.msg}", "one JSON object a line", column=error.colno)
+            return None
+        try:
+            if not isinstance(data, dict):
+                raise _Wrong("not a JSON object", 'write {"id": …}')
+            return self._build(data, number)
+        except _Wrong as wrong:
+            self._complain(number, wrong.message, wrong.remedy, wrong.field)
+            return None
+
+    def _build(self, data: dict[str, Any], line: int) -> Item:
+        known = [*_COMMON, *_KEYS[self.kind]]
+        for key in data:
+            if key not in known:
+                raise _Wrong(f"unknown key '{key}' in a {self.kind} item", did_you_mean(key, known), key)
+        item_id = self._text(data, "id")
+        if len(item_id) > 128:
+            raise _Wrong("the id is longer than 128 characters", "shorten it", "id")
+        metadata = data.get("metadata", {})
+        if not isinstance(metadata, dict):
+            raise _Wrong("'metadata' should be an object", 'write {"topic": "…"}', "metadata")
+        common = {"id": item_id, "block": self._text(data, "block", ""), "metadata": metadata, "line": line}
+        build: dict[ItemKind, Callable[[dict[str, Any], dict[str, Any]], Item]] = {
+            "responses": self._responses,
+            "transcript_pair": self._pair,
+            "dialogue": self._dialogue,
+            "candidate": self._candidate,
+            "chat": self._chat,
+        }
+        return build[self.kind](data, common)
+
+    def _responses(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
+        responses = data.get("responses")
+        if not isinstance(responses, dict) or not responses:
+            raise _Wrong("'responses' is missing", 'write {"system": "its response", …}', "responses")
+        is_exempt = bool(common["metadata"].get("practice") or common["metadata"].get("gold"))
+        for system in responses:
+            self._system(system, "responses")
+        missing = [system for system in self.systems if system not in responses]
+        if missing and not is_exempt:
+            raise _Wrong(f"no response of {', '.join(missing)}", "give one response per declared system", "responses")
+        texts = {system: self._text(responses, system, where="responses.") for system in responses}
+        standard = self._text(data, "standard", "") or None
+        return ResponsesItem(context=self._turns(data, "context"), responses=texts, standard=standard, **common)
+
+    def _pair(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
+        sides = []
+        for key in ("a", "b"):
+            side = data.get(key)
+            if not isinstance(side, dict):
+                raise _Wrong(f"the side '{key}' is missing", 'write {"system": "…", "turns": […]}', key)
+            for name in side:
+                if name not in ("system", "turns", "outcome"):
+                    raise _Wrong(
+                        f"unknown key '{name}'", did_you_mean(name, ["system", "turns", "outcome"]), f"{key}.{name}"
+                    )
+            system = self._system(self._text(side, "system", where=f"{key}."), f"{key}.system")
+            outcome = self._text(side, "outcome", "", where=f"{key}.")
+            sides.append(Transcript(system, self._turns(side, "turns", where=f"{key}."), outcome))
+        if sides[0].system == sides[1].system:
+            raise _Wrong("both sides are of the same system", "a pair compares two systems or versions", "b.system")
+        breaches = data.get("breaches", {})
+        if not isinstance(breaches, dict) or not all(isinstance(why, str) and why for why in breaches.values()):
+            raise _Wrong("'breaches' should name rules with a reason", 'write {"rule": "why"}', "breaches")
+        return PairItem(a=sides[0], b=sides[1], breaches=breaches, **common)
+
+    def _dialogue(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
+        system = self._system(self._text(data, "system"), "system")
+        return DialogueItem(system=system, turns=self._turns(data, "turns"), **common)
+
+    def _candidate(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
+        candidate = self._turn(data.get("candidate"), "candidate")
+        ranks = data.get("ranks", {})
+        if not isinstance(ranks, dict):
+            raise _Wrong("'ranks' should be an object", 'write {"system": 1}', "ranks")
+        for system, rank in ranks.items():
+            self._system(system, "ranks")
+            if not isinstance(rank, int) or rank < 1:
+                raise _Wrong(
+                    f"the rank of {system} should be a whole number from 1", "ranks count from 1", f"ranks.{system}"
+                )
+        gold = data.get("is_gold", False)
+        if not isinstance(gold, bool):
+            raise _Wrong("'is_gold' should be true or false", "write true or false", "is_gold")
+        return CandidateItem(
+            context=self._turns(data, "context"), candidate=candidate, ranks=ranks, is_gold=gold, **common
+        )
+
+    def _chat(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
+        low, high = (self._count(data, key, default) for key, default in (("min_turns", 1), ("max_turns", 50)))
+        if low > high:
+            raise _Wrong(f"min_turns ({low}) is more than max_turns ({high})", "swap or correct them", "min_turns")
+        return ChatItem(
+            system=self._system(self._text(data, "system"), "system"),
+            scenario=self._text(data, "scenario", ""),
+            opening=self._text(data, "opening", ""),
+            min_turns=low,
+            max_turns=high,
+            **common,
+        )
+
+    def _count(self, data: dict[str, Any], key: str, default: int) -> int:
+        value = data.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise _Wrong(f"'{key}' should be a whole number from 1", "correct it", key)
+        return value
+
+    def _system(self, name: str, field: str) -> str:
+        if name not in self.systems:
+            raise _Wrong(f"unknown system '{name}'", did_you_mean(name, self.systems), field)
+        return name
+
+    def _turns(self, data: dict[str, Any], key: str, where: str = "") -> tuple[Turn, ...]:
+        turns = data.get(key)
+        if not isinstance(turns, list) or not turns:
+            raise _Wrong(
+                f"'{where}{key}' needs at least one turn", 'write [{"speaker": "…", "text": "…"}]', where + key
+            )
+        return tuple(self._turn(turn, f"{where}{key}[{i}]") for i, turn in enumerate(turns))
+
+    def _turn(self, turn: Any, where: str) -> Turn:
+        if not isinstance(turn, dict) or set(turn) - {"speaker", "text"}:
+            raise _Wrong("a turn has a speaker and a text", 'write {"speaker": "…", "text": "…"}', where)
+        speaker = self._text(turn, "speaker", where=f"{where}.")
+        if speaker not in self.speakers:
+            remedy = did_you_mean(speaker, list(self.speakers)) + " or declare it under speakers in study.yaml"
+            raise _Wrong(f"unknown speaker '{speaker}'", remedy, f"{where}.speaker")
+        return Turn(speaker, self._text(turn, "text", where=f"{where}."), self.speakers[speaker])
+
+    def _text(self, data: Mapping[str, Any], key: str, default: str | None = None, where: str = "") -> str:
+        value = data.get(key, default)
+        if value is None:
+            raise _Wrong(f"'{key}' is missing", f'add "{key}": "…"', where + key)
+        if not isinstance(value, str):
+            raise _Wrong(f"'{key}' should be text", "put it in quotes", where + key)
+        try:
+            text = clean_text(value)
+        except ValueError as error:
+            raise _Wrong(f"{error} in '{key}'", "remove it", where + key) from error
+        if not text and default is None:
+            raise _Wrong(f"'{key}' is empty", "write something or leave the item out", where + key)
+        return text

@@ -1,0 +1,184 @@
+"""A folder with study.yaml, items and texts becomes a Study; everything that is wrong is told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from dialometer.design.complaints import explain
+from dialometer.design.consistency import inconsistencies
+from dialometer.design.items import ItemReader
+from dialometer.design.positions import Positioned, parse_yaml
+from dialometer.errors import Problem, StudyError
+from dialometer.model.dialogue import clean_text
+from dialometer.model.item import Item
+from dialometer.model.study import Items, Study, StudySpec
+from dialometer.quality import RULES
+from dialometer.registry import Registry, did_you_mean
+from dialometer.scales import SCALES
+from dialometer.scales.text import Text
+
+STUDY_FILE = "study.yaml"
+
+
+def load_study(folder: Path | str) -> Study:
+    """The study in a folder; raises :class:`StudyError` with every problem that makes it unusable."""
+    study, problems = read_study(Path(folder))
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors or study is None:
+        raise StudyError(errors)
+    return study
+
+
+def read_study(folder: Path) -> tuple[Study | None, list[Problem]]:
+    """The study if it can be understood, and every problem found, warnings included."""
+    path = folder / STUDY_FILE
+    if not path.is_file():
+        remedy = "make one with 'dialometer new TEMPLATE DIR'" if folder.exists() else "check the folder's name"
+        return None, [Problem(f"there is no {STUDY_FILE} in '{folder}'", remedy, STUDY_FILE)]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None, [Problem("the file is not UTF-8 text", "save it as UTF-8", STUDY_FILE, 1, 1)]
+    source = parse_yaml(text, STUDY_FILE)
+    problems = list(source.problems)
+    if not isinstance(source.data, dict):
+        if not problems:
+            problems.append(
+                Problem("the study file is empty", "start from 'dialometer new TEMPLATE DIR'", STUDY_FILE, 1, 1)
+            )
+        return None, problems
+    spec = _read_spec(source, problems)
+    items, item_problems = _read_items(folder, source)
+    problems += item_problems
+    if spec is None:
+        return None, problems
+    texts, text_problems = _read_texts(folder, spec, source)
+    study = Study(spec=spec, items=tuple(items), texts=texts, folder=folder)
+    problems += text_problems
+    problems += inconsistencies(study, source)
+    return study, problems
+
+
+def _read_spec(source: Positioned, problems: list[Problem]) -> StudySpec | None:
+    data = dict(source.data)
+    is_whole = True
+    scales: dict[str, BaseModel] = {}
+    for name, config in _mapping(data.get("scales")).items():
+        scale = _read_part(SCALES, "type", config, ("scales", name), source, problems)
+        is_whole &= scale is not None
+        if scale is not None:
+            scales[str(name)] = scale
+    rules = []
+    for i, config in enumerate(_list(data.get("quality"))):
+        rule = _read_part(RULES, "rule", config, ("quality", i), source, problems)
+        is_whole &= rule is not None
+        if rule is not None:
+            rules.append(rule)
+    if isinstance(data.get("scales"), dict) and data["scales"]:
+        data["scales"] = scales or {"_": Text()}
+    if isinstance(data.get("quality"), list):
+        data["quality"] = rules
+    try:
+        spec = StudySpec.model_validate(data)
+    except ValidationError as error:
+        problems += explain(error, StudySpec, source, STUDY_FILE)
+        return None
+    return spec if is_whole else None
+
+
+def _read_part(
+    registry: Registry[Any],
+    key: str,
+    config: Any,
+    path: tuple[str | int, ...],
+    source: Positioned,
+    problems: list[Problem],
+) -> BaseModel | None:
+    """One scale or quality rule, by the class that its type or rule names."""
+    line, column = source.at(path)
+    field = ".".join(map(str, path))
+    kind = config.get(key) if isinstance(config, dict) else None
+    if not isinstance(kind, str):
+        remedy = f"add '{key}:' with one of {', '.join(registry.names())}"
+        problems.append(Problem(f"a {registry.kind} needs a '{key}'", remedy, STUDY_FILE, line, column, field))
+        return None
+    if kind not in registry:
+        line, column = source.at((*path, key))
+        remedy = did_you_mean(kind, registry.names())
+        problems.append(
+            Problem(f"unknown {registry.kind} '{kind}'", remedy, STUDY_FILE, line, column, f"{field}.{key}")
+        )
+        return None
+    part: type[BaseModel] = registry.get(kind)
+    try:
+        return part.model_validate(config)
+    except ValidationError as error:
+        problems += explain(error, part, source, STUDY_FILE, path)
+        return None
+
+
+def _read_items(folder: Path, source: Positioned) -> tuple[list[Item], list[Problem]]:
+    """Items are read even when other parts of the study file are broken, so that all problems show at once."""
+    try:
+        declared = Items.model_validate(_mapping(source.data.get("items")))
+    except ValidationError:
+        return [], []
+    speakers = source.data.get("speakers", StudySpec.model_fields["speakers"].default)
+    systems = [str(system.get("name")) for system in _list(source.data.get("systems")) if isinstance(system, dict)]
+    reader = ItemReader(declared.kind, _mapping(speakers), systems, declared.file)
+    return reader.read(folder / declared.file), reader.problems
+
+
+def _read_texts(folder: Path, spec: StudySpec, source: Positioned) -> tuple[dict[str, str], list[Problem]]:
+    """Every file the study names, by its name; one that is missing or empty is a problem where it is named."""
+    wanted: list[tuple[str, tuple[str | int, ...]]] = [
+        (getattr(spec.texts, key), ("texts", key)) for key in type(spec.texts).model_fields
+    ]
+    for i, factor in enumerate(spec.design.factors):
+        for j, level in enumerate(factor.levels):
+            if level.set.instructions:
+                wanted.append((level.set.instructions, ("design", "factors", i, "levels", j, "set", "instructions")))
+    for i, block in enumerate(spec.design.blocks):
+        if block.set.instructions:
+            wanted.append((block.set.instructions, ("design", "blocks", i, "set", "instructions")))
+    if spec.presentation.instructions:
+        wanted.append((spec.presentation.instructions, ("presentation", "instructions")))
+    for i, rule in enumerate(spec.quality):
+        name = getattr(rule, "file", "")
+        if name:
+            wanted.append((name, ("quality", i, "file")))
+    texts: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, path in wanted:
+        line, column = source.at(path)
+        try:
+            if not (folder / name).resolve().is_relative_to(folder.resolve()):
+                raise ValueError("it stands outside the study's folder")
+            texts[name] = clean_text((folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            why = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
+            problems.append(
+                Problem(
+                    f"the text '{name}' cannot be read: {why}",
+                    "write it or correct the name",
+                    STUDY_FILE,
+                    line,
+                    column,
+                    ".".join(map(str, path)),
+                )
+            )
+            continue
+        if not texts[name]:
+            problems.append(Problem(f"the text '{name}' is empty", "write it", name, 1, 1))
+    return texts, problems
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

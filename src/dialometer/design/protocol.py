@@ -1,0 +1,171 @@
+"""A study in numbers, as a protocol or ethics application needs them: conditions, raters, judgments, minutes, cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.study import Block, Condition, Study
+
+WORDS_PER_SECOND = 4.0  # careful silent reading, about 240 words a minute
+SECONDS_PER_SCREEN = 3.0
+SECONDS_PER_CHAT_TURN = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What the study asks for. Fields are None where the study file does not decide them."""
+
+    conditions: tuple[str, ...]
+    n_items: int
+    n_items_per_rater: int | None
+    n_judgments_per_rater: int | None
+    n_raters: int | None
+    n_judgments: int | None
+    minutes_per_rater: float
+    pay_per_hour_cents: float | None
+    cost_cents: int | None
+    currency: str
+
+
+def protocol(study: Study) -> Protocol:
+    """The numbers of a study. Times are estimates from reading speed and answers unless the study states its minutes."""
+    spec = study.spec
+    n_items = _n_items_per_rater(study)
+    n_raters = _n_raters(study, n_items)
+    per_rater = _n_judgments_per_rater(study)
+    minutes = spec.recruitment.minutes or estimate_minutes(study)
+    pay = spec.recruitment.pay_cents
+    cost = None if n_raters is None else math.ceil(n_raters * pay * (1 + spec.recruitment.fee_percent / 100))
+    return Protocol(
+        conditions=tuple(study.cell_label(cell) for cell in study.cells),
+        n_items=len(study.rated_items),
+        n_items_per_rater=n_items,
+        n_judgments_per_rater=per_rater,
+        n_raters=n_raters,
+        n_judgments=_n_judgments(study, n_raters, per_rater),
+        minutes_per_rater=minutes,
+        pay_per_hour_cents=pay / minutes * 60 if pay else None,
+        cost_cents=cost if pay else None,
+        currency=spec.recruitment.currency,
+    )
+
+
+def _n_in_block(study: Study, block: Block) -> int:
+    n_available = len(study.block_items(block))
+    if study.spec.design.blocks:
+        return n_available if block.n_items == "all" else min(block.n_items, n_available)
+    wanted = study.spec.design.items_per_rater
+    return wanted if isinstance(wanted, int) else n_available
+
+
+def _n_items_per_rater(study: Study) -> int | None:
+    if study.spec.design.items_per_rater == "unlimited":
+        return None
+    return sum(_n_in_block(study, block) for block in study.blocks)
+
+
+def _n_raters(study: Study, n_items_per_rater: int | None) -> int | None:
+    design = study.spec.design
+    if study.spec.recruitment.quota is not None:
+        return study.spec.recruitment.quota
+    if design.judgments_per_item is None or n_items_per_rater is None:
+        return None
+    times = len(study.cells) if design.quota_per == "cell" else 1
+    per_block = [
+        math.ceil(len(study.block_items(block)) * design.judgments_per_item / _n_in_block(study, block))
+        for block in study.blocks
+        if _n_in_block(study, block)
+    ]
+    return times * max(per_block, default=0)
+
+
+def judgments_on(study: Study, item: Item, block: Block, condition: Condition) -> int:
+    """How many judgments one rater gives on one item."""
+    presentation = study.presentation(condition, block)
+    n_targets = len(item.systems) if isinstance(item, ResponsesItem | PairItem) else 1
+    if isinstance(item, DialogueItem) and study.spec.items.rate == "turns":
+        n_targets = sum(turn.role == "agent" for turn in item.turns)
+    return sum(
+        1 if study.scale_for(criterion, presentation).compares else n_targets
+        for criterion in study.block_criteria(block)
+    )
+
+
+def _n_judgments_per_rater(study: Study) -> int | None:
+    if study.spec.design.items_per_rater == "unlimited":
+        return None
+    total = 0.0
+    for block in study.blocks:
+        items = study.block_items(block)
+        if items:
+            mean = sum(judgments_on(study, item, block, study.cells[0]) for item in items) / len(items)
+            total += mean * _n_in_block(study, block)
+    return round(total)
+
+
+def _n_judgments(study: Study, n_raters: int | None, per_rater: int | None) -> int | None:
+    design = study.spec.design
+    if design.judgments_per_item is not None:
+        times = design.judgments_per_item * (len(study.cells) if design.quota_per == "cell" else 1)
+        return times * sum(
+            judgments_on(study, item, block, study.cells[0])
+            for block in study.blocks
+            for item in study.block_items(block)
+        )
+    return n_raters * per_rater if n_raters is not None and per_rater is not None else None
+
+
+def estimate_minutes(study: Study) -> float:
+    """Minutes a careful rater needs, over conditions: reading everything once and answering every field."""
+    times_s = [_session_s(study, condition) for condition in study.cells]
+    return max(1.0, round(sum(times_s) / len(times_s) / 60, 1))
+
+
+def _session_s(study: Study, condition: Condition) -> float:
+    words = sum(len(study.texts.get(name, "").split()) for name in study.spec.texts.model_dump().values())
+    seconds = words / WORDS_PER_SECOND
+    for question in (*study.spec.screening, *study.spec.pre_questionnaire, *study.spec.post_questionnaire):
+        seconds += len(question.text.split()) / WORDS_PER_SECOND + study.spec.scales[question.scale].seconds_per_answer
+    for block in study.blocks:
+        items = study.block_items(block)
+        if not items:
+            continue
+        n_items = (
+            min(_n_in_block(study, block), study.spec.design.batch_size * 2)
+            if (study.spec.design.items_per_rater == "unlimited")
+            else _n_in_block(study, block)
+        )
+        seconds += n_items * sum(item_seconds(study, item, block, condition) for item in items) / len(items)
+    return seconds
+
+
+def item_seconds(study: Study, item: Item, block: Block, condition: Condition) -> float:
+    """Seconds for one item: reading it once, then answering; with one criterion per screen a glance for each screen."""
+    presentation = study.presentation(condition, block)
+    criteria = study.block_criteria(block)
+    n_screens = len(criteria) if presentation.layout == "one_per_screen" else 1
+    seconds = _n_words(item) / WORDS_PER_SECOND + n_screens * SECONDS_PER_SCREEN
+    n_targets = len(item.systems) if isinstance(item, ResponsesItem | PairItem) else 1
+    for criterion in criteria:
+        scale = study.scale_for(criterion, presentation)
+        seconds += scale.seconds_per_answer * (1 if scale.compares else n_targets)
+    if isinstance(item, ChatItem):
+        seconds += 2 * item.min_turns * SECONDS_PER_CHAT_TURN
+    return seconds
+
+
+def _n_words(item: Item) -> int:
+    match item:
+        case ResponsesItem():
+            texts = [turn.text for turn in item.context] + list(item.responses.values()) + [item.standard or ""]
+        case PairItem():
+            texts = [turn.text for turn in item.a.turns] + [turn.text for turn in item.b.turns]
+        case DialogueItem():
+            texts = [turn.text for turn in item.turns]
+        case CandidateItem():
+            texts = [turn.text for turn in item.context] + [item.candidate.text]
+        case ChatItem():
+            texts = [item.scenario]
+    return sum(len(text.split()) for text in texts)

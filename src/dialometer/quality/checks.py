@@ -1,0 +1,76 @@
+"""Questions with a right answer: attention checks between items, comprehension checks after the instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from dialometer.model.part import Part
+from dialometer.model.quality import Finding, QualityRule
+from dialometer.model.session import Session, SessionRecord
+from dialometer.model.study import Name, Study
+from dialometer.quality import RULES
+
+
+class CheckQuestion(Part):
+    """A question with its right answer."""
+
+    name: Name
+    question: str = Field(min_length=1)
+    scale: str = Field(description="Name of one of the scales.")
+    answer: str | int | float | list[str]
+
+
+class AttentionCheck(CheckQuestion):
+    """A check that stands after an item."""
+
+    after_item: int = Field(ge=1, description="Shown after so many items.")
+
+
+@RULES.register("attention")
+class Attention(QualityRule):
+    """Attention checks are shown between items; so many wrong answers are allowed."""
+
+    rule: Literal["attention"] = "attention"
+    checks: list[AttentionCheck] = Field(min_length=1)
+    n_allowed_failures: int = Field(default=0, ge=0)
+    acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
+
+    def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
+        right = {check.name: check.answer for check in self.checks}
+        wrong = [
+            answer.question
+            for answer in record.answers
+            if answer.part == "attention" and answer.question in right and answer.value != right[answer.question]
+        ]
+        if len(wrong) <= self.n_allowed_failures:
+            return ()
+        reason = f"wrong answer to {len(wrong)} of {len(right)} attention checks: {', '.join(wrong)}"
+        return (Finding(self.rule, self.action, reason, {"wrong": wrong}),)
+
+
+@RULES.register("comprehension")
+class Comprehension(QualityRule):
+    """Comprehension checks follow the instructions; after so many attempts with a wrong answer the action follows."""
+
+    rule: Literal["comprehension"] = "comprehension"
+    questions: list[CheckQuestion] = Field(min_length=1)
+    attempts: int = Field(default=2, ge=1)
+    acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
+
+    def wrong(self, answers: dict[str, object]) -> list[str]:
+        """The questions that were answered wrongly."""
+        return [question.name for question in self.questions if answers.get(question.name) != question.answer]
+
+    def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
+        by_attempt: dict[str, dict[str, object]] = {}
+        for answer in record.answers:
+            if answer.part.startswith("comprehension"):
+                by_attempt.setdefault(answer.part, {})[answer.question] = answer.value
+        failed = [part for part, answers in by_attempt.items() if self.wrong(answers)]
+        if len(failed) < self.attempts:
+            return ()
+        reason = f"comprehension questions still wrong after {self.attempts} attempt{'s' if self.attempts > 1 else ''}"
+        return (Finding(self.rule, self.action, reason, {"attempts": len(failed)}),)

@@ -1,0 +1,86 @@
+"""Gold items: items whose acceptable answers are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from dialometer.model.item import CandidateItem, Item
+from dialometer.model.part import Part
+from dialometer.model.quality import Finding, QualityRule
+from dialometer.model.scale import Value
+from dialometer.model.session import Session, SessionRecord
+from dialometer.model.study import Study
+from dialometer.quality import RULES
+
+
+class Acceptable(Part):
+    """Which answers pass on one criterion (of one system, where the item shows several)."""
+
+    criterion: str
+    system: str = Field(default="", description="Only answers about this system; all if left out.")
+    at_least: float | None = None
+    at_most: float | None = None
+    one_of: list[str | int | float] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Acceptable:
+        if self.at_least is None and self.at_most is None and self.one_of is None:
+            raise ValueError("say what is acceptable: at_least, at_most or one_of")
+        return self
+
+    def passes(self, value: Value) -> bool:
+        """Whether an answer is acceptable; best-worst answers are judged by their best."""
+        plain = value.get("best", "") if isinstance(value, dict) else value[0] if isinstance(value, list) else value
+        if self.one_of is not None and plain not in self.one_of:
+            return False
+        if self.at_least is None and self.at_most is None:
+            return True
+        if not isinstance(plain, int | float):
+            return False
+        return (self.at_least is None or plain >= self.at_least) and (self.at_most is None or plain <= self.at_most)
+
+
+def is_gold(item: Item) -> bool:
+    """Whether the item file marks the item as gold."""
+    return bool(item.metadata.get("gold")) or (isinstance(item, CandidateItem) and item.is_gold)
+
+
+@RULES.register("gold")
+class Gold(QualityRule):
+    """Raters must answer gold items acceptably. Without ``items``, all items that their file marks as gold are used."""
+
+    rule: Literal["gold"] = "gold"
+    items: list[str] | None = Field(default=None, description="Ids of the gold items; those marked gold if left out.")
+    acceptable: list[Acceptable] = Field(min_length=1)
+    per_rater: int | None = Field(
+        default=None, ge=1, description="Gold items each rater gets; all of the drawn ones if left out."
+    )
+    positions: list[int] | Literal["random"] = Field(default="random", description="Where they stand, counted from 1.")
+    n_allowed_failures: int = Field(default=0, ge=0)
+    acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
+
+    def gold_ids(self, study: Study) -> list[str]:
+        """The ids of the gold items of this rule, in file order."""
+        if self.items is not None:
+            return [item.id for item in study.items if item.id in set(self.items)]
+        return [item.id for item in study.items if is_gold(item)]
+
+    def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
+        gold = set(self.gold_ids(study))
+        failed: dict[str, str] = {}
+        for judgment in record.judgments:
+            if judgment.item_id not in gold:
+                continue
+            for rule in self.acceptable:
+                concerns = judgment.criterion == rule.criterion and rule.system in ("", judgment.system)
+                if concerns and not rule.passes(judgment.value):
+                    failed[judgment.item_id] = f"{judgment.criterion} = {judgment.value}"
+        if len(failed) <= self.n_allowed_failures:
+            return ()
+        reason = f"failed {len(failed)} gold item{'s' if len(failed) > 1 else ''}: " + ", ".join(
+            f"{item} ({answer})" for item, answer in failed.items()
+        )
+        return (Finding(self.rule, self.action, reason, {"failed": sorted(failed)}),)

@@ -1,0 +1,61 @@
+"""Time rules: sessions and screens that were too fast to be read, or took too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from dialometer.model.quality import Finding, QualityRule
+from dialometer.model.session import Session, SessionRecord
+from dialometer.model.study import Study
+from dialometer.quality import RULES
+
+
+@RULES.register("session_time")
+class SessionTime(QualityRule):
+    """The whole session must take at least and at most so long."""
+
+    rule: Literal["session_time"] = "session_time"
+    at_least_s: float | None = Field(default=None, gt=0)
+    at_most_s: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> SessionTime:
+        if self.at_least_s is None and self.at_most_s is None:
+            raise ValueError("give at_least_s, at_most_s or both")
+        if self.at_least_s and self.at_most_s and self.at_least_s >= self.at_most_s:
+            raise ValueError(f"at_least_s ({self.at_least_s:g}) must be smaller than at_most_s ({self.at_most_s:g})")
+        return self
+
+    def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
+        if not record.visits:
+            return ()
+        end_ms = max(visit.submitted_at_ms for visit in record.visits)
+        duration_s = (end_ms - session.started_at_ms) / 1000
+        if self.at_least_s and duration_s < self.at_least_s:
+            reason = f"the session took {duration_s:.0f} s, less than {self.at_least_s:g} s"
+        elif self.at_most_s and duration_s > self.at_most_s:
+            reason = f"the session took {duration_s:.0f} s, more than {self.at_most_s:g} s"
+        else:
+            return ()
+        return (Finding(self.rule, self.action, reason, {"duration_s": duration_s}),)
+
+
+@RULES.register("screen_time")
+class ScreenTime(QualityRule):
+    """Item screens must be looked at for so long; a small share may be faster."""
+
+    rule: Literal["screen_time"] = "screen_time"
+    at_least_s: float = Field(gt=0)
+    share_allowed: float = Field(default=0.1, ge=0, lt=1, description="Share of screens that may be faster.")
+    acts: ClassVar[Literal["arrival", "live", "end"]] = "end"
+
+    def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
+        times_s = [visit.duration_s for visit in record.visits if visit.screen.startswith("item/")]
+        n_fast = sum(time_s < self.at_least_s for time_s in times_s)
+        if not times_s or n_fast / len(times_s) <= self.share_allowed:
+            return ()
+        reason = f"{n_fast} of {len(times_s)} item screens took less than {self.at_least_s:g} s"
+        return (Finding(self.rule, self.action, reason, {"n_fast": n_fast, "n_screens": len(times_s)}),)

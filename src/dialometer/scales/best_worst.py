@@ -1,0 +1,41 @@
+"""Best-worst scaling: the best and the worst of three or more alternatives.
+
+Louviere, Flynn and Marley, Best-Worst Scaling (2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from dialometer.errors import AnswerError
+from dialometer.model.scale import Scale, Value
+from dialometer.scales import SCALES
+
+
+@SCALES.register("best_worst")
+class BestWorst(Scale):
+    """``{"best": name, "worst": name}``; the two differ."""
+
+    type: Literal["best_worst"] = "best_worst"
+    best_label: str = "Best"
+    worst_label: str = "Worst"
+    compares: ClassVar[bool] = True
+    seconds_per_answer: ClassVar[float] = 12.0
+
+    def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
+        given = raw if isinstance(raw, Mapping) else {}
+        best, worst = (str(given.get(key, "")).strip() for key in ("best", "worst"))
+        if best not in alternatives or worst not in alternatives:
+            raise AnswerError("Please choose one as the best and one as the worst.")
+        if best == worst:
+            raise AnswerError("The best and the worst must be two different ones.")
+        return {"best": best, "worst": worst}
+
+    def rename(self, value: Value, names: Mapping[str, str]) -> Value:
+        if not isinstance(value, dict):
+            return value
+        return {key: names.get(name, name) for key, name in value.items()}
+
+    def describe(self) -> str:
+        return "best and worst"

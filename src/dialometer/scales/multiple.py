@@ -1,0 +1,45 @@
+"""Multiple choice: any number of options within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from dialometer.errors import AnswerError
+from dialometer.model.scale import Scale, Value
+from dialometer.scales import SCALES
+
+
+@SCALES.register("multiple")
+class Multiple(Scale):
+    """The chosen options as a list, in the order of the study file."""
+
+    type: Literal["multiple"] = "multiple"
+    options: list[str] = Field(min_length=2)
+    at_least: int = Field(default=0, ge=0)
+    at_most: int | None = Field(default=None, ge=1)
+    seconds_per_answer: ClassVar[float] = 8.0
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Multiple:
+        if self.at_most is not None and self.at_most < self.at_least:
+            raise ValueError(f"at_most ({self.at_most}) is smaller than at_least ({self.at_least})")
+        if self.at_least > len(self.options):
+            raise ValueError(f"at_least ({self.at_least}) is more than there are options ({len(self.options)})")
+        return self
+
+    def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
+        given = [raw] if isinstance(raw, str) and raw else list(raw) if isinstance(raw, list | tuple) else []
+        chosen = {str(option).strip() for option in given}
+        if not chosen <= set(self.options):
+            raise AnswerError("Please choose from the options shown.")
+        if len(chosen) < self.at_least:
+            raise AnswerError(f"Please choose at least {self.at_least}.")
+        if self.at_most is not None and len(chosen) > self.at_most:
+            raise AnswerError(f"Please choose at most {self.at_most}.")
+        return [option for option in self.options if option in chosen]
+
+    def describe(self) -> str:
+        return f"any of {len(self.options)} options"

@@ -1,0 +1,46 @@
+"""Ranking: all options in order, the first the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from dialometer.errors import AnswerError
+from dialometer.model.scale import Scale, Value
+from dialometer.scales import SCALES
+from dialometer.scales.reading import to_number
+
+
+@SCALES.register("ranking")
+class Ranking(Scale):
+    """A list of names from first to last. Without ``options`` the alternatives on the screen are ranked."""
+
+    type: Literal["ranking"] = "ranking"
+    options: list[str] | None = Field(
+        default=None, min_length=2, description="What is ranked; the responses if left out."
+    )
+    compares: ClassVar[bool] = True
+    seconds_per_answer: ClassVar[float] = 20.0
+
+    def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
+        """Takes the ordered list, or a mapping of option to rank as forms send it."""
+        wanted = list(self.options or alternatives)
+        if isinstance(raw, Mapping):
+            ranks = {str(option): to_number(rank) for option, rank in raw.items()}
+            if sorted(rank or 0 for rank in ranks.values()) != list(range(1, len(wanted) + 1)):
+                raise AnswerError(f"Please give each one its own rank from 1 to {len(wanted)}.")
+            raw = sorted(ranks, key=lambda option: ranks[option] or 0)
+        if not isinstance(raw, list | tuple):
+            raise AnswerError("Please put all of them in order.")
+        order = [str(option).strip() for option in raw]
+        if sorted(order) != sorted(wanted):
+            raise AnswerError("Please put all of them in order, each one once.")
+        return order
+
+    def rename(self, value: Value, names: Mapping[str, str]) -> Value:
+        return [names.get(name, name) for name in value] if isinstance(value, list) and not self.options else value
+
+    def describe(self) -> str:
+        return f"ranking of {len(self.options)} options" if self.options else "ranking"
