@@ -1,0 +1,259 @@
+"""Assignment: which cell, items and orders a rater gets. Pure functions of the study, its seed and a snapshot of its state.
+
+The caller holds the database lock while :func:`draw_session` runs, so concurrent arrivals see each other. All chance
+comes from generators keyed by (seed, purpose, number): with the recorded :class:`Draw`, :func:`build_plan` gives the same
+plan for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import IntEnum
+
+import numpy as np
+
+from dialometer.design.counterbalance import williams
+from dialometer.errors import AssignmentError
+from dialometer.model.item import Item, PairItem, ResponsesItem
+from dialometer.model.session import Draw, Plan, Snapshot, Task
+from dialometer.model.study import Block, Study
+from dialometer.quality.gold import Gold
+
+
+class _Stream(IntEnum):
+    """Purposes of randomness; a new one is added at the end so that old plans stay as they were."""
+
+    CELLS = 1
+    BLOCKS = 2
+    ITEMS = 3
+    ITEM_ORDER = 4
+    GOLD = 5
+    SYSTEMS = 6
+    CRITERIA = 7
+
+
+def _rng(study: Study, stream: _Stream, *numbers: int) -> np.random.Generator:
+    return np.random.default_rng([study.spec.seed, int(stream), *numbers])
+
+
+def draw_session(study: Study, snapshot: Snapshot) -> Draw:
+    """Cell, block order and items for an arriving rater; raises :class:`AssignmentError` when no place is left."""
+    if not snapshot.is_open:
+        raise AssignmentError("this study is not open at the moment", remedy="come back later")
+    if snapshot.quota is not None and sum(snapshot.cell_counts.values()) >= snapshot.quota:
+        raise AssignmentError("this study has all the raters it needs")
+    cell = _draw_cell(study, snapshot)
+    blocks = _draw_block_order(study, cell, snapshot.cell_counts.get(cell, 0))
+    items: dict[str, tuple[str, ...]] = {}
+    for name in blocks:
+        block = next(block for block in study.blocks if block.name == name)
+        items[name] = _draw_items(study, block, cell, snapshot)
+    if not any(items.values()):
+        raise AssignmentError("every item of this study has all the judgments it needs")
+    return Draw(snapshot.ordinal, cell, blocks, items)
+
+
+def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
+    """The draw with one more batch of items, for raters who may go on as long as they like; unchanged when none is left."""
+    items = dict(draw.items)
+    for block in study.blocks:
+        given = draw.items.get(block.name, ())
+        seen = replace(snapshot, ordinal=draw.ordinal, seen_items=snapshot.seen_items | set(given))
+        items[block.name] = given + _draw_items(study, block, draw.cell, seen, n_given=len(given))
+    return replace(draw, items=items)
+
+
+def cell_quota(study: Study, cell: int) -> int | None:
+    """The smallest quota among the levels of a cell, or None."""
+    condition = study.cells[cell]
+    quotas = [
+        level.quota
+        for factor in study.spec.design.factors
+        for level in factor.levels
+        if level.name == condition[factor.name] and level.quota is not None
+    ]
+    return min(quotas, default=None)
+
+
+def _level_counts(study: Study, snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    counts: dict[tuple[str, str], int] = {}
+    for cell, n in snapshot.cell_counts.items():
+        for pair in study.cells[cell].items():
+            counts[pair] = counts.get(pair, 0) + n
+    return counts
+
+
+def _open_cells(study: Study, snapshot: Snapshot) -> list[int]:
+    levels = {
+        (factor.name, level.name): level.quota
+        for factor in study.spec.design.factors
+        for level in factor.levels
+        if level.quota is not None
+    }
+    counts = _level_counts(study, snapshot)
+    is_full = {pair for pair, quota in levels.items() if counts.get(pair, 0) >= quota}
+    cells = []
+    for cell, condition in enumerate(study.cells):
+        quota = snapshot.cell_quotas.get(cell)
+        if cell in snapshot.closed_cells or (quota is not None and snapshot.cell_counts.get(cell, 0) >= quota):
+            continue
+        if not is_full & set(condition.items()):
+            cells.append(cell)
+    return cells
+
+
+def _draw_cell(study: Study, snapshot: Snapshot) -> int:
+    """Permuted blocks over live sessions: the emptiest open cell, ties in the random order of the current block.
+
+    Without drop-outs this is the classical permuted-block sequence; places that drop-outs leave are filled first.
+    """
+    cells = _open_cells(study, snapshot)
+    if not cells:
+        raise AssignmentError("every condition of this study has all the raters it needs")
+    counts = {cell: snapshot.cell_counts.get(cell, 0) for cell in cells}
+    round_ = min(counts.values())
+    order = _rng(study, _Stream.CELLS, round_).permutation(len(study.cells))
+    rank = {int(cell): i for i, cell in enumerate(order)}
+    return min((cell for cell in cells if counts[cell] == round_), key=rank.__getitem__)
+
+
+def _draw_block_order(study: Study, cell: int, n_before: int) -> tuple[str, ...]:
+    names = [block.name for block in study.blocks]
+    how = study.spec.design.block_order
+    if how == "fixed" or len(names) == 1:
+        return tuple(names)
+    if how == "random":
+        return tuple(names[i] for i in _rng(study, _Stream.BLOCKS, cell, n_before).permutation(len(names)))
+    rows = williams(len(names))
+    round_, place = divmod(n_before, len(rows))
+    row = rows[_rng(study, _Stream.BLOCKS, cell, round_).permutation(len(rows))[place]]
+    return tuple(names[i] for i in row)
+
+
+def _gold_rules(study: Study) -> list[Gold]:
+    return [rule for rule in study.spec.quality if isinstance(rule, Gold)]
+
+
+def _placed_gold(study: Study) -> set[str]:
+    """Gold items that a rule hands out beside the ordinary ones; the item quota does not concern them."""
+    return {item_id for rule in _gold_rules(study) if rule.per_rater for item_id in rule.gold_ids(study)}
+
+
+def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_given: int = 0) -> tuple[str, ...]:
+    """The items of one block (or one more batch), in the order they will be shown."""
+    design = study.spec.design
+    placed = _placed_gold(study)
+    pool = [item for item in study.block_items(block) if item.id not in placed and item.id not in snapshot.seen_items]
+    counts = np.array([_count(design.quota_per, snapshot, cell, item) for item in pool], dtype=np.int64)
+    if design.judgments_per_item is not None and pool:
+        is_wanted = counts < design.judgments_per_item
+        pool, counts = [item for item, wanted in zip(pool, is_wanted, strict=True) if wanted], counts[is_wanted]
+    n_wanted = _n_wanted(study, block, len(pool))
+    block_number = [b.name for b in study.blocks].index(block.name)
+    rng = _rng(study, _Stream.ITEMS, snapshot.ordinal, block_number, n_given)
+    # The least judged items first, ties by chance; then back into file order, so that a fixed order is the file's.
+    chosen = np.lexsort((rng.random(len(pool)), counts))[:n_wanted]
+    ids = [pool[i].id for i in sorted(chosen)]
+    if design.item_order == "random":
+        rng = _rng(study, _Stream.ITEM_ORDER, snapshot.ordinal, block_number, n_given)
+        ids = [ids[i] for i in rng.permutation(len(ids))]
+    return _with_gold(study, block, ids, snapshot, n_given) if ids else ()
+
+
+def _count(quota_per: str, snapshot: Snapshot, cell: int, item: Item) -> int:
+    if quota_per == "cell":
+        return snapshot.cell_item_counts.get((cell, item.id), 0)
+    return snapshot.item_counts.get(item.id, 0)
+
+
+def _n_wanted(study: Study, block: Block, n_available: int) -> int:
+    design = study.spec.design
+    if design.blocks:
+        return n_available if block.n_items == "all" else block.n_items
+    if design.items_per_rater == "unlimited":
+        return design.batch_size
+    return n_available if design.items_per_rater == "all" else design.items_per_rater
+
+
+def _with_gold(study: Study, block: Block, ids: list[str], snapshot: Snapshot, n_given: int) -> tuple[str, ...]:
+    """Puts the gold items that the rules hand out to each rater at their declared or random places."""
+    in_block = {item.id for item in study.block_items(block)}
+    for number, rule in enumerate(_gold_rules(study)):
+        if not rule.per_rater:
+            continue
+        rng = _rng(study, _Stream.GOLD, snapshot.ordinal, number, n_given)
+        fresh = [i for i in rule.gold_ids(study) if i in in_block and i not in snapshot.seen_items]
+        chosen = [fresh[i] for i in rng.permutation(len(fresh))[: rule.per_rater]]
+        for i, item_id in enumerate(chosen):
+            if isinstance(rule.positions, list) and i < len(rule.positions):
+                place = max(0, min(len(ids), rule.positions[i] - 1 - n_given))
+            else:
+                place = int(rng.integers(0, len(ids) + 1))
+            ids.insert(place, item_id)
+    return tuple(ids)
+
+
+def build_plan(study: Study, draw: Draw) -> Plan:
+    """The whole plan of a session from its draw: every item with the order of its systems and criteria."""
+    condition = study.cells[draw.cell]
+    tasks: list[Task] = []
+    for item in study.practice_items[: study.spec.design.n_practice_items]:
+        block = next((b for b in study.blocks if b.name == item.block), study.blocks[0])
+        tasks.append(_task(study, block, item, draw, 0, tuple(item.systems), is_practice=True))
+    position = 0
+    for name in draw.blocks:
+        block = next(block for block in study.blocks if block.name == name)
+        items = [study.items_by_id[item_id] for item_id in draw.items[name]]
+        for item, systems in zip(items, _system_orders(study, draw, name, items), strict=True):
+            position += 1
+            tasks.append(_task(study, block, item, draw, position, systems))
+    return Plan(condition, tuple(tasks))
+
+
+def _task(
+    study: Study,
+    block: Block,
+    item: Item,
+    draw: Draw,
+    position: int,
+    systems: tuple[str, ...],
+    *,
+    is_practice: bool = False,
+) -> Task:
+    criteria = [criterion.name for criterion in study.block_criteria(block)]
+    if study.spec.design.criterion_order == "random":
+        order = _rng(study, _Stream.CRITERIA, draw.ordinal).permutation(len(study.spec.criteria))
+        rank = {study.spec.criteria[i].name: place for place, i in enumerate(order)}
+        criteria.sort(key=rank.__getitem__)
+    return Task(block.name, item.id, position, systems, tuple(criteria), is_practice)
+
+
+def _system_orders(study: Study, draw: Draw, block: str, items: Sequence[Item]) -> list[tuple[str, ...]]:
+    """The order of systems on each item's screen. Counterbalanced: within a rater, each order of a Williams square equally often."""
+    how = study.spec.design.system_order
+    block_number = [b.name for b in study.blocks].index(block)
+    pending: dict[int, list[tuple[int, ...]]] = {}
+    orders = []
+    for number, item in enumerate(items):
+        systems = tuple(item.systems)
+        if how == "fixed" or not isinstance(item, ResponsesItem | PairItem):
+            orders.append(systems)
+            continue
+        rng = _rng(study, _Stream.SYSTEMS, draw.ordinal, block_number, number)
+        n = len(systems)
+        if how == "random":
+            row: Sequence[int] = rng.permutation(n).tolist()
+        else:
+            if not pending.get(n):
+                rows = williams(n)
+                pending[n] = [rows[i] for i in rng.permutation(len(rows))]
+            row = pending[n].pop()
+        orders.append(tuple(systems[i] for i in row))
+    return orders
+
+
+def balance(study: Study, cell_counts: Mapping[int, int]) -> int:
+    """Largest minus smallest number of raters over the cells; 0 or 1 is perfect balance."""
+    counts = [cell_counts.get(cell, 0) for cell in range(len(study.cells))]
+    return max(counts) - min(counts)

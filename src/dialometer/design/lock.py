@@ -1,0 +1,113 @@
+"""Freezing a study: a lock that holds the hash of everything that decides the result, so that later changes show.
+
+The lock file keeps every version. A study that was frozen and then changed is refused with the names of what changed;
+whoever changes it on purpose makes a new version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from dialometer.errors import LockError
+from dialometer.model.study import Study
+
+LOCK_FILE = "study.lock.json"
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def part_hashes(study: Study) -> dict[str, str]:
+    """A hash for each part of the study: every key of study.yaml, every item, every text."""
+    parts = {f"study.yaml: {key}": _digest(value) for key, value in study.spec.model_dump(mode="json").items()}
+    for item in study.items:
+        content = asdict(item)
+        content.pop("line")
+        parts[f"{study.spec.items.file}: {item.id}"] = _digest(content)
+    for name, text in study.texts.items():
+        parts[name] = _digest(text)
+    return parts
+
+
+def fingerprint(study: Study) -> str:
+    """One hash for the whole study; spaces, comments and the order of keys in the files do not matter."""
+    return _digest({**part_hashes(study), "item order": [item.id for item in study.items]})
+
+
+def read_lock(folder: Path) -> list[dict[str, Any]]:
+    """All versions in the lock file, oldest first; empty when the study was never frozen."""
+    path = folder / LOCK_FILE
+    if not path.exists():
+        return []
+    try:
+        versions = json.loads(path.read_text(encoding="utf-8"))["versions"]
+        if not versions or any("fingerprint" not in v or "parts" not in v for v in versions):
+            raise KeyError("fingerprint")
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise LockError(
+            f"the lock file cannot be read ({error})", where=LOCK_FILE, remedy="restore it from your records"
+        ) from error
+    return list(versions)
+
+
+def changes(study: Study, version: dict[str, Any]) -> list[str]:
+    """What differs between the study and a frozen version, one line each."""
+    now, then = part_hashes(study), version["parts"]
+    lines = [f"changed: {name}" for name in now if name in then and now[name] != then[name]]
+    lines += [f"added: {name}" for name in now if name not in then]
+    lines += [f"removed: {name}" for name in then if name not in now]
+    if not lines and fingerprint(study) != version["fingerprint"]:
+        lines.append(f"changed: {study.spec.items.file}: the order of items")
+    return lines
+
+
+def freeze(study: Study, folder: Path, at: datetime, *, is_new_version: bool = False) -> dict[str, Any]:
+    """Writes the lock. An unchanged study keeps its version; a changed one needs ``is_new_version``."""
+    versions = read_lock(folder)
+    if versions:
+        differing = changes(study, versions[-1])
+        if not differing:
+            return versions[-1]
+        if not is_new_version:
+            raise _changed(versions[-1], differing)
+    version = {
+        "version": len(versions) + 1,
+        "study": study.spec.name,
+        "frozen_at": at.isoformat(timespec="seconds"),
+        "fingerprint": fingerprint(study),
+        "seed": study.spec.seed,
+        "analysis": _digest(study.spec.analysis.model_dump(mode="json")),
+        "parts": part_hashes(study),
+    }
+    text = json.dumps({"versions": [*versions, version]}, indent=1, ensure_ascii=False) + "\n"
+    part = folder / (LOCK_FILE + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(folder / LOCK_FILE)
+    return version
+
+
+def verify(study: Study, folder: Path) -> dict[str, Any] | None:
+    """The version the study stands at, None if it was never frozen; raises :class:`LockError` when it was changed since."""
+    versions = read_lock(folder)
+    if not versions:
+        return None
+    differing = changes(study, versions[-1])
+    if differing:
+        raise _changed(versions[-1], differing)
+    return versions[-1]
+
+
+def _changed(version: dict[str, Any], differing: list[str]) -> LockError:
+    shown = "\n".join(f"  {line}" for line in differing[:20])
+    more = f"\n  … and {len(differing) - 20} more" if len(differing) > 20 else ""
+    return LockError(
+        f"the study was frozen as version {version['version']} on {version['frozen_at']} and has changed since:\n{shown}{more}\n",
+        remedy="restore the files, or make a new version with 'dialometer freeze DIR --new-version'",
+    )

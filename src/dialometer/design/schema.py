@@ -1,0 +1,45 @@
+"""The JSON Schema of study.yaml for editors, put together from the model, the scales and the quality rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from dialometer.model.study import StudySpec
+from dialometer.quality import RULES
+from dialometer.registry import Registry
+from dialometer.scales import SCALES
+
+SCHEMA_ID = "https://dialometer.org/schema/study-1.json"
+
+
+def study_schema() -> dict[str, Any]:
+    """What a study file may hold. Bare level names of factors are allowed, as in the loader."""
+    schema = StudySpec.model_json_schema()
+    definitions = schema["$defs"]
+    schema["properties"]["scales"]["additionalProperties"] = _one_of(SCALES, "type", definitions)
+    schema["properties"]["quality"]["items"] = _one_of(RULES, "rule", definitions)
+    levels = definitions["Factor"]["properties"]["levels"]
+    levels["items"] = {"anyOf": [levels["items"], {"type": "string"}, {"type": "number"}]}
+    for unused in ("Scale", "QualityRule"):
+        definitions.pop(unused, None)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        **schema,
+        "title": "dialometer study file",
+    }
+
+
+def _one_of(registry: Registry[Any], key: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """A choice between the registered parts; each is told by the constant in ``key``."""
+    choices = []
+    for name in registry.names():
+        part: type[BaseModel] = registry.get(name)
+        schema = part.model_json_schema(ref_template="#/$defs/{model}")
+        definitions.update(schema.pop("$defs", {}))
+        schema["required"] = sorted({key, *schema.get("required", [])})
+        definitions[part.__name__] = schema
+        choices.append({"$ref": f"#/$defs/{part.__name__}"})
+    return {"oneOf": choices}

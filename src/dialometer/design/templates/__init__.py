@@ -1,0 +1,37 @@
+"""Complete studies to start from, one folder each."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from dialometer.errors import DialometerError, UnknownName
+from dialometer.registry import did_you_mean
+
+_HERE = Path(__file__).parent
+
+
+def template_names() -> list[str]:
+    """All templates in alphabetical order."""
+    return sorted(folder.name for folder in _HERE.iterdir() if (folder / "study.yaml").is_file())
+
+
+def template_folder(name: str) -> Path:
+    """Where a template stands."""
+    if name not in template_names():
+        raise UnknownName(f"there is no template '{name}'", remedy=did_you_mean(name, template_names()))
+    return _HERE / name
+
+
+def copy_template(name: str, target: Path) -> list[Path]:
+    """Copies a template into a new or empty folder; never overwrites."""
+    source = template_folder(name)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DialometerError(f"'{target}' exists and is not an empty folder", remedy="choose another name")
+    target.mkdir(parents=True, exist_ok=True)
+    copied = []
+    for path in sorted(source.iterdir()):
+        if path.is_file() and path.suffix in (".yaml", ".jsonl", ".md", ".txt"):
+            shutil.copyfile(path, target / path.name)
+            copied.append(target / path.name)
+    return copied
