@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 __all__ = [
+    "AgentError",
     "AnswerError",
+    "AnswersRejected",
     "AssignmentError",
     "DialometerError",
     "FlowError",
@@ -69,11 +71,12 @@ class ProblemsError(DialometerError):
 
     noun = "the input"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], *, n_more: int = 0) -> None:
         self.problems = tuple(problems)
-        n = len(self.problems)
-        head = f"{n} problem{'' if n == 1 else 's'} in {self.noun}"
-        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+        self.n_problems = len(self.problems) + n_more
+        head = f"{self.n_problems} problem{'' if self.n_problems == 1 else 's'} in {self.noun}"
+        rest = [f"  … and {n_more} more"] if n_more else []
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems), *rest]))
 
 
 class StudyError(ProblemsError):
@@ -112,6 +115,18 @@ class AssignmentError(DialometerError):
 
 class FlowError(DialometerError):
     """A rater's step does not fit the place where the session stands."""
+
+
+class AnswersRejected(FlowError):
+    """One or more fields of a submitted screen are not in order; nothing was stored, what was typed is kept."""
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        self.fields = fields
+        super().__init__("; ".join(f"{name}: {message}" for name, message in fields.items()))
+
+
+class AgentError(DialometerError):
+    """A system under test did not answer, or not in a form that can be shown."""
 
 
 class LockError(DialometerError):

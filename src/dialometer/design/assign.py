@@ -18,7 +18,7 @@ from dialometer.errors import AssignmentError
 from dialometer.model.item import Item, PairItem, ResponsesItem
 from dialometer.model.session import Draw, Plan, Snapshot, Task
 from dialometer.model.study import Block, Study
-from dialometer.quality.gold import Gold
+from dialometer.quality.gold import Gold, placed_gold
 
 
 class _Stream(IntEnum):
@@ -62,18 +62,6 @@ def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
         seen = replace(snapshot, ordinal=draw.ordinal, seen_items=snapshot.seen_items | set(given))
         items[block.name] = given + _draw_items(study, block, draw.cell, seen, n_given=len(given))
     return replace(draw, items=items)
-
-
-def cell_quota(study: Study, cell: int) -> int | None:
-    """The smallest quota among the levels of a cell, or None."""
-    condition = study.cells[cell]
-    quotas = [
-        level.quota
-        for factor in study.spec.design.factors
-        for level in factor.levels
-        if level.name == condition[factor.name] and level.quota is not None
-    ]
-    return min(quotas, default=None)
 
 
 def _level_counts(study: Study, snapshot: Snapshot) -> dict[tuple[str, str], int]:
@@ -135,15 +123,10 @@ def _gold_rules(study: Study) -> list[Gold]:
     return [rule for rule in study.spec.quality if isinstance(rule, Gold)]
 
 
-def _placed_gold(study: Study) -> set[str]:
-    """Gold items that a rule hands out beside the ordinary ones; the item quota does not concern them."""
-    return {item_id for rule in _gold_rules(study) if rule.per_rater for item_id in rule.gold_ids(study)}
-
-
 def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_given: int = 0) -> tuple[str, ...]:
     """The items of one block (or one more batch), in the order they will be shown."""
     design = study.spec.design
-    placed = _placed_gold(study)
+    placed = placed_gold(study)
     pool = [item for item in study.block_items(block) if item.id not in placed and item.id not in snapshot.seen_items]
     counts = np.array([_count(design.quota_per, snapshot, cell, item) for item in pool], dtype=np.int64)
     if design.judgments_per_item is not None and pool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.study import Block, Condition, Study
+from dialometer.quality.gold import Gold, placed_gold
 
 WORDS_PER_SECOND = 4.0  # careful silent reading, about 240 words a minute
 SECONDS_PER_SCREEN = 3.0
@@ -40,7 +41,7 @@ def protocol(study: Study) -> Protocol:
     cost = None if n_raters is None else math.ceil(n_raters * pay * (1 + spec.recruitment.fee_percent / 100))
     return Protocol(
         conditions=tuple(study.cell_label(cell) for cell in study.cells),
-        n_items=len(study.rated_items),
+        n_items=sum(len(_ordinary_items(study, block)) for block in study.blocks),
         n_items_per_rater=n_items,
         n_judgments_per_rater=per_rater,
         n_raters=n_raters,
@@ -52,8 +53,28 @@ def protocol(study: Study) -> Protocol:
     )
 
 
+def _ordinary_items(study: Study, block: Block) -> list[Item]:
+    """The items of a block without the gold items that a rule hands out to every rater beside them."""
+    placed = placed_gold(study)
+    return [item for item in study.block_items(block) if item.id not in placed]
+
+
+def _gold_seconds_and_judgments(study: Study, condition: Condition) -> tuple[float, float]:
+    """What the handed-out gold items add to one session."""
+    seconds = judgments = 0.0
+    for rule in study.spec.quality:
+        if isinstance(rule, Gold) and rule.per_rater:
+            items = [study.items_by_id[item_id] for item_id in rule.gold_ids(study)]
+            share = rule.per_rater / max(1, len(items))
+            for item in items:
+                block = next((b for b in study.blocks if b.name == item.block), study.blocks[0])
+                seconds += share * item_seconds(study, item, block, condition)
+                judgments += share * judgments_on(study, item, block, condition)
+    return seconds, judgments
+
+
 def _n_in_block(study: Study, block: Block) -> int:
-    n_available = len(study.block_items(block))
+    n_available = len(_ordinary_items(study, block))
     if study.spec.design.blocks:
         return n_available if block.n_items == "all" else min(block.n_items, n_available)
     wanted = study.spec.design.items_per_rater
@@ -74,7 +95,7 @@ def _n_raters(study: Study, n_items_per_rater: int | None) -> int | None:
         return None
     times = len(study.cells) if design.quota_per == "cell" else 1
     per_block = [
-        math.ceil(len(study.block_items(block)) * design.judgments_per_item / _n_in_block(study, block))
+        math.ceil(len(_ordinary_items(study, block)) * design.judgments_per_item / _n_in_block(study, block))
         for block in study.blocks
         if _n_in_block(study, block)
     ]
@@ -96,9 +117,9 @@ def judgments_on(study: Study, item: Item, block: Block, condition: Condition) -
 def _n_judgments_per_rater(study: Study) -> int | None:
     if study.spec.design.items_per_rater == "unlimited":
         return None
-    total = 0.0
+    _, total = _gold_seconds_and_judgments(study, study.cells[0])
     for block in study.blocks:
-        items = study.block_items(block)
+        items = _ordinary_items(study, block)
         if items:
             mean = sum(judgments_on(study, item, block, study.cells[0]) for item in items) / len(items)
             total += mean * _n_in_block(study, block)
@@ -125,11 +146,11 @@ def estimate_minutes(study: Study) -> float:
 
 def _session_s(study: Study, condition: Condition) -> float:
     words = sum(len(study.texts.get(name, "").split()) for name in study.spec.texts.model_dump().values())
-    seconds = words / WORDS_PER_SECOND
+    seconds = words / WORDS_PER_SECOND + _gold_seconds_and_judgments(study, condition)[0]
     for question in (*study.spec.screening, *study.spec.pre_questionnaire, *study.spec.post_questionnaire):
         seconds += len(question.text.split()) / WORDS_PER_SECOND + study.spec.scales[question.scale].seconds_per_answer
     for block in study.blocks:
-        items = study.block_items(block)
+        items = _ordinary_items(study, block)
         if not items:
             continue
         n_items = (

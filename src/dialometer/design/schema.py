@@ -11,7 +11,7 @@ from dialometer.quality import RULES
 from dialometer.registry import Registry
 from dialometer.scales import SCALES
 
-SCHEMA_ID = "https://dialometer.org/schema/study-1.json"
+SCHEMA_ID = "urn:dialometer:study:1"
 
 
 def study_schema() -> dict[str, Any]:

@@ -72,7 +72,8 @@ class Judgment:
     """One rater's answer on one criterion. Written once; a correction is a new judgment that names the one it replaces.
 
     ``system`` is empty where the answer is about the whole item; ``turn`` counts from 0 in turn-by-turn ratings;
-    ``position`` is the item's place in the session and ``side`` the system's place on the screen, both from 1.
+    ``position`` is the item's place in the session and ``side`` the place on the screen of the system judged or chosen,
+    both from 1; ``order`` lists the systems as they stood on the screen.
     """
 
     session_id: str
@@ -85,6 +86,7 @@ class Judgment:
     block: str = "main"
     position: int = 0
     side: int = 0
+    order: tuple[str, ...] = ()
     shown_at_ms: int = 0
     answered_at_ms: int = 0
     is_late: bool = False

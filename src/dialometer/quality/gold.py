@@ -84,3 +84,9 @@ class Gold(QualityRule):
             f"{item} ({answer})" for item, answer in failed.items()
         )
         return (Finding(self.rule, self.action, reason, {"failed": sorted(failed)}),)
+
+
+def placed_gold(study: Study) -> set[str]:
+    """Gold items that a rule hands out to every rater beside the ordinary ones; the item quota does not concern them."""
+    rules = [rule for rule in study.spec.quality if isinstance(rule, Gold) and rule.per_rater]
+    return {item_id for rule in rules for item_id in rule.gold_ids(study)}

@@ -1,0 +1,40 @@
+"""What most verbs begin with: the study in a folder, its lock, and its database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dialometer.model.study import Study
+    from dialometer.storage.store import Store
+
+DATABASE_FILE = "study.db"
+
+StudyDir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the study.", show_default=False)]
+Database = Annotated[
+    str,
+    typer.Option(
+        "--database", envvar="DIALOMETER_DATABASE", help="Database URL (postgresql://…); by default study.db in DIR."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def open_study(folder: Path) -> Study:
+    """The study, refused when it is not in order or was changed after it was frozen."""
+    from dialometer.design.load import load_study
+    from dialometer.design.lock import verify
+
+    study = load_study(folder)
+    verify(study, folder)
+    return study
+
+
+def open_store(folder: Path, database: str, *, create: bool = True) -> Store:
+    """The study's database."""
+    from dialometer.storage.store import Store
+
+    return Store.open(database or folder / DATABASE_FILE, create=create)

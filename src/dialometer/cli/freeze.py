@@ -1,0 +1,34 @@
+"""dialometer freeze: write the lock of a study before data are collected."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from dialometer.cli._study import StudyDir
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="freeze", epilog="Example: dialometer freeze my-study")
+    def freeze_(
+        folder: StudyDir,
+        new_version: Annotated[bool, typer.Option("--new-version", help="The study was changed on purpose.")] = False,
+    ) -> None:
+        """Freeze a study: later changes to design, items, texts, analysis or seed are refused unless made a new version."""
+        from dialometer.cli._console import results
+        from dialometer.design.check import check_study
+        from dialometer.design.lock import LOCK_FILE, freeze
+        from dialometer.errors import StudyError
+
+        study, problems = check_study(folder)
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if errors or study is None:
+            raise StudyError(errors)
+        version = freeze(study, folder, datetime.now(UTC), is_new_version=new_version)
+        results.print(f"[bold]{study.spec.name}[/] version {version['version']}, frozen {version['frozen_at']}")
+        results.print(f"fingerprint {version['fingerprint']}")
+        results.print(f"The lock is {folder / LOCK_FILE}; keep it with the study.")

@@ -1,0 +1,146 @@
+"""dialometer simulate: raters with known truth walk through a study."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dialometer.model.study import Study
+    from dialometer.simulate.run import Progress
+    from dialometer.simulate.truth import Truth
+    from dialometer.storage.store import Store
+
+SIMULATION_FILE = "simulation.json"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="simulate", epilog="Example: dialometer simulate my-study --raters 80 --seed 1")
+    def simulate_(
+        folder: StudyDir,
+        raters: Annotated[int, typer.Option("--raters", min=1, help="How many raters arrive.")] = 20,
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides who they are and what they answer.")] = 1,
+        spread: Annotated[
+            float, typer.Option("--spread", min=0, help="How far systems are apart, in standard deviations.")
+        ] = 0.5,
+        anchor_pull: Annotated[float, typer.Option(min=0, max=1, help="How far a shown number draws estimates.")] = 0.5,
+        careless: Annotated[
+            float, typer.Option(min=0, max=1, help="Share of raters who mostly answer at random.")
+        ] = 0.05,
+        position_bias: Annotated[float, typer.Option(help="Advantage of the first place on the screen.")] = 0.0,
+        drop_out: Annotated[float, typer.Option(min=0, max=1, help="Share of raters who leave before the end.")] = 0.0,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Let simulated raters take part, by the same path as people. Run again after an interruption: it goes on.
+
+        The truth they saw is written to simulation.json, so that an analysis can be compared with it.
+        """
+        from dialometer.flow.engine import Flow
+        from dialometer.flow.simulated import EngineDoor
+        from dialometer.simulate.rater import Habits
+        from dialometer.simulate.run import simulate
+        from dialometer.simulate.truth import draw_truth
+
+        study = open_study(folder)
+        truth = draw_truth(study, seed, spread=spread)
+        habits = Habits(
+            anchor_pull=anchor_pull, careless_share=careless, position_bias=position_bias, drop_out=drop_out
+        )
+        with open_store(folder, database) as store:
+            flow = Flow(study, store)
+            _write_truth(folder, truth, {"seed": seed, "raters": raters, "habits": asdict(habits)})
+            with _ProgressBar(raters) as bar:
+                progress = simulate(
+                    study,
+                    EngineDoor(flow),
+                    truth,
+                    n_raters=raters,
+                    seed=seed,
+                    start_ms=_start_ms(store),
+                    habits=habits,
+                    report=bar.show,
+                )
+            _tell(study, store, progress, as_json=as_json)
+
+
+def _start_ms(store: Store) -> int:
+    """The virtual clock begins now, or where an interrupted simulation began."""
+    from dialometer.flow.engine import now_ms
+
+    first = next(iter(store.sessions(source="simulated")), None)
+    return first.started_at_ms if first else now_ms()
+
+
+def _write_truth(folder: Path, truth: Truth, settings: dict[str, object]) -> None:
+    text = json.dumps({**settings, "truth": truth.as_json()}, indent=1) + "\n"
+    (folder / SIMULATION_FILE).write_text(text, encoding="utf-8")
+
+
+class _ProgressBar:
+    """A bar on a terminal; elsewhere a line of JSON for each batch, written after the batch was stored."""
+
+    def __init__(self, n_raters: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from dialometer.cli._console import errors
+
+        self.n_raters = n_raters
+        self.is_shown = errors.is_terminal
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("raters"),
+            TimeElapsedColumn(),
+        )
+        self.bar = Progress(*columns, console=errors, disable=not self.is_shown)
+        self.task = self.bar.add_task("Simulating", total=n_raters)
+
+    def __enter__(self) -> _ProgressBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        """One step of progress; the numbers are of what is already stored."""
+        done = progress.n_finished + progress.n_left + progress.n_refused
+        self.bar.update(self.task, completed=done, description=f"{progress.n_judgments:,} judgments")
+        if not self.is_shown:
+            line = {"raters_done": done, "raters": self.n_raters, "judgments_stored": progress.n_judgments}
+            sys.stderr.write(json.dumps(line) + "\n")
+            sys.stderr.flush()
+
+
+def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> None:
+    from rich.table import Table
+
+    from dialometer.cli._console import results
+
+    counts: dict[int, dict[str, int]] = {}
+    for (cell, state), n in store.session_counts().items():
+        counts.setdefault(cell, {})[state] = n
+    cells = {study.cell_label(condition): counts.get(cell, {}) for cell, condition in enumerate(study.cells)}
+    if as_json:
+        typer.echo(json.dumps({**asdict(progress), "cells": cells}, indent=2))
+        return
+    states = sorted({state for of_cell in cells.values() for state in of_cell})
+    table = Table("condition", *states, box=None, pad_edge=False, header_style="bold")
+    for label, of_cell in cells.items():
+        table.add_row(label, *(str(of_cell.get(state, 0)) for state in states))
+    results.print(table)
+    results.print(
+        f"\n{progress.n_judgments:,} judgments stored; {progress.n_refused} raters found no place left, {progress.n_left} left early."
+    )

@@ -1,0 +1,91 @@
+"""Live conversations inside a session: every turn is stored before the other side hears it."""
+
+from __future__ import annotations
+
+from dialometer.agents import AGENTS, Agent, Reply
+from dialometer.errors import FlowError, UnknownName
+from dialometer.model.dialogue import Turn, clean_text
+from dialometer.model.item import ChatItem
+from dialometer.model.session import Session
+from dialometer.model.study import Study
+from dialometer.storage.conversations import ChatTurn
+from dialometer.storage.store import Store
+
+MAX_MESSAGE_LENGTH = 4000
+
+
+class Chats:
+    """The conversations of one study with the agents that its systems declare."""
+
+    def __init__(self, study: Study, store: Store) -> None:
+        self.study = study
+        self.store = store
+        self._agents: dict[str, Agent] = {}
+
+    def agent(self, system: str) -> Agent:
+        """The agent behind a system; built once, when first spoken to."""
+        if system not in self._agents:
+            declared = next((s.agent for s in self.study.spec.systems if s.name == system), None)
+            if declared is None:
+                raise UnknownName(f"the system '{system}' has no agent", remedy="declare one in study.yaml")
+            self._agents[system] = AGENTS.get(declared.type).model_validate(declared.options)
+        return self._agents[system]
+
+    def history(self, session: Session, item_id: str) -> list[Turn]:
+        """What was said so far, the agent's opening included."""
+        item = self._item(item_id)
+        opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
+        said = [
+            Turn("User" if turn.role == "user" else "Agent", turn.text, turn.role)
+            for turn in self.store.chat_turns(session.id, item_id)
+        ]
+        return opening + said
+
+    def say(self, session: Session, item_id: str, text: str, at_ms: int) -> Reply:
+        """Stores the rater's message, asks the agent and stores its reply.
+
+        When the agent fails, the message stays; :meth:`answer` asks again.
+        """
+        message = self._check(session, item_id, text)
+        turns = self.store.chat_turns(session.id, item_id)
+        if turns and turns[-1].role == "user":
+            raise FlowError("the agent has not answered yet", remedy="wait for the reply")
+        n = turns[-1].n + 1 if turns else 0
+        self.store.add_chat_turn(ChatTurn(session.id, item_id, n, "user", message, at_ms))
+        return self.answer(session, item_id, at_ms)
+
+    def answer(self, session: Session, item_id: str, at_ms: int) -> Reply:
+        """The agent's reply to what was said so far."""
+        turns = self.store.chat_turns(session.id, item_id)
+        if not turns or turns[-1].role != "user":
+            raise FlowError("there is nothing to answer", remedy="write a message first")
+        reply = self.agent(self._item(item_id).system).reply(self.history(session, item_id), seed=session.ordinal)
+        self.store.add_chat_turn(
+            ChatTurn(session.id, item_id, turns[-1].n + 1, "agent", clean_text(reply.text), at_ms, dict(reply.details))
+        )
+        return reply
+
+    def _item(self, item_id: str) -> ChatItem:
+        item = self.study.items_by_id.get(item_id)
+        if not isinstance(item, ChatItem):
+            raise FlowError(f"'{item_id}' is no conversation of this study", remedy="reload the page")
+        return item
+
+    def _check(self, session: Session, item_id: str, text: str) -> str:
+        item = self._item(item_id)
+        is_given = any(item_id in ids for ids in session.draw.items.values()) or item in self.study.practice_items
+        if session.state != "active" or not is_given:
+            raise FlowError("this conversation is not part of your session", remedy="reload the page")
+        try:
+            message = clean_text(text)
+        except ValueError as error:
+            raise FlowError("the message holds characters that cannot be shown", remedy="remove them") from error
+        if not message or len(message) > MAX_MESSAGE_LENGTH:
+            raise FlowError(
+                f"a message has 1 to {MAX_MESSAGE_LENGTH} characters",
+                remedy="shorten it" if message else "write something",
+            )
+        n_said = sum(turn.role == "user" for turn in self.store.chat_turns(session.id, item_id))
+        if n_said >= item.max_turns:
+            raise FlowError("this conversation has reached its length", remedy="go on to the questions")
+        return message

@@ -1,0 +1,361 @@
+"""The engine of a session: arriving, showing, submitting. Everything that is stored goes through here."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dialometer.design.assign import draw_more, draw_session
+from dialometer.design.lock import fingerprint
+from dialometer.errors import AnswersRejected, AssignmentError, FlowError
+from dialometer.flow.reading import Timing, read_values, to_answers, to_judgments
+from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
+from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
+from dialometer.model.quality import Finding
+from dialometer.model.session import (
+    Answer,
+    Draw,
+    Judgment,
+    Receipt,
+    ScreenVisit,
+    Session,
+    SessionRecord,
+    Snapshot,
+    Source,
+    State,
+    Submission,
+)
+from dialometer.model.study import Study
+from dialometer.quality.block_list import BlockList
+from dialometer.quality.gold import Gold
+from dialometer.storage.store import Store
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds since 1970 (UTC)."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A session and the secret that opens it; the secret is shown once and stored only as a hash."""
+
+    session: Session
+    token: str
+    is_new: bool
+
+
+class Flow:
+    """One study on one store. Holds no state of its own that another process would need."""
+
+    def __init__(self, study: Study, store: Store, *, clock: Callable[[], int] = now_ms) -> None:
+        self.study = study
+        self.store = store
+        self.clock = clock
+        self.paths = Paths(study)
+        spec_json = study.spec.model_dump_json()
+        self.version = store.register_study(study.spec.name, fingerprint(study), spec_json, clock())
+        consent = study.texts[study.spec.texts.consent]
+        self.consent_version = hashlib.sha256(consent.encode()).hexdigest()[:12]
+
+    # arriving
+
+    def arrive(
+        self,
+        *,
+        platform: str = "link",
+        external_id: str = "",
+        params: Mapping[str, str] | None = None,
+        source: Source = "person",
+        at_ms: int | None = None,
+    ) -> Arrival:
+        """A new session for a rater, or the one the rater already has."""
+        at_ms = self.clock() if at_ms is None else at_ms
+        self._refuse_blocked(external_id)
+        session_id, token = secrets.token_urlsafe(12), secrets.token_urlsafe(32)
+        stale_ms = int(self.study.spec.design.stale_after_minutes * 60_000)
+        session = self.store.arrive(
+            session_id=session_id,
+            token=token,
+            platform=platform,
+            external_id=external_id or f"anonymous-{session_id}",
+            params=dict(params or {}),
+            source=source,
+            study_version=self.version,
+            at_ms=at_ms,
+            stale_before_ms=at_ms - stale_ms,
+            choose=self._choose,
+            conditions=self.study.cells,
+        )
+        return Arrival(session, token, is_new=session.id == session_id)
+
+    def _choose(self, snapshot: Snapshot) -> Draw:
+        if snapshot.quota is None:
+            snapshot = replace(snapshot, quota=self.study.spec.recruitment.quota)
+        return draw_session(self.study, snapshot)
+
+    def _refuse_blocked(self, external_id: str) -> None:
+        for rule in self.study.spec.quality:
+            if isinstance(rule, BlockList):
+                listed = self.study.texts.get(rule.file, "").splitlines()
+                if rule.blocks(external_id, listed):
+                    raise AssignmentError("this study is not open to you")
+
+    # showing
+
+    def path(self, session: Session) -> Path:
+        """The steps of a session."""
+        return self.paths.of(session.draw)
+
+    def screen(self, session: Session, step: int | None = None) -> Screen:
+        """The screen where the session stands, or an earlier one where going back is allowed."""
+        path = self.path(session)
+        index = session.step if step is None else step
+        if session.state != "active" or index >= len(path.steps):
+            return Screen("done", "done", len(path.steps), len(path.steps), state=session.state)
+        if index != session.step and not self._may_return(session, path, index):
+            raise FlowError("this screen cannot be opened", remedy="go on from where the session stands")
+        return build_screen(self.study, path, index)
+
+    def _may_return(self, session: Session, path: Path, index: int) -> bool:
+        is_earlier = 0 <= index < session.step
+        return self.study.spec.design.may_go_back and is_earlier and path.steps[index].kind == "item"
+
+    def remaining_s(self, session: Session, at_ms: int | None = None) -> float:
+        """Honest remaining time: the estimate for what is left, scaled by the rater's own pace so far."""
+        path = self.path(session)
+        seconds = [step_seconds(self.study, path, step) for step in path.steps]
+        done, left = sum(seconds[: session.step]), sum(seconds[session.step :])
+        elapsed = ((session.last_seen_at_ms if at_ms is None else at_ms) - session.started_at_ms) / 1000
+        # The first minute says little about pace, so the estimate counts as much as a minute of evidence.
+        pace = (elapsed + 60) / (done + 60)
+        return left * min(4.0, max(0.25, pace))
+
+    # submitting
+
+    def submit(
+        self, session_id: str, screen_key: str, raw: Mapping[str, object], timing: Timing, token: str
+    ) -> Receipt:
+        """Reads, stores and acknowledges one screen. Raises :class:`AnswersRejected` when a field is not in order."""
+        session = self.store.session(session_id)
+        prepared = self.prepare(session, screen_key, raw, timing, token)
+        if isinstance(prepared, Receipt):
+            return prepared
+        return self.store.record([prepared], timing.submitted_at_ms)[0]
+
+    def prepare(
+        self, session: Session, screen_key: str, raw: Mapping[str, object], timing: Timing, token: str
+    ) -> Submission | Receipt:
+        """What a submitted screen will write, or a receipt when there is nothing to write.
+
+        Kept apart from storing so that a server can store many submissions in one commit.
+        """
+        path = self.path(session)
+        index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
+        if session.state == "active" and index == session.step:
+            return self._forward(session, path, raw, timing, token)
+        earlier = self.store.receipt(token)
+        if earlier is not None:
+            return earlier
+        if session.state == "active" and self._may_return(session, path, index):
+            return self._correct(session, path, index, raw, timing, token)
+        return Receipt(token, "outdated" if session.state == "active" else "ended", session.step, session.state)
+
+    def _forward(
+        self, session: Session, path: Path, raw: Mapping[str, object], timing: Timing, token: str
+    ) -> Submission:
+        step = path.steps[session.step]
+        screen = build_screen(self.study, path, session.step)
+        is_late = self._is_late(screen, timing)
+        judgments: list[Judgment] = []
+        answers: list[Answer] = []
+        findings: list[Finding] = []
+        next_step, next_state = session.step + 1, "active"
+        match step.kind:
+            case "consent":
+                if self._read_choice(raw, CONSENT_FIELD, ("agree", "decline")) == "decline":
+                    next_state = "declined"
+            case "instructions":
+                pass
+            case "more":
+                if self._read_choice(raw, MORE_FIELD, ("yes", "no")) == "yes":
+                    next_step = self._extend(session, timing)
+            case "chat":
+                self._check_chat(session, screen)
+            case "item":
+                values = read_values(screen.fields, raw)
+                judgments = to_judgments(screen, step, values, session.id, timing, is_late=is_late)
+            case _:
+                values = read_values(screen.fields, raw)
+                answers = to_answers(
+                    step.key if step.kind == "comprehension" else step.kind, values, session.id, timing
+                )
+                if step.kind == "screening":
+                    findings += self._screening_findings(values)
+                elif step.kind == "comprehension" and self._has_understood(values):
+                    next_step = next(
+                        i for i, s in enumerate(path.steps) if i > session.step and s.kind != "comprehension"
+                    )
+        visit = self._visit(session, step, timing, is_late=is_late)
+        is_last = next_step >= len(path.steps)
+        findings += self._quality(session, step, judgments, answers, visit, is_last=is_last)
+        state = self._state_after(next_state, findings, is_last=is_last)
+        return Submission(
+            token=token,
+            session_id=session.id,
+            step=session.step,
+            next_step=next_step,
+            visit=visit,
+            judgments=judgments,
+            answers=answers,
+            done_item=self._done_item(path, step, next_step),
+            next_state=state,
+            consent_version=self.consent_version if step.kind == "consent" and state == "active" else None,
+            findings=findings,
+        )
+
+    @staticmethod
+    def _state_after(next_state: str, findings: Sequence[Finding], *, is_last: bool) -> State:
+        if next_state == "declined":
+            return "declined"
+        if any(finding.action == "screen_out" for finding in findings):
+            return "screened_out"
+        return "completed" if is_last else "active"
+
+    @staticmethod
+    def _read_choice(raw: Mapping[str, object], name: str, options: Sequence[str]) -> str:
+        choice = str(raw.get(name, ""))
+        if choice not in options:
+            raise AnswersRejected({name: "Please choose one of the two."})
+        return choice
+
+    @staticmethod
+    def _is_late(screen: Screen, timing: Timing) -> bool:
+        return screen.deadline_s is not None and timing.submitted_at_ms - timing.shown_at_ms > screen.deadline_s * 1000
+
+    @staticmethod
+    def _visit(session: Session, step: Step, timing: Timing, *, is_late: bool) -> ScreenVisit:
+        return ScreenVisit(
+            session_id=session.id,
+            screen=step.key,
+            shown_at_ms=timing.shown_at_ms,
+            submitted_at_ms=timing.submitted_at_ms,
+            first_input_at_ms=timing.first_input_at_ms,
+            focus_lost_n=timing.focus_lost_n,
+            focus_lost_s=timing.focus_lost_s,
+            device=timing.device,
+            is_late=is_late,
+        )
+
+    @staticmethod
+    def _done_item(path: Path, step: Step, next_step: int) -> str | None:
+        """The item that this screen finishes: its last screen, when several belong to it."""
+        if step.kind != "item" or step.task is None or step.task.is_practice:
+            return None
+        after = path.steps[next_step] if next_step < len(path.steps) else None
+        goes_on = (
+            after is not None
+            and after.kind == "item"
+            and after.task is not None
+            and after.task.item_id == step.task.item_id
+        )
+        return None if goes_on else step.task.item_id
+
+    def _extend(self, session: Session, timing: Timing) -> int:
+        """Gives one more batch; the session stays at its step, where the new items now begin, or passes on if none is left."""
+        extended = self.store.extend(
+            session.id, lambda held, snapshot: draw_more(self.study, held.draw, snapshot), timing.submitted_at_ms
+        )
+        return session.step if extended.draw != session.draw else session.step + 1
+
+    def _check_chat(self, session: Session, screen: Screen) -> None:
+        assert screen.item is not None
+        turns = self.store.chat_turns(session.id, screen.item.id)
+        n_said = sum(turn.role == "user" for turn in turns)
+        if n_said < screen.item.min_turns:
+            raise AnswersRejected(
+                {"chat": f"Please write at least {screen.item.min_turns} messages first ({n_said} so far)."}
+            )
+
+    # checking
+
+    def _screening_findings(self, values: Mapping[str, object]) -> list[Finding]:
+        found = []
+        for question in self.study.spec.screening:
+            if question.accept is not None and values.get(question.name) not in question.accept:
+                reason = f"answered '{values.get(question.name)}' to the screening question {question.name}"
+                found.append(Finding("screening", "screen_out", reason))
+        return found
+
+    def _has_understood(self, values: Mapping[str, object]) -> bool:
+        rule = comprehension_rule(self.study)
+        return rule is None or not rule.wrong(dict(values))
+
+    def _quality(
+        self,
+        session: Session,
+        step: Step,
+        judgments: Sequence[Judgment],
+        answers: Sequence[Answer],
+        visit: ScreenVisit,
+        *,
+        is_last: bool,
+    ) -> list[Finding]:
+        """Rules that act live look after a gold item or a check, all others when the session ends; each finds once."""
+        is_check = step.kind in ("attention", "comprehension")
+        is_gold = step.task is not None and any(
+            isinstance(rule, Gold) and step.task.item_id in rule.gold_ids(self.study)
+            for rule in self.study.spec.quality
+        )
+        rules = [
+            rule
+            for rule in self.study.spec.quality
+            if (rule.acts == "live" and (is_check or is_gold)) or (rule.acts == "end" and is_last)
+        ]
+        if not rules:
+            return []
+        stored = self.store.record_of(session.id)
+        record = SessionRecord(
+            judgments=[j for j in (*stored.judgments, *judgments) if not j.is_practice],
+            answers=[*stored.answers, *answers],
+            visits=[*stored.visits, visit],
+        )
+        known = {logged.finding.rule for logged in self.store.findings(session.id)}
+        return [f for rule in rules if rule.rule not in known for f in rule.findings(self.study, session, record)]
+
+    # correcting
+
+    def _correct(
+        self, session: Session, path: Path, index: int, raw: Mapping[str, object], timing: Timing, token: str
+    ) -> Submission:
+        """An earlier screen sent again: every changed answer is a new judgment that names the one it replaces."""
+        step = path.steps[index]
+        screen = build_screen(self.study, path, index)
+        values = read_values(screen.fields, raw)
+        is_late = self._is_late(screen, timing)
+        new = to_judgments(screen, step, values, session.id, timing, is_late=is_late)
+        current = {_key(judgment): judgment for judgment in self.store.record_of(session.id).judgments}
+        changed = []
+        for judgment in new:
+            old = current.get(_key(judgment))
+            if old is None:
+                changed.append(judgment)
+            elif old.value != judgment.value:
+                changed.append(
+                    replace(judgment, replaces=old.id, corrected_by="rater", reason="changed after going back")
+                )
+        return Submission(
+            token=token,
+            session_id=session.id,
+            step=session.step,
+            next_step=session.step,
+            visit=self._visit(session, step, timing, is_late=is_late),
+            judgments=changed,
+        )
+
+
+def _key(judgment: Judgment) -> tuple[str, str, str, int | None, bool]:
+    return (judgment.item_id, judgment.criterion, judgment.system, judgment.turn, judgment.is_practice)

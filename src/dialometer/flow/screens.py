@@ -1,0 +1,278 @@
+"""What one screen shows and asks, free of how it is drawn: web pages, the JSON API and simulated raters all read this.
+
+System names never appear here: alternatives are numbered by their place on the screen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from dialometer.design.pairs import Segment, inspect_pair
+from dialometer.design.protocol import WORDS_PER_SECOND, estimate_minutes, item_seconds
+from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
+from dialometer.model.dialogue import Turn
+from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.scale import Scale
+from dialometer.model.study import Presentation, Question, Study
+
+CONSENT_FIELD = "consent"
+MORE_FIELD = "more"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing to answer. ``target`` is the place of the response or turn it is about, empty for the whole item."""
+
+    name: str
+    question: str
+    scale: Scale
+    definition: str = ""
+    label: str = ""
+    help: str = ""
+    target: str = ""
+    alternatives: tuple[str, ...] = ()
+    is_required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One response or transcript on the screen, known to the rater only by its place."""
+
+    place: str
+    turns: tuple[Turn, ...]
+    marks: Mapping[int, tuple[Segment, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """An item as it is shown in this condition."""
+
+    id: str
+    kind: str
+    context: tuple[Turn, ...] = ()
+    options: tuple[Option, ...] = ()
+    standard: str | None = None
+    anchor_number: float | None = None
+    rated_turns: tuple[int, ...] = ()
+    title: str = ""
+    text: str = ""
+    scenario: str = ""
+    min_turns: int = 0
+    max_turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Everything a rater sees at one step."""
+
+    kind: Literal[
+        "screening",
+        "consent",
+        "pre",
+        "instructions",
+        "comprehension",
+        "chat",
+        "item",
+        "attention",
+        "more",
+        "post",
+        "done",
+    ]
+    key: str
+    step: int
+    n_steps: int
+    fields: tuple[Field, ...] = ()
+    text: str = ""
+    item: ItemView | None = None
+    deadline_s: float | None = None
+    is_practice: bool = False
+    may_go_back: bool = False
+    attempt: int = 0
+    position: int = 0
+    n_items: int = 0
+    state: str = "active"
+
+
+def build_screen(study: Study, path: Path, index: int) -> Screen:
+    """The screen at a step of a session's path."""
+    step = path.steps[index]
+    common: dict[str, Any] = {"kind": step.kind, "key": step.key, "step": index, "n_steps": len(path.steps)}
+    common["may_go_back"] = (
+        study.spec.design.may_go_back and index > 0 and path.steps[index - 1].kind in ("item", "attention")
+    )
+    common["n_items"] = sum(not task.is_practice for task in path.plan.tasks)
+    base = study.presentation(path.plan.condition)
+    match step.kind:
+        case "screening" | "pre" | "post":
+            questions = _questions(study, step.kind)
+            return Screen(**common, fields=tuple(_question_field(study, base, q) for q in questions))
+        case "consent":
+            return Screen(**common, text=fill(study, base, study.texts[study.spec.texts.consent]))
+        case "instructions":
+            text = study.texts[base.instructions or study.spec.texts.instructions]
+            return Screen(**common, text=fill(study, base, text))
+        case "comprehension":
+            rule = comprehension_rule(study)
+            checks = rule.questions if rule else ()
+            fields = tuple(Field(c.name, fill(study, base, c.question), study.spec.scales[c.scale]) for c in checks)
+            return Screen(**common, fields=fields, attempt=step.attempt)
+        case "attention":
+            assert step.check is not None
+            field = Field(step.check.name, fill(study, base, step.check.question), study.spec.scales[step.check.scale])
+            return Screen(**common, fields=(field,))
+        case "more":
+            return Screen(**common)
+        case "item" | "chat":
+            return _item_screen(study, path, step, common)
+
+
+def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any]) -> Screen:
+    task = step.task
+    assert task is not None
+    block = block_of(study, task)
+    presentation = study.presentation(path.plan.condition, block)
+    item = study.items_by_id[task.item_id]
+    view = _view(study, item, task.systems, presentation, step)
+    fields: list[Field] = []
+    for name in step.criteria:
+        fields += _criterion_fields(study, item, name, presentation, len(task.systems))
+    return Screen(
+        **common,
+        fields=tuple(fields),
+        item=replace(view, title=block.title, text=fill(study, presentation, block.text)),
+        deadline_s=presentation.deadline_s if step.kind == "item" else None,
+        is_practice=task.is_practice,
+        position=task.position,
+    )
+
+
+def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentation, step: Step) -> ItemView:
+    match item:
+        case ResponsesItem():
+            last = item.context[-1].speaker
+            speaker = next((turn.speaker for turn in reversed(item.context) if turn.speaker != last), last)
+            options = tuple(
+                Option(str(i), (Turn(speaker, item.responses[system]),)) for i, system in enumerate(systems, start=1)
+            )
+            return ItemView(
+                item.id,
+                item.kind,
+                context=item.context,
+                options=options,
+                standard=item.standard if shown.anchor in ("text", "both") else None,
+                anchor_number=_modulus(study, shown, step) if shown.anchor in ("number", "both") else None,
+            )
+        case PairItem():
+            transcripts = {side.system: side for side in (item.a, item.b)}
+            marks = _marks(item) if shown.highlight_differences else {}
+            options = tuple(
+                Option(str(i), transcripts[system].turns, marks.get(system))
+                for i, system in enumerate(systems, start=1)
+            )
+            return ItemView(item.id, item.kind, options=options)
+        case DialogueItem():
+            turns = tuple(i for i, turn in enumerate(item.turns) if turn.role == "agent")
+            rated = turns if study.spec.items.rate == "turns" else ()
+            return ItemView(item.id, item.kind, options=(Option("1", item.turns),), rated_turns=rated)
+        case CandidateItem():
+            return ItemView(item.id, item.kind, context=item.context, options=(Option("1", (item.candidate,)),))
+        case ChatItem():
+            opening = (Turn("Agent", item.opening, "agent"),) if item.opening else ()
+            return ItemView(
+                item.id,
+                item.kind,
+                context=opening,
+                scenario=item.scenario,
+                min_turns=item.min_turns,
+                max_turns=item.max_turns,
+            )
+
+
+def _modulus(study: Study, shown: Presentation, step: Step) -> float | None:
+    for name in step.criteria:
+        modulus = getattr(study.scale_for(study.criteria_by_name[name], shown), "modulus", None)
+        if modulus:
+            return float(modulus)
+    return None
+
+
+def _marks(item: PairItem) -> dict[str, dict[int, tuple[Segment, ...]]]:
+    """For each side, the differing turns cut into equal and changed stretches."""
+    differences = inspect_pair(item).differences
+    return {side: dict(differences) for side in (item.a.system, item.b.system)}
+
+
+def _criterion_fields(study: Study, item: Item, name: str, shown: Presentation, n_systems: int) -> list[Field]:
+    criterion = study.criteria_by_name[name]
+    scale = study.scale_for(criterion, shown)
+    common: dict[str, Any] = {
+        "question": fill(study, shown, criterion.question),
+        "definition": fill(study, shown, criterion.definition),
+        "label": criterion.label or criterion.name.replace("_", " ").capitalize(),
+        "scale": scale,
+        "is_required": criterion.is_required,
+    }
+    places = tuple(str(i) for i in range(1, n_systems + 1))
+    if scale.compares:
+        return [Field(name=name, alternatives=places, **common)]
+    if isinstance(item, ResponsesItem | PairItem):
+        return [Field(name=f"{name}.{place}", target=place, **common) for place in places]
+    if isinstance(item, DialogueItem) and study.spec.items.rate == "turns":
+        turns = [i for i, turn in enumerate(item.turns) if turn.role == "agent"]
+        return [Field(name=f"{name}.t{i}", target=f"t{i}", **common) for i in turns]
+    return [Field(name=name, **common)]
+
+
+def _questions(study: Study, part: str) -> list[Question]:
+    spec = study.spec
+    return {"screening": spec.screening, "pre": spec.pre_questionnaire, "post": spec.post_questionnaire}[part]
+
+
+def _question_field(study: Study, shown: Presentation, question: Question) -> Field:
+    return Field(
+        question.name,
+        fill(study, shown, question.text),
+        study.spec.scales[question.scale],
+        help=question.help,
+        is_required=question.is_required,
+    )
+
+
+def fill(study: Study, shown: Presentation, text: str) -> str:
+    """The text with its placeholders filled in; unknown ones were refused when the study was loaded."""
+    if "{{" not in text:
+        return text
+    recruitment = study.spec.recruitment
+    values = {
+        "title": study.spec.title,
+        "contact": study.spec.contact,
+        "minutes": f"{recruitment.minutes or estimate_minutes(study):.0f}",
+        "pay": f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}",
+        **shown.variables,
+    }
+    return re.sub(r"\{\{\s*([^{}]*?)\s*\}\}", lambda match: values.get(match[1], match[0]), text)
+
+
+def step_seconds(study: Study, path: Path, step: Step) -> float:
+    """Estimated seconds for one step, for the remaining time told to raters."""
+    if step.task is not None:
+        item, block = study.items_by_id[step.task.item_id], block_of(study, step.task)
+        share = len(step.criteria) / max(1, len(step.task.criteria)) if step.kind == "item" else 1.0
+        return item_seconds(study, item, block, path.plan.condition) * share
+    if step.kind in ("screening", "pre", "post"):
+        questions = getattr(
+            study.spec, {"screening": "screening", "pre": "pre_questionnaire", "post": "post_questionnaire"}[step.kind]
+        )
+        return float(
+            sum(
+                study.spec.scales[q.scale].seconds_per_answer + len(q.text.split()) / WORDS_PER_SECOND
+                for q in questions
+            )
+        )
+    if step.kind in ("consent", "instructions"):
+        name = study.spec.texts.consent if step.kind == "consent" else study.spec.texts.instructions
+        return len(study.texts.get(name, "").split()) / WORDS_PER_SECOND
+    return 8.0

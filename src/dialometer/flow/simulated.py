@@ -1,0 +1,80 @@
+"""The door through which simulated raters use the engine of this process, the same calls that the pages make."""
+
+from __future__ import annotations
+
+from dialometer.errors import AssignmentError, FlowError
+from dialometer.flow.chat import Chats
+from dialometer.flow.engine import Flow
+from dialometer.flow.reading import Timing
+from dialometer.flow.screens import Screen, step_seconds
+from dialometer.model.session import Receipt, Submission
+from dialometer.simulate.screen_view import FieldView, ScreenView, Visit
+
+
+def view_of(screen: Screen, seconds: float = 10.0) -> ScreenView:
+    """What a simulated rater sees of a screen."""
+    item = screen.item
+    return ScreenView(
+        kind=screen.kind,
+        key=screen.key,
+        step=screen.step,
+        n_steps=screen.n_steps,
+        fields=tuple(FieldView(f.name, f.scale, f.target, f.alternatives, f.is_required) for f in screen.fields),
+        item_id=item.id if item else "",
+        option_texts=tuple("\n".join(turn.text for turn in option.turns) for option in item.options) if item else (),
+        has_standard=bool(item and item.standard),
+        anchor_number=item.anchor_number if item else None,
+        min_turns=item.min_turns if item else 0,
+        seconds=seconds,
+        state=screen.state,
+    )
+
+
+class EngineDoor:
+    """Simulated raters inside this process; screens of different sessions are stored in one commit."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.chats = Chats(flow.study, flow.store)
+
+    def arrive(self, external_id: str, at_ms: int) -> str | None:
+        """The session's id, or None when the study has no place left."""
+        try:
+            return self.flow.arrive(
+                platform="simulated", external_id=external_id, source="simulated", at_ms=at_ms
+            ).session.id
+        except AssignmentError:
+            return None
+
+    def screen(self, session: str) -> ScreenView:
+        """The screen where the session stands."""
+        held = self.flow.store.session(session)
+        if held.state == "stale":
+            held = self.flow.store.revive(session, held.last_seen_at_ms)
+        screen = self.flow.screen(held)
+        if screen.kind == "done":
+            return view_of(screen)
+        path = self.flow.path(held)
+        return view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
+
+    def submit(self, visits: list[Visit]) -> int:
+        """Stores the screens and returns how many judgments were acknowledged."""
+        batch: list[Submission] = []
+        for visit in visits:
+            timing = Timing(visit.shown_at_ms, visit.submitted_at_ms, visit.first_input_at_ms, device=visit.device)
+            session = self.flow.store.session(visit.session)
+            prepared = self.flow.prepare(session, visit.screen, visit.answers, timing, visit.token)
+            if not isinstance(prepared, Receipt):
+                batch.append(prepared)
+        if not batch:
+            return 0
+        receipts = self.flow.store.record(batch, max(visit.submitted_at_ms for visit in visits))
+        if any(receipt.outcome == "outdated" for receipt in receipts):
+            raise FlowError(
+                "a simulated rater's session moved while it was answering", remedy="run one simulation at a time"
+            )
+        return sum(len(s.judgments) for s, r in zip(batch, receipts, strict=True) if r.outcome == "stored")
+
+    def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
+        """One message in a chat; the reply is stored before it is returned."""
+        return self.chats.say(self.flow.store.session(session), item_id, text, at_ms).text

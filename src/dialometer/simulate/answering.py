@@ -1,0 +1,169 @@
+"""How a simulated rater answers a screen: perception of what is shown, then the habits, then the scale's own form."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+
+from dialometer.model.item import CandidateItem, Item
+from dialometer.model.scale import Scale
+from dialometer.model.study import Study
+from dialometer.quality.checks import Attention, Comprehension
+from dialometer.simulate.rater import SimulatedRater
+from dialometer.simulate.screen_view import FieldView, ScreenView
+from dialometer.simulate.truth import Truth, shown_systems
+
+_REMARKS = (
+    "No further remarks.",
+    "Clear instructions, thank you.",
+    "Some of the responses did not fit what was said before.",
+    "It was hard to tell a few of them apart.",
+    "Interesting study.",
+)
+
+
+def answer_screen(study: Study, truth: Truth, rater: SimulatedRater, screen: ScreenView) -> dict[str, Any]:
+    """Raw answers for every field of a screen, as a form or program would send them."""
+    if screen.kind == "consent":
+        return {"consent": "agree"}
+    if screen.kind == "more":
+        return {"more": "yes" if rater.rng(_number(screen.key)).random() < 0.6 else "no"}
+    rng = rater.rng(_number(screen.key))
+    if screen.kind in ("attention", "comprehension"):
+        return {field.name: _check_answer(study, rater, field, rng) for field in screen.fields}
+    if screen.kind == "item" and screen.item_id:
+        return _answer_item(study, truth, rater, screen, rng)
+    accept = {question.name: question.accept for question in study.spec.screening}
+    return {field.name: _answer_question(field, rng, accept.get(field.name)) for field in screen.fields}
+
+
+def _number(key: str) -> int:
+    return zlib.crc32(key.encode())
+
+
+def _check_answer(study: Study, rater: SimulatedRater, field: FieldView, rng: np.random.Generator) -> Any:
+    for rule in study.spec.quality:
+        checks = (
+            rule.checks if isinstance(rule, Attention) else rule.questions if isinstance(rule, Comprehension) else ()
+        )
+        for check in checks:
+            if check.name == field.name and not (rater.is_careless and rng.random() < rater.habits.careless_rate):
+                return check.answer
+    return _answer_question(field, rng)
+
+
+def _answer_item(
+    study: Study, truth: Truth, rater: SimulatedRater, screen: ScreenView, rng: np.random.Generator
+) -> dict[str, Any]:
+    item = study.items_by_id[screen.item_id]
+    systems = shown_systems(item, screen.option_texts)
+    answers: dict[str, Any] = {}
+    for field in screen.fields:
+        criterion = field.name.split(".", 1)[0]
+        noise_sd = rater.habits.noise_sd * (1 - rater.habits.text_anchor_calm * screen.has_standard)
+        perceived = []
+        for place, system in enumerate(systems or ("",)):
+            utility = _true_quality(truth, item, criterion, system) + rng.normal(0, noise_sd)
+            perceived.append(utility + (rater.habits.position_bias if place == 0 and len(systems) > 1 else 0.0))
+        if rater.is_careless and rng.random() < rater.habits.careless_rate:
+            perceived = list(rng.normal(0, 1.5, len(perceived)))
+        answers[field.name] = _on_scale(rater, screen, field, perceived, rng)
+    return answers
+
+
+def _true_quality(truth: Truth, item: Item, criterion: str, system: str) -> float:
+    """A candidate answer is as good as the best system's opinion of it: high ranks speak for it."""
+    if isinstance(item, CandidateItem) and (item.id, "") not in truth.overrides:
+        best_rank = min(item.ranks.values(), default=10)
+        return 0.8 - 0.5 * math.log2(best_rank) + truth.quality(item.id, criterion, "")
+    return truth.quality(item.id, criterion, system)
+
+
+def _on_scale(
+    rater: SimulatedRater, screen: ScreenView, field: FieldView, perceived: list[float], rng: np.random.Generator
+) -> Any:
+    scale = field.scale
+    if scale.compares:
+        return _compare(rater, scale, field.alternatives, np.array(perceived), rng)
+    place = int(field.target) - 1 if field.target.isdigit() else 0
+    utility = perceived[min(place, len(perceived) - 1)] + rater.bias
+    match scale.type:
+        case "magnitude":
+            return _magnitude(rater, screen, utility)
+        case "likert":
+            points, first = int(scale.points), int(scale.first)  # type: ignore[attr-defined]
+            middle = first + (points - 1) / 2
+            return int(np.clip(round(middle + utility * (points - 1) / 4), first, first + points - 1))
+        case "slider":
+            low, high, step = scale.low, scale.high, scale.step  # type: ignore[attr-defined]
+            value = low + (high - low) * float(np.clip(0.5 + utility / 5, 0, 1))
+            return float(np.clip(low + round((value - low) / step) * step, low, high))
+        case _:
+            return _answer_question(field, rng)
+
+
+def _magnitude(rater: SimulatedRater, screen: ScreenView, utility: float) -> float:
+    """Log-normal estimates around the rater's own modulus; a shown number draws that modulus, and the estimate, to itself."""
+    habits = rater.habits
+    log_modulus, slope = np.log(rater.modulus), habits.slope
+    if screen.anchor_number:
+        pull = habits.anchor_pull
+        log_modulus = (1 - pull) * log_modulus + pull * np.log(screen.anchor_number * 0.8)
+        slope *= 1 - 0.3 * pull
+    value = float(np.exp(log_modulus + slope * utility))
+    return float(max(1, round(value / 5) * 5 if value > 10 else round(value)))
+
+
+def _compare(
+    rater: SimulatedRater, scale: Scale, alternatives: tuple[str, ...], perceived: np.ndarray, rng: np.random.Generator
+) -> Any:
+    order = np.argsort(-perceived, kind="stable")
+    match scale.type:
+        case "pairwise":
+            difference = abs(float(perceived[0] - perceived[-1]))
+            if difference < rater.habits.tie_width and getattr(scale, "allow_tie", False):
+                return "tie"
+            if difference < rater.habits.tie_width / 4 and getattr(scale, "allow_cannot_tell", False):
+                return "cannot_tell"
+            return alternatives[int(order[0])]
+        case "best_worst":
+            return {"best": alternatives[int(order[0])], "worst": alternatives[int(order[-1])]}
+        case _:
+            options = list(getattr(scale, "options", None) or alternatives)
+            if len(options) != len(perceived):
+                return [options[i] for i in rng.permutation(len(options))]
+            return [options[int(i)] for i in order]
+
+
+def _answer_question(field: FieldView, rng: np.random.Generator, accept: list[Any] | None = None) -> Any:
+    """An answer to a question about the rater; screening questions are answered so that the rater may go on."""
+    if accept:
+        return accept[int(rng.integers(len(accept)))]
+    scale: Any = field.scale
+    match scale.type:
+        case "choice":
+            weights = 1 / np.arange(1, len(scale.options) + 1)
+            return scale.options[int(rng.choice(len(scale.options), p=weights / weights.sum()))]
+        case "multiple":
+            most = scale.at_most or len(scale.options)
+            n = int(rng.integers(max(1, scale.at_least), most + 1))
+            return [scale.options[int(i)] for i in sorted(rng.permutation(len(scale.options))[:n])]
+        case "ranking":
+            options = list(scale.options or field.alternatives)
+            noise = rng.normal(0, 1.5, len(options)) + np.arange(len(options))
+            return [options[int(i)] for i in np.argsort(noise)]
+        case "likert":
+            return int(rng.integers(scale.first, scale.first + scale.points))
+        case "slider":
+            return float(scale.low + (scale.high - scale.low) * round(float(rng.random()), 2))
+        case "magnitude":
+            return float(rng.integers(10, 200))
+        case "text" if scale.format != "text":
+            low = scale.minimum if scale.minimum is not None else 0
+            high = scale.maximum if scale.maximum is not None else low + 100
+            return int(np.clip(round(rng.gamma(6, 3) + max(low, 18)), low, high))
+        case _:
+            return _REMARKS[int(rng.integers(len(_REMARKS)))] if field.is_required or rng.random() < 0.3 else ""

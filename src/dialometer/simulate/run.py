@@ -1,0 +1,141 @@
+"""A whole population of simulated raters, in the order of a virtual clock."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dialometer.model.study import Study
+from dialometer.simulate.answering import answer_screen
+from dialometer.simulate.rater import Habits, SimulatedRater, draw_rater
+from dialometer.simulate.screen_view import Door, ScreenView, Visit
+from dialometer.simulate.truth import Truth
+
+_MESSAGES = (
+    "Hi there!",
+    "What have you been up to?",
+    "That sounds interesting, tell me more.",
+    "Do you have a favourite?",
+    "I am not sure I agree with that.",
+    "Can you recommend something for the weekend?",
+    "Why do you think so?",
+    "I liked the one we talked about before.",
+    "What would you do in my place?",
+    "Thanks, that was nice to talk about.",
+)
+MEAN_ARRIVAL_GAP_S = 90.0
+BATCH = 64
+
+
+@dataclass
+class Progress:
+    """How far a simulation has come; handed to the caller after every stored batch."""
+
+    n_arrived: int = 0
+    n_refused: int = 0
+    n_finished: int = 0
+    n_left: int = 0
+    n_screens: int = 0
+    n_judgments: int = 0
+    states: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(order=True)
+class _Event:
+    at_ms: int
+    number: int
+    session: str | None = field(default=None, compare=False)
+
+
+def simulate(
+    study: Study,
+    door: Door,
+    truth: Truth,
+    *,
+    n_raters: int,
+    seed: int,
+    start_ms: int,
+    habits: Habits | None = None,
+    first_number: int = 1,
+    report: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Lets raters arrive one after the other and work side by side until all have finished or left."""
+    habits = habits or Habits()
+    rng = np.random.default_rng([seed, 4])
+    gaps_ms = (rng.exponential(MEAN_ARRIVAL_GAP_S, first_number + n_raters - 1) * 1000).astype(np.int64)
+    arrivals = start_ms + np.cumsum(gaps_ms)
+    raters = {n: draw_rater(n, seed, habits) for n in range(first_number, first_number + n_raters)}
+    queue = [_Event(int(arrivals[n - 1]), n) for n in raters]
+    heapq.heapify(queue)
+    progress = Progress()
+    while queue:
+        visits: list[Visit] = []
+        events: list[_Event] = []
+        while queue and len(visits) < BATCH:
+            event = heapq.heappop(queue)
+            if event.session is None:
+                if visits:  # arrivals see everything submitted before them
+                    heapq.heappush(queue, event)
+                    break
+                _arrive(door, event, seed, queue, progress)
+                continue
+            visit = _visit(study, door, truth, raters[event.number], event, progress)
+            if visit is not None:
+                visits.append(visit)
+                events.append(event)
+        if visits:
+            progress.n_judgments += door.submit(visits)
+            progress.n_screens += len(visits)
+        for event, visit in zip(events, visits, strict=True):
+            heapq.heappush(queue, _Event(visit.submitted_at_ms, event.number, event.session))
+        if report is not None:
+            report(progress)
+    return progress
+
+
+def _arrive(door: Door, event: _Event, seed: int, queue: list[_Event], progress: Progress) -> None:
+    session = door.arrive(f"simulated-{seed}-{event.number}", event.at_ms)
+    if session is None:
+        progress.n_refused += 1
+        return
+    progress.n_arrived += 1
+    heapq.heappush(queue, _Event(event.at_ms, event.number, session))
+
+
+def _visit(
+    study: Study, door: Door, truth: Truth, rater: SimulatedRater, event: _Event, progress: Progress
+) -> Visit | None:
+    """One screen of one rater; None when the session is over or the rater leaves."""
+    assert event.session is not None
+    screen = door.screen(event.session)
+    if screen.kind == "done":
+        progress.n_finished += 1
+        progress.states[screen.state] = progress.states.get(screen.state, 0) + 1
+        return None
+    if screen.step / max(1, screen.n_steps) >= rater.leaves_at:
+        progress.n_left += 1
+        return None
+    rng = rater.rng(screen.step, 99)
+    if screen.kind == "chat":
+        _talk(door, event.session, screen, rng, event.at_ms)
+    duration_s = max(0.8, screen.seconds * rater.pace * float(np.exp(rng.normal(0, 0.25))))
+    shown_at_ms = event.at_ms
+    submitted_at_ms = shown_at_ms + int(duration_s * 1000)
+    return Visit(
+        session=event.session,
+        screen=screen.key,
+        answers=answer_screen(study, truth, rater, screen),
+        shown_at_ms=shown_at_ms,
+        first_input_at_ms=shown_at_ms + int(duration_s * 600),
+        submitted_at_ms=submitted_at_ms,
+        token=f"simulated-{rater.seed}-{rater.number}-{event.session}-{screen.key}",
+    )
+
+
+def _talk(door: Door, session: str, screen: ScreenView, rng: np.random.Generator, at_ms: int) -> None:
+    n_messages = screen.min_turns + int(rng.integers(0, 3))
+    for i in range(n_messages):
+        door.say(session, screen.item_id, _MESSAGES[i % len(_MESSAGES)], at_ms + 20_000 * i)

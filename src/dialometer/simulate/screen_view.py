@@ -1,0 +1,67 @@
+"""What a simulated rater needs to see of a screen, whether it came from the engine or over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dialometer.model.scale import Scale
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """One thing to answer."""
+
+    name: str
+    scale: Scale
+    target: str = ""
+    alternatives: tuple[str, ...] = ()
+    is_required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenView:
+    """A screen as it is read: its fields and the texts shown, in the order of their places."""
+
+    kind: str
+    key: str
+    step: int
+    n_steps: int
+    fields: tuple[FieldView, ...] = ()
+    item_id: str = ""
+    option_texts: tuple[str, ...] = ()
+    has_standard: bool = False
+    anchor_number: float | None = None
+    min_turns: int = 0
+    seconds: float = 10.0
+    state: str = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What a rater sends with the answers of one screen."""
+
+    session: str
+    screen: str
+    answers: dict[str, object]
+    shown_at_ms: int
+    first_input_at_ms: int
+    submitted_at_ms: int
+    token: str
+    device: str = "simulated"
+
+
+class Door(Protocol):
+    """The way into a study that simulated raters use: the engine in this process, or a server by its address."""
+
+    def arrive(self, external_id: str, at_ms: int) -> str | None:
+        """The session's handle, or None when the study has no place left."""
+
+    def screen(self, session: str) -> ScreenView:
+        """The screen where the session stands."""
+
+    def submit(self, visits: list[Visit]) -> int:
+        """Sends screens of different sessions; returns how many judgments were acknowledged as stored."""
+
+    def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
+        """One message in a chat; returns the agent's reply."""

@@ -1,0 +1,111 @@
+"""The truth behind simulated judgments: how good each system's contribution to each item really is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.study import Study
+from dialometer.quality.gold import Gold, is_gold
+
+GOLD_QUALITY = 2.2  # in standard deviations: what every attentive rater recognises
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Qualities in standard deviations: a mean per system and criterion, and a deviation for each item.
+
+    ``systems[criterion][system]`` is what an analysis should recover; ``items`` are random deviations around it.
+    """
+
+    systems: Mapping[str, Mapping[str, float]]
+    item_sd: float = 0.6
+    seed: int = 0
+    overrides: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def quality(self, item_id: str, criterion: str, system: str) -> float:
+        """True quality of what a system shows in an item, on one criterion."""
+        fixed = self.overrides.get((item_id, system))
+        if fixed is not None:
+            return fixed
+        mean = self.systems.get(criterion, {}).get(system, 0.0)
+        return mean + self.item_sd * _normal(self.seed, item_id, system, criterion)
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written beside a simulated study, so that reports and tests can compare."""
+        return {"systems": {c: dict(s) for c, s in self.systems.items()}, "item_sd": self.item_sd, "seed": self.seed}
+
+
+def draw_truth(study: Study, seed: int, *, spread: float = 0.5, item_sd: float = 0.6) -> Truth:
+    """System means that are evenly spaced over ``2 × spread`` in a random order per criterion, correlated between criteria."""
+    rng = np.random.default_rng([seed, 1])
+    names = [system.name for system in study.spec.systems]
+    base = np.linspace(-spread, spread, len(names)) if len(names) > 1 else np.zeros(1)
+    # In file order the later system is the better one: controls are usually named first.
+    systems: dict[str, dict[str, float]] = {}
+    for criterion in study.spec.criteria:
+        wobble = rng.normal(0, spread / 4, len(names))
+        systems[criterion.name] = {name: round(float(base[i] + wobble[i]), 3) for i, name in enumerate(names)}
+    return Truth(systems, item_sd=item_sd, seed=seed, overrides=_gold_overrides(study))
+
+
+def _gold_overrides(study: Study) -> dict[tuple[str, str], float]:
+    """Gold items are unmistakable: what the rule accepts is very good, everything else on the item very bad."""
+    overrides: dict[tuple[str, str], float] = {}
+    for rule in study.spec.quality:
+        if not isinstance(rule, Gold):
+            continue
+        for item_id in rule.gold_ids(study):
+            item = study.items_by_id[item_id]
+            for system in _places(item):
+                overrides[(item_id, system)] = _gold_quality(rule, system)
+    for item in study.items:
+        if is_gold(item) and isinstance(item, CandidateItem):
+            overrides.setdefault((item.id, ""), GOLD_QUALITY)
+    return overrides
+
+
+def _gold_quality(rule: Gold, system: str) -> float:
+    for acceptable in rule.acceptable:
+        if acceptable.one_of and system:
+            return GOLD_QUALITY if system in acceptable.one_of else -GOLD_QUALITY
+        if acceptable.system and acceptable.system != system:
+            continue
+        if acceptable.at_most is not None and acceptable.at_least is None:
+            return -GOLD_QUALITY
+        return GOLD_QUALITY
+    return 0.0
+
+
+def _places(item: Item) -> tuple[str, ...]:
+    return ("",) if isinstance(item, CandidateItem) else tuple(item.systems)
+
+
+def shown_systems(item: Item, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Which system stands behind each text on a screen. A simulated rater reads the texts as people do; equal texts are one."""
+    match item:
+        case ResponsesItem():
+            by_text = {text: system for system, text in reversed(list(item.responses.items()))}
+        case PairItem():
+            by_text = {side.turns[-1].text + str(len(side.turns)): side.system for side in (item.b, item.a)}
+            by_text |= {"\n".join(turn.text for turn in side.turns): side.system for side in (item.b, item.a)}
+        case DialogueItem():
+            return (item.system,) * len(texts)
+        case CandidateItem():
+            return ("",) * len(texts)
+        case _:
+            return (item.systems[0],) * len(texts)
+    return tuple(by_text.get(text, "") for text in texts)
+
+
+def _normal(seed: int, *names: str) -> float:
+    """A standard normal deviate that depends only on the seed and the names, whatever the order of calls."""
+    digest = hashlib.sha256("\x1f".join((str(seed), *names)).encode()).digest()
+    words = np.frombuffer(digest[:16], dtype=np.uint64)
+    u1, u2 = (float(w >> np.uint64(11)) / 2**53 for w in words)
+    return float(np.sqrt(-2 * np.log(max(u1, 1e-300))) * np.cos(2 * np.pi * u2))

@@ -1,0 +1,105 @@
+"""The one long table: a row for each judgment, in the form that analysis, export and plots all share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from dialometer.storage.columns import Columns
+
+FACTOR_PREFIX = "factor_"
+
+COLUMNS: dict[str, tuple[Any, str]] = {
+    "judgment": (pl.Int64, "number of the judgment in the database"),
+    "rater": (pl.String, "pseudonym of the rater, R and the order of arrival"),
+    "source": (pl.String, "person, simulated, model or imported"),
+    "state": (pl.String, "state of the session: active, completed, screened_out, declined, stale, withdrawn"),
+    "is_excluded": (pl.Boolean, "whether the session is kept out of the analysis"),
+    "block": (pl.String, "within-subject block; main where the study has none"),
+    "item": (pl.String, "id of the item"),
+    "system": (pl.String, "system judged; empty where the answer compares systems"),
+    "criterion": (pl.String, "criterion judged"),
+    "turn": (pl.Int32, "turn of the dialogue, counted from 0, where turns are rated one by one"),
+    "scale": (pl.String, "type of the scale"),
+    "value": (pl.Float64, "the answer as a number, where the scale has numbers"),
+    "choice": (pl.String, "the answer as a name: the chosen system, tie, cannot_tell, or the best in best-worst"),
+    "worst": (pl.String, "the worst in best-worst"),
+    "answer": (pl.String, "the answer as stored, in JSON"),
+    "position": (pl.Int32, "place of the item in the session, from 1; 0 for practice"),
+    "side": (pl.Int32, "place on the screen of the system judged or chosen, from 1; 0 where there is none"),
+    "order": (pl.String, "systems in the order shown, separated by |"),
+    "shown_at": (pl.Datetime("ms", "UTC"), "when the screen was shown (UTC)"),
+    "answered_at": (pl.Datetime("ms", "UTC"), "when it was submitted (UTC)"),
+    "duration_s": (pl.Float64, "seconds from shown to submitted"),
+    "is_late": (pl.Boolean, "whether the answer came after the deadline"),
+    "is_practice": (pl.Boolean, "whether the item was for practice; such judgments are never analysed"),
+    "replaces": (pl.Int64, "number of the judgment that this one corrects"),
+    "study_version": (pl.Int32, "version of the study under which it was collected"),
+}
+"""Every column of the long table with its type and meaning; factors follow as ``factor_<name>``."""
+
+
+def rater_name(ordinal: int) -> str:
+    """The pseudonym under which a rater leaves the database."""
+    return f"R{ordinal:04d}"
+
+
+def long_table(batches: Iterable[Columns]) -> pl.DataFrame:
+    """The long table from the store's batches of columns. Works in parts, so memory stays near the size of the result."""
+    answers: dict[str, tuple[float | None, str | None, str | None]] = {}
+    conditions: dict[str, Mapping[str, str]] = {}
+    parts = [_part(batch, answers, conditions) for batch in batches]
+    if not parts:
+        return pl.DataFrame(schema={name: kind for name, (kind, _) in COLUMNS.items()})
+    return pl.concat(parts, how="diagonal")
+
+
+def _part(columns: Columns, answers: dict[str, Any], conditions: dict[str, Mapping[str, str]]) -> pl.DataFrame:
+    for text in set(columns["value"]) - answers.keys():
+        answers[text] = _read_answer(json.loads(text))
+    for text in set(columns["condition"]) - conditions.keys():
+        conditions[text] = json.loads(text)
+    read = [answers[text] for text in columns["value"]]
+    shown = pl.Series(columns["shown_at_ms"], dtype=pl.Int64)
+    answered = pl.Series(columns["answered_at_ms"], dtype=pl.Int64)
+    data: dict[str, Any] = {
+        "judgment": columns["id"],
+        "rater": [rater_name(ordinal) for ordinal in columns["ordinal"]],
+        "item": columns["item_id"],
+        "value": [value for value, _, _ in read],
+        "choice": [choice for _, choice, _ in read],
+        "worst": [worst for _, _, worst in read],
+        "answer": columns["value"],
+        "order": ["|".join(json.loads(text)) if text else "" for text in columns["order"]],
+        "shown_at": shown.cast(pl.Datetime("ms", "UTC")),
+        "answered_at": answered.cast(pl.Datetime("ms", "UTC")),
+        "duration_s": (answered - shown) / 1000,
+    }
+    for name, (kind, _) in COLUMNS.items():
+        data[name] = pl.Series(name, data[name] if name in data else columns[name], dtype=kind, strict=False)
+    frame = pl.DataFrame({name: data[name] for name in COLUMNS})
+    factors = {name for condition in conditions.values() for name in condition}
+    of_row = [conditions[text] for text in columns["condition"]]
+    return frame.with_columns(
+        pl.Series(FACTOR_PREFIX + name, [condition.get(name) for condition in of_row], dtype=pl.String)
+        for name in sorted(factors)
+    )
+
+
+def _read_answer(value: Any) -> tuple[float | None, str | None, str | None]:
+    """Number, choice and worst of a stored value."""
+    match value:
+        case bool():
+            return None, str(value), None
+        case int() | float():
+            return float(value), None, None
+        case str():
+            return None, value, None
+        case {"best": best, "worst": worst}:
+            return None, best, worst
+        case _:
+            return None, None, None
