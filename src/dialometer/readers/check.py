@@ -1,0 +1,196 @@
+"""From drafts to dialogues: the one place where texts are cleaned, roles are found and faults are noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dialometer.errors import Problem
+from dialometer.model.dialogue import ROLES, Dialogue, Role, Turn, clean_text
+from dialometer.readers.draft import DialogueDraft, TurnDraft
+from dialometer.readers.json_records import kind_of
+from dialometer.readers.problems import Problems
+from dialometer.readers.reader import EmptyTurns
+from dialometer.registry import did_you_mean
+
+LEFT_OUT = "left_out_turns"
+TURN_FIELDS = "turn_fields"
+
+
+class Checker:
+    """Turns the drafts of one file into dialogues. Everything wrong in a draft is filed before the next one is looked at."""
+
+    def __init__(
+        self,
+        problems: Problems,
+        *,
+        known: Mapping[str, Role],
+        declared: Mapping[str, Role],
+        empty_turns: EmptyTurns,
+        how_to_declare: str = "",
+    ) -> None:
+        self.problems = problems
+        self.roles: dict[str, Role] = {**known, **declared}
+        self.empty_turns = empty_turns
+        self.how_to_declare = how_to_declare
+        self.lines_by_id: dict[str, int] = {}
+
+    def dialogue(self, draft: DialogueDraft) -> Dialogue | None:
+        """The checked dialogue, or None when the draft has faults (which are then filed)."""
+        check = _DraftCheck(self, draft)
+        check.declare()
+        dialogue_id = check.dialogue_id()
+        turns = check.turns()
+        metadata = check.metadata()
+        if check.faults:
+            self.problems.of_record(check.faults)
+            return None
+        for remark in check.remarks:
+            self.problems.remark(remark)
+        return Dialogue(id=dialogue_id, turns=tuple(turns), metadata=metadata)
+
+
+class _DraftCheck:
+    """The work on one draft, with its faults and remarks."""
+
+    def __init__(self, checker: Checker, draft: DialogueDraft) -> None:
+        self.checker = checker
+        self.draft = draft
+        self.faults: list[Problem] = list(draft.faults)
+        self.remarks: list[Problem] = []
+        self.left_out: list[dict[str, Any]] = []
+        self.turn_fields: list[dict[str, Any]] = []
+        self.declared: dict[str, Role] = {}
+
+    def declare(self) -> None:
+        """Take the speakers that the dialogue itself declares, under the names that its turns will have."""
+        for name, role in self.draft.speakers.items():
+            cleaned = self._clean(name, f"the speaker {name!r}", "speakers")
+            if cleaned is not None:
+                self.declared[cleaned] = role
+
+    def dialogue_id(self) -> str:
+        """The id, known from here on; a second dialogue of the same id is a fault."""
+        cleaned = self._text(self.draft.id, "id", self.draft.line)
+        if cleaned is None:
+            return ""
+        if not cleaned:
+            self._fault("the id is empty", "give every dialogue an id of its own", field="id")
+        elif cleaned in self.checker.lines_by_id:
+            first = self.checker.lines_by_id[cleaned]
+            before = f" (line {first})" if first else ""
+            self._fault(
+                f"the id '{cleaned}' was used before{before}", "give every dialogue an id of its own", field="id"
+            )
+        else:
+            self.checker.lines_by_id[cleaned] = self.draft.line
+        return cleaned
+
+    def turns(self) -> list[Turn]:
+        """The turns with text, in order."""
+        turns: list[Turn] = []
+        for position, draft in enumerate(self.draft.turns, start=1):
+            turn = self._turn(draft, position)
+            if turn is not None:
+                turns.append(turn)
+                self.turn_fields.append(dict(draft.others))
+        if not turns and not self.faults:
+            self._fault("the dialogue has no turns" + (" with text" if self.left_out else ""), "remove it")
+        return turns
+
+    def metadata(self) -> dict[str, Any]:
+        """What else is known, every string cleaned, with a note of what this reading left out."""
+        metadata = dict(self.draft.metadata)
+        if any(self.turn_fields):
+            metadata[TURN_FIELDS] = self.turn_fields
+        if self.left_out:
+            earlier = metadata.get(LEFT_OUT)
+            metadata[LEFT_OUT] = [*(earlier if isinstance(earlier, list) else []), *self.left_out]
+        cleaned = self._value(metadata, "metadata")
+        return cleaned if isinstance(cleaned, dict) else {}
+
+    def _turn(self, draft: TurnDraft, position: int) -> Turn | None:
+        line = draft.line or self.draft.line
+        speaker = self._text(draft.speaker, draft.speaker_key, line, draft.place, position)
+        text = self._text(draft.text, draft.text_key, line, draft.place, position)
+        role = self._role(draft, speaker, position) if speaker else None
+        if speaker == "":
+            self._fault(
+                f"turn {position} has no speaker", "name the speaker", line, _join(draft.place, draft.speaker_key)
+            )
+        if text == "":
+            self._empty(draft, position, speaker or "")
+            return None
+        if not speaker or text is None or role is None:
+            return None
+        return Turn(speaker=speaker, text=text, role=role)
+
+    def _role(self, draft: TurnDraft, speaker: str, position: int) -> Role | None:
+        line = draft.line or self.draft.line
+        if draft.role is not None:
+            given = next((role for role in ROLES if role == draft.role), None)
+            if given is None:
+                what = f"turn {position}: unknown role '{draft.role}'"
+                self._fault(what, did_you_mean(str(draft.role), list(ROLES)), line, _join(draft.place, "role"))
+            return given
+        role = self.declared.get(speaker) or self.checker.roles.get(speaker)
+        if role is None:
+            in_file = f"{self.checker.how_to_declare}, or " if self.checker.how_to_declare else ""
+            remedy = f"declare the role: {in_file}read with speakers={{{speaker!r}: 'user'}} ({', '.join(ROLES)})"
+            where = _join(draft.place, draft.speaker_key)
+            self._fault(f"turn {position}: speaker '{speaker}' has no known role", remedy, line, where)
+        return role
+
+    def _empty(self, draft: TurnDraft, position: int, speaker: str) -> None:
+        line, field = draft.line or self.draft.line, _join(draft.place, draft.text_key)
+        if self.checker.empty_turns == "error":
+            remedy = "remove the turn, or read with empty_turns='leave_out'"
+            self._fault(f"turn {position} is empty", remedy, line, field)
+            return
+        self.left_out.append({"turn": position, "speaker": speaker, "reason": "empty"})
+        message = f"turn {position} of '{self.draft.id}' is empty and was left out"
+        self.remarks.append(self.checker.problems.problem(message, line=line, column=self.draft.column, field=field))
+
+    def _text(self, value: object, name: str, line: int, field: str = "", position: int = 0) -> str | None:
+        """The cleaned string, or None where it is none (which is then a fault)."""
+        what = f"turn {position}: '{name}'" if position else f"'{name}'"
+        where = _join(field, name)
+        if value is None:
+            self._fault(f"{what} is missing", "", line, where)
+        elif not isinstance(value, str):
+            self._fault(f"{what} must be a string, not {kind_of(value)}", "put it in quotes", line, where)
+        else:
+            return self._clean(value, what, where, line)
+        return None
+
+    def _clean(self, text: str, what: str, field: str, line: int = 0) -> str | None:
+        try:
+            return clean_text(text)
+        except ValueError as error:
+            self._fault(f"{what}: {error}", "remove the character", line, field)
+            return None
+
+    def _value(self, value: Any, field: str) -> Any:
+        """A metadata value with all its strings cleaned, keys included."""
+        if isinstance(value, str):
+            return self._clean(value, f"'{field}'", field)
+        if isinstance(value, list):
+            return [self._value(element, f"{field}[{index}]") for index, element in enumerate(value)]
+        if not isinstance(value, Mapping):
+            return value
+        cleaned: dict[str, Any] = {}
+        for key, element in value.items():
+            name = self._clean(key, f"a key of '{field}'", field) or ""
+            if name in cleaned:
+                self._fault(f"'{field}' has the key '{name}' twice", "rename one", field=field)
+            cleaned[name] = self._value(element, f"{field}.{name}")
+        return cleaned
+
+    def _fault(self, message: str, remedy: str = "", line: int = 0, field: str = "") -> None:
+        line = line or self.draft.line
+        column = self.draft.column if line == self.draft.line else 0
+        self.faults.append(self.checker.problems.problem(message, remedy=remedy, line=line, column=column, field=field))
+
+
+def _join(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name

@@ -1,0 +1,64 @@
+"""What is wrong in one file of dialogues, collected so that the file is mended in one go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dialometer.errors import Problem, ReadError
+
+N_LISTED = 50
+"""How many problems are kept word for word; of the rest only the number is known, so that a bad file costs no memory."""
+
+_log = logging.getLogger("dialometer.readers")
+
+
+class Problems:
+    """Problems of one file by weight: those of a record cost that record, those of the file cost the whole reading.
+
+    With ``is_lenient`` a spoilt record is left out with a warning instead. A warning is never silent: it is kept here
+    and logged at the end of the reading.
+    """
+
+    def __init__(self, file: str, *, is_lenient: bool = False) -> None:
+        self.file = file
+        self.is_lenient = is_lenient
+        self.errors: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self.n_errors = 0
+        self.n_warnings = 0
+
+    def problem(self, message: str, *, remedy: str = "", line: int = 0, column: int = 0, field: str = "") -> Problem:
+        """A problem in this file, not yet filed."""
+        return Problem(message, remedy=remedy, file=self.file, line=line, column=column, field=field)
+
+    def of_record(self, faults: Iterable[Problem]) -> None:
+        """File what is wrong in one record, which then yields no dialogue."""
+        for fault in faults:
+            if self.is_lenient:
+                self._warn(replace(fault, message=f"left out: {fault.message}"))
+            else:
+                self.of_file(fault)
+
+    def of_file(self, fault: Problem) -> None:
+        """File what makes the whole file unfit, however lenient the reading."""
+        self.n_errors += 1
+        if len(self.errors) < N_LISTED:
+            self.errors.append(fault)
+
+    def remark(self, fault: Problem) -> None:
+        """File what the reader put right by itself."""
+        self._warn(fault)
+
+    def finish(self) -> None:
+        """Log the warnings and raise one error that lists everything; call it when the file is read."""
+        if self.n_warnings:
+            _log.warning("%s: %d warnings while reading, the first: %s", self.file, self.n_warnings, self.warnings[0])
+        if self.n_errors:
+            raise ReadError(self.errors, n_more=self.n_errors - len(self.errors))
+
+    def _warn(self, fault: Problem) -> None:
+        self.n_warnings += 1
+        if len(self.warnings) < N_LISTED:
+            self.warnings.append(replace(fault, severity="warning"))

@@ -1,0 +1,73 @@
+"""What every format declares: how it is told from its beginning, whom it knows, and how its records become drafts."""
+
+from __future__ import annotations
+
+import csv
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from dialometer.model.dialogue import Role
+from dialometer.model.part import Part
+from dialometer.readers.draft import DialogueDraft
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import Source
+from dialometer.registry import Registry
+
+EmptyTurns = Literal["error", "leave_out"]
+
+KNOWN_SPEAKERS: Mapping[str, Role] = {"User": "user", "user": "user", "Agent": "agent", "agent": "agent"}
+"""Speakers whose role needs no declaration in any format."""
+
+DELIMITERS = (",", ";", "\t")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a file: its suffix (without ``.gz``), its text and, where it is JSON, its first record."""
+
+    suffix: str
+    text: str
+    record: Any = None
+
+    @property
+    def first_line(self) -> str:
+        """The first line with anything on it."""
+        return next((line for line in self.text.splitlines() if line.strip()), "")
+
+    def columns(self, delimiter: str = ",") -> list[str]:
+        """The first line read as the header of a table."""
+        try:
+            return [name.strip() for name in next(csv.reader([self.first_line], delimiter=delimiter), [])]
+        except csv.Error:
+            return []
+
+    def has_keys(self, *keys: str) -> bool:
+        """Whether the first JSON record is an object with all these keys."""
+        return isinstance(self.record, dict) and all(key in self.record for key in keys)
+
+
+class Reader(Part):
+    """One form of file. Its fields are the options that :func:`read_dialogues` takes for it."""
+
+    speakers: ClassVar[Mapping[str, Role]] = KNOWN_SPEAKERS
+    """Speakers whose role the form itself tells."""
+    empty_turns: ClassVar[EmptyTurns] = "error"
+    """What becomes of a turn without text unless the caller says otherwise."""
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """File names that mean this form when the content does not tell."""
+    how_to_declare: ClassVar[str] = ""
+    """How the file itself can give a speaker's role, for messages."""
+
+    @classmethod
+    @abstractmethod
+    def recognises(cls, head: Head) -> bool:
+        """Whether a file that begins like this is of this form."""
+
+    @abstractmethod
+    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+        """The dialogues in file order, unchecked; what yields no draft at all is filed with ``problems``."""
+
+
+READERS: Registry[type[Reader]] = Registry("dialogue format", "dialometer.readers")

@@ -1,0 +1,77 @@
+"""A file of text, plain or gzipped, as decoded lines with exact positions for messages."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from dialometer.errors import Problem, ReadError
+from dialometer.readers.problems import Problems
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_HEAD_BYTES = 1 << 20
+
+
+class Source:
+    """Where dialogues are read from. Compression is told by the content, so a wrongly named file still opens."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.name = str(path)
+        plain = self.path.with_suffix("") if self.path.suffix.lower() == ".gz" else self.path
+        self.stem = plain.stem
+        self.suffix = plain.suffix.lower()
+
+    def probe(self) -> None:
+        """Fail now rather than at the first line where the file cannot be opened."""
+        try:
+            self._open().close()
+        except OSError as error:
+            raise ReadError([self._unopened(error)]) from error
+
+    def head(self) -> str:
+        """The first part of the text, for telling the format; bytes that are not UTF-8 are no matter here."""
+        try:
+            with self._open() as stream:
+                return stream.read(_HEAD_BYTES).removeprefix(_BOM).decode("utf-8", errors="replace")
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return ""  # the reading itself will say so, with the line
+
+    def lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
+        """Numbered lines without their ends. Bytes that are not UTF-8 are a problem of the file and come as U+FFFD."""
+        number = 0
+        try:
+            with self._open() as stream:
+                for number, raw in enumerate(stream, start=1):
+                    yield number, _decode(raw.removeprefix(_BOM) if number == 1 else raw, number, problems)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            remedy = "copy or download the file again"
+            problems.of_file(problems.problem(f"damaged gzip data: {error}", remedy=remedy, line=number + 1))
+
+    def text(self, problems: Problems) -> str:
+        """The whole text, lines joined by ``\\n``."""
+        return "\n".join(line for _, line in self.lines(problems))
+
+    def _open(self) -> IO[bytes] | gzip.GzipFile:
+        with self.path.open("rb") as probe:
+            is_gzip = probe.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        return gzip.open(self.path, "rb") if is_gzip else self.path.open("rb")
+
+    def _unopened(self, error: OSError) -> Problem:
+        message = f"cannot be opened: {error.strerror or error}"
+        return Problem(message, remedy="check the path and its permissions", file=self.name)
+
+
+def _decode(raw: bytes, number: int, problems: Problems) -> str:
+    raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        column = len(raw[: error.start].decode("utf-8")) + 1
+        message = f"byte 0x{raw[error.start]:02X} is not UTF-8"
+        problems.of_file(problems.problem(message, remedy="save the file as UTF-8", line=number, column=column))
+        return raw.decode("utf-8", errors="replace")

@@ -1,0 +1,79 @@
+"""Our own table form."""
+
+from __future__ import annotations
+
+import pytest
+
+from dialometer.errors import DialometerError
+from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.readers import read_dialogues
+
+TABLE = '''dialogue_id,speaker,text,role,rating,city
+d1,User,"Hello, you",,4,
+d1,Agent,"two
+lines, with ""quotes""",,4,
+d2,Narrator,Once upon a time,person,,Rome
+'''
+
+
+def test_rows_become_turns_and_other_columns_metadata(a_file):
+    assert list(read_dialogues(a_file("d.csv", TABLE))) == [
+        Dialogue(
+            "d1",
+            (Turn("User", "Hello, you", "user"), Turn("Agent", 'two\nlines, with "quotes"', "agent")),
+            {"rating": "4", "city": None},
+        ),
+        Dialogue("d2", (Turn("Narrator", "Once upon a time", "person"),), {"rating": None, "city": "Rome"}),
+    ]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_delimiter_is_told_from_the_header_or_given(a_file, delimiter):
+    table = "\ufeff" + delimiter.join(["dialogue_id", "speaker", "text"]) + "\r\n" + delimiter.join(["a", "User", "x"])
+    path = a_file("d.csv", table)
+    assert list(read_dialogues(path)) == list(read_dialogues(path, "csv", delimiter=delimiter))
+    assert next(read_dialogues(path)).turns == (Turn("User", "x", "user"),)
+
+
+def test_unknown_options_and_values_are_refused_with_a_remedy(a_file):
+    path = a_file("d.csv", TABLE)
+    with pytest.raises(DialometerError, match=r"no option 'delimeter' — did you mean 'delimiter'\?"):
+        read_dialogues(path, "csv", delimeter=",")
+    with pytest.raises(DialometerError, match="option 'delimiter' of the format 'csv'"):
+        read_dialogues(path, "csv", delimiter="|")
+
+
+def test_lines_are_exact_even_after_cells_with_several_lines(a_file, problems_in):
+    table = TABLE + "d2,Who,hm,,,Rome\nd2,User,,,,Paris\nd1,User,again,,4,\n"
+    found = [(problem.line, problem.field, problem.message) for problem in problems_in(a_file("d.csv", table))]
+    assert found == [
+        (7, "city", "'city' changes within dialogue 'd2': 'Rome' before, 'Paris' here"),
+        (6, "speaker", "turn 2: speaker 'Who' has no known role"),
+        (7, "text", "turn 3 is empty"),
+        (8, "id", "the id 'd1' was used before (line 2)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "message"),
+    [
+        ("dialogue_id,speeker,text\n", 1, "the column 'speaker' is missing"),
+        ("dialogue_id,speaker,text,text\n", 1, "the column 'text' stands twice"),
+        ("dialogue_id,speaker,text,\na,User,x,\n", 1, "a column has no name"),
+        ("dialogue_id,speaker,text\n\na,User,x,y\n", 3, "the row has 4 cells, the header 3"),
+        ("dialogue_id,speaker,text\na,User,x\na,User\n", 3, "the row has 2 cells, the header 3"),
+        ('dialogue_id,speaker,text\na,User,"x\n', 2, "broken CSV: unexpected end of data"),
+        ('dialogue_id,speaker,text\na,User,x\na,User,"x"y\n', 3, "broken CSV"),
+        ("dialogue_id,speaker,text\na,User,x\n,User,y\n", 3, "the id is empty"),
+        ("dialogue_id,speaker,text,role\na,P,x,usr\n", 2, "turn 1: unknown role 'usr'"),
+    ],
+)
+def test_mistakes_in_the_table_are_placed(a_file, problems_in, table, line, message):
+    (problem,) = problems_in(a_file("d.csv", table), "csv")
+    assert problem.line == line
+    assert message in problem.message
+
+
+def test_a_misspelt_column_is_suggested(a_file, problems_in):
+    (problem,) = problems_in(a_file("d.csv", "dialogue_id,speeker,text\na,User,x\n"))
+    assert problem.remedy == "did you mean 'speeker'?"
