@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from dialometer.storage.columns import Columns
-
+Columns = Mapping[str, list[Any]]
+"""Judgments as the store gives them: one list per column."""
 FACTOR_PREFIX = "factor_"
 
 COLUMNS: dict[str, tuple[Any, str]] = {

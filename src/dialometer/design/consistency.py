@@ -321,6 +321,8 @@ def _analysis_is_possible(c: _Checker) -> None:
         path: Path = ("analysis", "comparisons", i)
         for j, name in enumerate(comparison.criteria):
             c.known(name, c.study.criteria_by_name, "criterion", (*path, "criteria", j))
+        for j, name in enumerate(comparison.blocks):
+            c.known(name, [block.name for block in c.spec.design.blocks], "block", (*path, "blocks", j))
         names = systems
         if comparison.between == "factor":
             if comparison.factor is None:

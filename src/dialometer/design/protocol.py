@@ -130,11 +130,13 @@ def _n_judgments(study: Study, n_raters: int | None, per_rater: int | None) -> i
     design = study.spec.design
     if design.judgments_per_item is not None:
         times = design.judgments_per_item * (len(study.cells) if design.quota_per == "cell" else 1)
-        return times * sum(
+        wanted = times * sum(
             judgments_on(study, item, block, study.cells[0])
             for block in study.blocks
-            for item in study.block_items(block)
+            for item in _ordinary_items(study, block)
         )
+        _, gold = _gold_seconds_and_judgments(study, study.cells[0])
+        return wanted + round((n_raters or 0) * gold)
     return n_raters * per_rater if n_raters is not None and per_rater is not None else None
 
 

@@ -241,6 +241,7 @@ class Comparison(Part):
     factor: str | None = None
     levels: list[str] = Field(default_factory=list, description="Which systems or levels; all if left out.")
     criteria: list[str] = Field(default_factory=list, description="Which criteria; all if left out.")
+    blocks: list[str] = Field(default_factory=list, description="Which blocks; all if left out.")
     hypothesis: str = ""
 
 

@@ -1,0 +1,234 @@
+"""Every problem at once, each at its line and column with a remedy."""
+
+import json
+import shutil
+
+import pytest
+
+from dialometer.design.check import check_study
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template, template_folder, template_names
+from dialometer.errors import DialometerError, StudyError, UnknownName
+
+GOOD = """\
+dialometer: 1
+name: tiny
+title: A tiny study
+seed: 7
+speakers: {A: person, B: person}
+systems:
+  - name: one
+  - name: two
+items:
+  kind: responses
+scales:
+  likes: {type: likert, points: 5}
+criteria:
+  - name: quality
+    question: How good is it?
+    scale: likes
+recruitment:
+  quota: 10
+"""
+ITEM = {
+    "id": "i1",
+    "context": [{"speaker": "A", "text": "Hello"}],
+    "responses": {"one": "Hi", "two": "Who is there?"},
+}
+
+
+@pytest.fixture
+def study_dir(tmp_path):
+    for name in ("consent", "instructions", "debriefing"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n")
+    (tmp_path / "study.yaml").write_text(GOOD)
+    (tmp_path / "items.jsonl").write_text(json.dumps(ITEM) + "\n")
+    return tmp_path
+
+
+def problems(folder, *, severity="error"):
+    return [p for p in check_study(folder)[1] if p.severity == severity]
+
+
+def edit(folder, old, new):
+    path = folder / "study.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def line_of(folder, fragment, file="study.yaml"):
+    for number, line in enumerate((folder / file).read_text().splitlines(), start=1):
+        if fragment in line:
+            return number, line.index(fragment) + 1
+    raise AssertionError(fragment)
+
+
+def test_a_good_study_loads(study_dir):
+    study = load_study(study_dir)
+    assert study.spec.title == "A tiny study"
+    assert study.items[0].responses == {"one": "Hi", "two": "Who is there?"}
+    assert study.cells == ({},)
+    assert not problems(study_dir)
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_templates_are_in_order(name):
+    study, found = check_study(template_folder(name))
+    assert study is not None
+    assert found == []
+
+
+def test_the_templates_that_are_promised():
+    assert set(template_names()) == {"acute", "anchoring", "avatar", "best-worst", "chat", "likert", "strategies"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fragment", "message", "remedy"),
+    [
+        ("question: How", "qestion: How", "qestion", "unknown key 'qestion'", "did you mean 'question'?"),
+        ("scale: likes", "scale: like", "scale: like", "no scale 'like'", "did you mean 'likes'?"),
+        ("type: likert", "type: lickert", "type: lickert", "unknown scale 'lickert'", "did you mean 'likert'?"),
+        ("points: 5", "points: 50", "points: 50", "50 is out of range", "≤ 11"),
+        (
+            "kind: responses",
+            "kind: response",
+            "kind: response",
+            "'response' is not one of",
+            "did you mean 'responses'?",
+        ),
+        ("seed: 7", "seed: -7", "seed: -7", "out of range", "≥ 0"),
+        ("seed: 7", "seed: seven", "seed: seven", "whole number, not 'seven'", "correct the value"),
+        ("  - name: two", "  - name: one", "name: one", "given twice", "rename"),
+        ("name: tiny", "name: tiny study", "name: tiny study", "cannot be a name", "letters"),
+        ("quota: 10", "quota: 10\n  quota: 11", "quota: 11", "given twice", "keep one"),
+        ("  quota: 10", "  quotas: 10", "quotas", "unknown key 'quotas'", "did you mean 'quota'?"),
+    ],
+)
+def test_errors_name_the_place_and_the_remedy(study_dir, old, new, fragment, message, remedy):
+    edit(study_dir, old, new)
+    found = [p for p in problems(study_dir) if message in p.message]
+    assert found, [str(p) for p in problems(study_dir)]
+    line, column = line_of(study_dir, fragment) if fragment != "name: one" else (8, 5)
+    assert (found[0].file, found[0].line, found[0].column) == ("study.yaml", line, column)
+    assert remedy in found[0].remedy
+
+
+def test_all_problems_come_at_once(study_dir):
+    edit(study_dir, "question: How good is it?", "qestion: How good is it?")
+    edit(study_dir, "points: 5", "points: 50")
+    edit(study_dir, "seed: 7", "sed: 7")
+    bad = {**ITEM, "id": "i2", "responses": {"one": "Hi", "tow": "x"}}
+    with (study_dir / "items.jsonl").open("a") as file:
+        file.write(json.dumps(bad) + "\nnot json\n")
+    (study_dir / "consent.md").unlink()
+    found = {(p.file, p.line): p.message for p in problems(study_dir)}
+    assert ("items.jsonl", 2) in found
+    assert "unknown system 'tow'" in found["items.jsonl", 2]
+    assert "not valid JSON" in found["items.jsonl", 3]
+    assert any("unknown key 'sed'" in message for message in found.values())
+    assert any("'seed' is missing" in message for message in found.values())
+    assert any("unknown key 'qestion'" in message for message in found.values())
+    assert any("50 is out of range" in message for message in found.values())
+    with pytest.raises(StudyError) as caught:
+        load_study(study_dir)
+    assert len(caught.value.problems) >= 6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"context": [{"speaker": "C", "text": "Hello"}]}, "unknown speaker 'C'"),
+        ({"context": [{"speaker": "A", "text": " "}]}, "'text' is empty"),
+        ({"context": []}, "needs at least one turn"),
+        ({"context": [{"speaker": "A", "text": "a\u0007b"}]}, "control character U+0007"),
+        ({"responses": {"one": "Hi"}}, "no response of two"),
+        ({"id": "i1"}, "was given on line 1"),
+        ({"respones": {}}, "unknown key 'respones'"),
+        ({"block": "b"}, "unknown block 'b'"),
+        ({"metadata": 3}, "should be an object"),
+    ],
+)
+def test_items_are_checked_by_line(study_dir, change, message):
+    with (study_dir / "items.jsonl").open("a") as file:
+        file.write("\n" + json.dumps({**ITEM, "id": "i2", **change}) + "\n")
+    found = [p for p in problems(study_dir) if message in p.message]
+    assert found, [str(p) for p in problems(study_dir)]
+    assert found[0].file == "items.jsonl"
+    assert found[0].line == 3
+    assert found[0].remedy
+
+
+def test_texts_are_normalised(study_dir):
+    (study_dir / "items.jsonl").write_text(json.dumps({**ITEM, "responses": {"one": "Cafe\u0301", "two": "x\r\ny"}}))
+    item = load_study(study_dir).items[0]
+    assert item.responses == {"one": "Café", "two": "x\ny"}
+
+
+@pytest.mark.parametrize("text", ["", "a: [1, 2", "\t- x", "just words", "a: &x [*x]\nb: 1"])
+def test_broken_yaml_is_told_not_raised(study_dir, text):
+    (study_dir / "study.yaml").write_text(text)
+    assert problems(study_dir)
+
+
+def test_alias_bombs_are_stopped(study_dir):
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    for here, there in zip("bcdefgh", "abcdefg", strict=True):
+        bomb += f"{here}: &{here} [{', '.join(['*' + there] * 10)}]\n"
+    (study_dir / "study.yaml").write_text(bomb)
+    assert any("too many values" in p.message for p in problems(study_dir))
+
+
+def test_words_that_old_yaml_reads_as_truth_stay_words(study_dir):
+    edit(
+        study_dir,
+        "recruitment:",
+        "pre_questionnaire:\n  - {name: q, text: Sure, scale: yn, accept: [yes]}\nrecruitment:",
+    )
+    edit(study_dir, "  likes:", "  yn: {type: choice, options: [yes, no]}\n  likes:")
+    assert load_study(study_dir).spec.scales["yn"].options == ["yes", "no"]
+
+
+def test_anchors_need_what_they_show(study_dir):
+    edit(study_dir, "recruitment:", "design:\n  factors:\n    - {name: anchor, levels: [none, both]}\nrecruitment:")
+    messages = [p.message for p in problems(study_dir)]
+    assert any("has no standard response" in message for message in messages)
+    assert any("needs a magnitude scale with a modulus" in message for message in messages)
+
+
+def test_scales_must_fit_what_is_shown(study_dir):
+    edit(study_dir, "type: likert, points: 5", "type: best_worst")
+    assert any("needs at least 3 alternatives, but an item shows 2" in p.message for p in problems(study_dir))
+
+
+def test_factors_must_change_something(study_dir):
+    edit(study_dir, "recruitment:", "design:\n  factors:\n    - {name: mood, levels: [glad, sad]}\nrecruitment:")
+    assert any("no level of the factor 'mood' changes" in p.message for p in problems(study_dir))
+
+
+def test_placeholders_must_have_values(study_dir):
+    (study_dir / "consent.md").write_text("# Consent\n\nIt takes {{ minutes }} minutes, {{plaec}}.\n")
+    (found,) = problems(study_dir)
+    assert (found.file, found.line) == ("consent.md", 3)
+
+
+def test_texts_outside_the_folder_are_refused(study_dir):
+    edit(study_dir, "recruitment:", "texts: {consent: ../secret.md}\nrecruitment:")
+    (study_dir.parent / "secret.md").write_text("x")
+    assert any("outside" in p.message for p in problems(study_dir))
+
+
+def test_new_never_overwrites(tmp_path):
+    copy_template("likert", tmp_path / "s")
+    with pytest.raises(DialometerError, match="not an empty folder"):
+        copy_template("likert", tmp_path / "s")
+    with pytest.raises(UnknownName, match="did you mean 'likert'"):
+        copy_template("lickert", tmp_path / "t")
+    assert not (tmp_path / "t").exists()
+
+
+def test_levels_and_blocks_change_what_is_seen(tmp_path):
+    shutil.copytree(template_folder("anchoring"), tmp_path / "s")
+    study = load_study(tmp_path / "s")
+    seen = [(study.presentation(c).anchor, study.presentation(c).layout) for c in study.cells]
+    assert seen == [("none", "together"), ("none", "one_per_screen"), ("both", "together"), ("both", "one_per_screen")]

@@ -1,0 +1,84 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from dialometer.design.load import load_study
+from dialometer.design.lock import LOCK_FILE, fingerprint, freeze, read_lock, verify
+from dialometer.design.templates import copy_template
+from dialometer.errors import LockError
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    copy_template("likert", tmp_path / "s")
+    return tmp_path / "s"
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_an_unchanged_study_passes(folder):
+    study = load_study(folder)
+    assert verify(study, folder) is None
+    version = freeze(study, folder, NOW)
+    assert version["version"] == 1
+    assert verify(load_study(folder), folder) == version
+    assert freeze(load_study(folder), folder, NOW) == version
+    assert len(read_lock(folder)) == 1
+
+
+def test_comments_and_spaces_are_no_change(folder):
+    freeze(load_study(folder), folder, NOW)
+    path = folder / "study.yaml"
+    path.write_text("# a remark\n" + path.read_text())
+    assert verify(load_study(folder), folder)["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("study.yaml", "study.yaml: seed"), ("items.jsonl", "items.jsonl: "), ("consent.md", "consent.md")],
+)
+def test_changes_are_named(folder, file, name):
+    study = load_study(folder)
+    freeze(study, folder, NOW)
+    if file == "study.yaml":
+        edit(folder / file, f"seed: {study.spec.seed}", f"seed: {study.spec.seed + 1}")
+    elif file == "items.jsonl":
+        text = study.items[0].context[0].text
+        edit(folder / file, text[:12], text[:12] + "x")
+    else:
+        (folder / file).write_text((folder / file).read_text() + "\nMore.\n")
+    changed = load_study(folder)
+    with pytest.raises(LockError, match="changed: " + name) as caught:
+        verify(changed, folder)
+    assert "--new-version" in str(caught.value)
+    with pytest.raises(LockError):
+        freeze(changed, folder, NOW)
+    version = freeze(changed, folder, NOW, is_new_version=True)
+    assert version["version"] == 2
+    assert verify(changed, folder)["version"] == 2
+    assert [v["version"] for v in read_lock(folder)] == [1, 2]
+
+
+def test_the_order_of_items_counts(folder):
+    study = load_study(folder)
+    freeze(study, folder, NOW)
+    lines = (folder / "items.jsonl").read_text().splitlines()
+    (folder / "items.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+    with pytest.raises(LockError, match="order of items"):
+        verify(load_study(folder), folder)
+
+
+def test_a_broken_lock_is_told(folder):
+    (folder / LOCK_FILE).write_text("{}")
+    with pytest.raises(LockError, match="cannot be read"):
+        verify(load_study(folder), folder)
+
+
+def test_fingerprints_are_stable_over_loads(folder):
+    assert fingerprint(load_study(folder)) == fingerprint(load_study(folder))

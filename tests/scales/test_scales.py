@@ -1,0 +1,147 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialometer.errors import AnswerError, UnknownName
+from dialometer.model.scale import Scale
+from dialometer.scales import SCALES
+from dialometer.scales.likert import Likert
+from dialometer.scales.magnitude import Magnitude
+
+EXAMPLES = {
+    "likert": {"points": 5},
+    "slider": {"low": 0, "high": 10},
+    "magnitude": {"modulus": 100},
+    "pairwise": {"allow_tie": True},
+    "best_worst": {},
+    "ranking": {},
+    "choice": {"options": ["yes", "no"]},
+    "multiple": {"options": ["a", "b", "c"], "at_least": 1, "at_most": 2},
+    "text": {"max_length": 20},
+}
+PLACES = ("1", "2", "3")
+
+
+def make(name, **config):
+    return SCALES.get(name).model_validate({"type": name, **EXAMPLES[name], **config})
+
+
+def test_every_scale_has_an_example_here():
+    assert sorted(EXAMPLES) == SCALES.names()
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "value"),
+    [
+        ("likert", "4", 4),
+        ("likert", 4.0, 4),
+        ("slider", "7,5", 7.5),
+        ("magnitude", " 120 ", 120),
+        ("magnitude", "0", 0),
+        ("magnitude", "33.5", 33.5),
+        ("pairwise", "2", "2"),
+        ("pairwise", "tie", "tie"),
+        ("best_worst", {"best": "1", "worst": "3"}, {"best": "1", "worst": "3"}),
+        ("ranking", ["3", "1", "2"], ["3", "1", "2"]),
+        ("ranking", {"1": "2", "2": "1", "3": "3"}, ["2", "1", "3"]),
+        ("choice", "yes", "yes"),
+        ("multiple", ["c", "a"], ["a", "c"]),
+        ("text", "  caf\u0065\u0301 ", "caf\u00e9"),
+    ],
+)
+def test_answers_are_read(name, raw, value):
+    assert make(name).parse(raw, PLACES) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("likert", "6"),
+        ("likert", "3.5"),
+        ("likert", True),
+        ("likert", None),
+        ("slider", "11"),
+        ("slider", "nan"),
+        ("magnitude", "-1"),
+        ("magnitude", "inf"),
+        ("magnitude", "1_000"),
+        ("magnitude", "ten"),
+        ("pairwise", "4"),
+        ("pairwise", "cannot_tell"),
+        ("best_worst", {"best": "1", "worst": "1"}),
+        ("best_worst", {"best": "1"}),
+        ("best_worst", "1"),
+        ("ranking", ["1", "2"]),
+        ("ranking", ["1", "1", "2"]),
+        ("ranking", {"1": "1", "2": "1", "3": "3"}),
+        ("choice", "maybe"),
+        ("multiple", []),
+        ("multiple", ["a", "b", "c"]),
+        ("multiple", ["z"]),
+        ("text", " "),
+        ("text", "x" * 21),
+        ("text", "a\x00b"),
+    ],
+)
+def test_wrong_answers_get_a_sentence(name, raw):
+    with pytest.raises(AnswerError) as caught:
+        make(name).parse(raw, PLACES)
+    assert caught.value.message.endswith(".")
+
+
+@given(
+    raw=st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.lists(st.text(max_size=3))
+    | st.dictionaries(st.text(max_size=5), st.text(max_size=3)),
+    name=st.sampled_from(sorted(EXAMPLES)),
+)
+def test_nothing_but_an_answer_error_comes_out(name, raw):
+    """Whatever is sent, a scale answers with a value of its own form or a sentence; and reading a value again keeps it."""
+    scale = make(name)
+    try:
+        value = scale.parse(raw, PLACES)
+    except AnswerError:
+        return
+    assert scale.parse(value, PLACES) == value
+
+
+def test_systems_replace_places_only_where_alternatives_are_compared():
+    names = {"1": "hred", "2": "thred", "3": "seq2seq"}
+    assert make("pairwise").rename("2", names) == "thred"
+    assert make("pairwise").rename("tie", names) == "tie"
+    assert make("best_worst").rename({"best": "3", "worst": "1"}, names) == {"best": "seq2seq", "worst": "hred"}
+    assert make("ranking").rename(["2", "3", "1"], names) == ["thred", "seq2seq", "hred"]
+    assert make("ranking", options=["1", "2"]).rename(["1", "2"], names) == ["1", "2"]
+    assert make("likert").rename(2, names) == 2
+
+
+def test_number_in_text_is_bounded():
+    age = make("text", format="integer", minimum=18, maximum=99)
+    assert age.parse("34") == 34
+    for raw in ("17", "100", "34.5", "old"):
+        with pytest.raises(AnswerError):
+            age.parse(raw)
+
+
+def test_labels_must_be_on_the_scale():
+    with pytest.raises(ValueError, match="6"):
+        Likert(points=5, labels={6: "superb"})
+
+
+def test_likert_categories_do_not_depend_on_answers():
+    assert Likert(points=7, first=0).categories() == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_unknown_scale_suggests():
+    with pytest.raises(UnknownName, match="did you mean 'likert'"):
+        SCALES.get("lickert")
+
+
+def test_scales_are_frozen():
+    scale: Scale = Magnitude(modulus=100)
+    with pytest.raises(ValueError, match="frozen"):
+        scale.modulus = 5
