@@ -1,0 +1,85 @@
+"""What a rater is in the middle of: unsent forms and live conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import delete, insert, select
+
+from dialometer.errors import StorageError
+from dialometer.model.dialogue import Role
+from dialometer.storage.database import Database
+from dialometer.storage.rows import mapping_from_json, to_json
+from dialometer.storage.schema import chat_turns, drafts
+from dialometer.storage.sessions import load_session
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTurn:
+    """One utterance of a live conversation; ``n`` counts from 0 within session and item."""
+
+    session_id: str
+    item_id: str
+    n: int
+    role: Role
+    text: str
+    at_ms: int
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Conversations(Database):
+    """Drafts and chat turns."""
+
+    def save_draft(self, session_id: str, screen: str, content: Mapping[str, Any], at_ms: int) -> None:
+        """Keep an unsent form, in place of the one kept before; it goes when a screen of the session is recorded."""
+        row = {"session_id": session_id, "screen": screen, "content": to_json(dict(content)), "at_ms": at_ms}
+        with self.writing() as connection:
+            load_session(connection, session_id, for_update=True)
+            connection.execute(delete(drafts).where(drafts.c.session_id == session_id, drafts.c.screen == screen))
+            connection.execute(insert(drafts), row)
+
+    def draft(self, session_id: str, screen: str) -> Mapping[str, Any] | None:
+        """The unsent form of a screen, or None."""
+        query = select(drafts.c.content).where(drafts.c.session_id == session_id, drafts.c.screen == screen)
+        with self.reading() as connection:
+            content = connection.scalar(query)
+        return None if content is None else mapping_from_json(content)
+
+    def add_chat_turn(self, turn: ChatTurn) -> bool:
+        """Store a turn; False when it was there already. Another text under the same number is refused."""
+        with self.writing() as connection:
+            session = load_session(connection, turn.session_id, for_update=True)
+            if session.state == "withdrawn":
+                raise StorageError(f"session '{session.id}' was withdrawn")
+            query = select(chat_turns.c.role, chat_turns.c.text).where(
+                chat_turns.c.session_id == turn.session_id,
+                chat_turns.c.item_id == turn.item_id,
+                chat_turns.c.n == turn.n,
+            )
+            stored = connection.execute(query).one_or_none()
+            if stored is None:
+                row = {name: getattr(turn, name) for name in ("session_id", "item_id", "n", "role", "text", "at_ms")}
+                connection.execute(insert(chat_turns), {**row, "meta": to_json(dict(turn.meta))})
+                return True
+            if tuple(stored) != (turn.role, turn.text):
+                raise StorageError(
+                    f"turn {turn.n} of item '{turn.item_id}' in session '{turn.session_id}' already says something else",
+                    remedy="read the conversation again and go on after its last turn",
+                )
+            return False
+
+    def chat_turns(self, session_id: str | None = None, item_id: str | None = None) -> list[ChatTurn]:
+        """The turns of one conversation, of one session, or of all, in order."""
+        key = (chat_turns.c.session_id, chat_turns.c.item_id, chat_turns.c.n)
+        query = select(chat_turns).order_by(*key)
+        if session_id is not None:
+            query = query.where(chat_turns.c.session_id == session_id)
+        if item_id is not None:
+            query = query.where(chat_turns.c.item_id == item_id)
+        with self.reading() as connection:
+            return [
+                ChatTurn(r.session_id, r.item_id, r.n, r.role, r.text, r.at_ms, mapping_from_json(r.meta))
+                for r in connection.execute(query)
+            ]

@@ -1,0 +1,172 @@
+"""Connections and transactions: what differs between SQLite and PostgreSQL ends here."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from dialometer.errors import StorageError
+
+BUSY_TIMEOUT_S = 30.0
+"""How long a writer waits for another one before giving up."""
+ASSIGNMENT_LOCK = 0x6469616C6F
+"""Key of PostgreSQL's advisory lock under which places are given away and revisions are run."""
+
+
+class Database:
+    """One database and its three kinds of transaction: reading, writing, and assigning (one at a time, everywhere)."""
+
+    def __init__(self, engine: Engine, where: str) -> None:
+        self.where = where
+        self._engine = engine
+        # SQLite's readers always see one state of the file; PostgreSQL has to be asked for it.
+        is_server = engine.dialect.name != "sqlite"
+        one_view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True} if is_server else {}
+        self._reader = engine.execution_options(**one_view)
+        self._writer = engine.execution_options(is_writing=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is a file and not a server."""
+        return self._engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent view; writers are not kept waiting."""
+        with translated(self.where), self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """All or nothing. SQLite takes its one write lock at once, so that a reader never has to become a writer."""
+        with translated(self.where), self._writer.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def assigning(self) -> Iterator[Connection]:
+        """A writing transaction that no other assigning one overlaps, in any process: what it counts stays true."""
+        with self.writing() as connection:
+            if not self.is_sqlite:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ASSIGNMENT_LOCK})")
+            yield connection
+
+    def close(self) -> None:
+        """Give all connections back; what was committed is on disk already."""
+        self._engine.dispose()
+
+
+def open_database(target: str | Path, *, create: bool) -> Database:
+    """The database behind a path or URL, with its settings in place; its tables are not looked at yet."""
+    url = _url(target)
+    where = url.render_as_string(hide_password=True)
+    if url.get_backend_name() == "sqlite":
+        path = Path(url.database or "")
+        where = str(path)
+        if not create and not path.exists():
+            raise StorageError("there is no such database", where=where, remedy="check the path")
+        if not path.parent.is_dir():
+            raise StorageError(f"there is no folder {path.parent}", where=where, remedy="create the folder first")
+        engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S}, pool_size=8, max_overflow=32)
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return Database(engine, where)
+    try:
+        engine = create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=32)
+    except ImportError as error:
+        raise StorageError(
+            "the driver for PostgreSQL is not installed", where=where, remedy="pip install 'dialometer[postgres]'"
+        ) from error
+    return Database(engine, where)
+
+
+def _url(target: str | Path) -> URL:
+    if isinstance(target, Path) or "://" not in target:
+        if str(target) in ("", ":memory:"):
+            raise StorageError("a study needs a database that lasts", remedy="give the path of a file or a URL")
+        return URL.create("sqlite", database=str(Path(target).expanduser()))
+    try:
+        url = make_url(target)
+    except ArgumentError as error:
+        raise StorageError(
+            "the address of the database cannot be read", remedy="postgresql://user@host/name"
+        ) from error
+    if url.get_backend_name() == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise StorageError("a study needs a database that lasts", remedy="give the path of a file")
+        return url
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    raise StorageError(
+        f"databases of kind '{url.drivername}' are not supported",
+        remedy="use the path of a SQLite file or postgresql://user@host/name",
+    )
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    # Python's driver would begin transactions by itself, and too late; _begin_sqlite does it instead.
+    connection.isolation_level = None
+    for pragma in (
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "secure_delete = ON",
+        "cache_size = -65536",
+        "wal_autocheckpoint = 8000",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    is_writing = connection.get_execution_options().get("is_writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
+
+
+def use_write_ahead_log(database: Database) -> None:
+    """Put a SQLite file into WAL mode, where readers and the writer do not stop each other.
+
+    The mode stays with the file. Changing it needs the file for itself and does not wait for its turn, so the wait is here.
+    """
+    until = time.monotonic() + BUSY_TIMEOUT_S
+    with translated(database.where), database._engine.connect() as connection:
+        driver = connection.connection.cursor()
+        while driver.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            try:
+                driver.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Errors of the database as :class:`StorageError`, each with what to do about it."""
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        cause = str(error.orig if isinstance(error, DBAPIError) else error).strip().split("\n")[0]
+        told = (
+            f"the database refused a row ({cause})" if isinstance(error, IntegrityError) else f"the database: {cause}"
+        )
+        raise StorageError(told, where=where, remedy=_remedy(cause)) from error
+    except UnicodeEncodeError as error:
+        raise StorageError(f"a text cannot be stored: {error.reason}", where=where, remedy="clean the text") from error
+
+
+def _remedy(cause: str) -> str:
+    remedies = {
+        "malformed": "the file is damaged; go back to a backup",
+        "not a database": "this file was not written by dialometer; check the path",
+        "locked": "another process is writing for a long time; try again",
+        "unable to open": "check that the file and its folder may be read and written",
+        "connection": "check that the server runs and the address is right",
+        "read-only": "the file or its folder may not be written; check the rights",
+        "readonly": "the file or its folder may not be written; check the rights",
+    }
+    return next((remedy for sign, remedy in remedies.items() if sign in cause), "")

@@ -1,0 +1,152 @@
+"""Taking sessions out of the analysis, back in, or (when the rater withdraws) out of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Table, delete, func, insert, select, update
+
+from dialometer.errors import StorageError
+from dialometer.model.quality import Finding
+from dialometer.model.session import Session
+from dialometer.storage import schema
+from dialometer.storage.database import Database, translated
+from dialometer.storage.rows import finding_values
+from dialometer.storage.schema import exclusions, people, sessions, slots, withdrawals
+from dialometer.storage.sessions import load_session
+
+ERASED: tuple[Table, ...] = (
+    schema.judgments,
+    schema.answers,
+    schema.visits,
+    schema.submissions,
+    schema.findings,
+    schema.exclusions,
+    schema.drafts,
+    schema.chat_turns,
+)
+"""What a withdrawal erases; a test holds this to the tables that name a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """What is left of a withdrawn session: that it was there, and how much it held."""
+
+    session_id: str
+    at_ms: int
+    n_judgments: int
+    n_answers: int
+    n_visits: int
+
+
+class Excluding(Database):
+    """Decisions about whole sessions."""
+
+    def exclude(self, session_id: str, by: str, reason: str, at_ms: int) -> None:
+        """Keep a session out of the analysis and open its places to others; nothing is deleted."""
+        with self.writing() as connection:
+            _exclude(connection, _present(connection, session_id), by, reason, at_ms)
+
+    def restore(self, session_id: str, by: str, reason: str, at_ms: int) -> None:
+        """Take an excluded session back in. Its places count again, even where others have filled them meanwhile."""
+        with self.writing() as connection:
+            session = _present(connection, session_id)
+            if not session.is_excluded:
+                return
+            _log(connection, session_id, False, by, reason, at_ms)
+            if session.state == "screened_out":
+                return
+            places = update(slots).where(slots.c.session_id == session_id).values(is_released=False)
+            if session.state != "active":
+                places = places.where(slots.c.done_at_ms.is_not(None))
+            connection.execute(places)
+
+    def add_findings(self, session_id: str, found: Sequence[Finding], at_ms: int) -> None:
+        """Store what a rule found outside a submission; one that excludes is followed."""
+        with self.writing() as connection:
+            session = _present(connection, session_id)
+            rows = [finding_values(session_id, finding, at_ms) for finding in found]
+            if rows:
+                connection.execute(insert(schema.findings), rows)
+            for finding in found:
+                if finding.action == "exclude":
+                    _exclude(connection, session, f"rule:{finding.rule}", finding.reason, at_ms)
+                    break
+
+    def withdraw(self, session_id: str, at_ms: int) -> Withdrawal:
+        """Erase what a rater gave, who they are, and every text about them; doing it twice changes nothing.
+
+        The session itself stays, without a rater, so that its number is not given again and its place is free. Since the
+        person is forgotten, somebody who comes back afterwards is new.
+        """
+        with self.writing() as connection:
+            session = load_session(connection, session_id, for_update=True)
+            earlier = connection.execute(
+                select(withdrawals).where(withdrawals.c.session_id == session_id)
+            ).one_or_none()
+            if earlier is not None:
+                return Withdrawal(*earlier)
+            counted = (schema.judgments, schema.answers, schema.visits)
+            counts = [_n_rows(connection, table, session_id) for table in counted]
+            tombstone = Withdrawal(session_id, at_ms, *counts)
+            # The tombstone comes first: it is what the guards of the append-only tables look for.
+            connection.execute(
+                insert(withdrawals),
+                {
+                    "session_id": session_id,
+                    "at_ms": at_ms,
+                    "n_judgments": tombstone.n_judgments,
+                    "n_answers": tombstone.n_answers,
+                    "n_visits": tombstone.n_visits,
+                },
+            )
+            for table in ERASED:
+                connection.execute(delete(table).where(table.c.session_id == session_id))
+            _forget(connection, session, at_ms)
+        self._scrub()
+        return tombstone
+
+    def withdrawals(self) -> list[Withdrawal]:
+        """All withdrawn sessions, the earliest first."""
+        with self.reading() as connection:
+            rows = connection.execute(select(withdrawals).order_by(withdrawals.c.at_ms, withdrawals.c.session_id))
+            return [Withdrawal(*row) for row in rows]
+
+    def _scrub(self) -> None:
+        """Move the erasure from SQLite's log into the file, so that no old copy of the texts is left on disk."""
+        if self.is_sqlite:
+            with translated(self.where), self._engine.connect() as connection:
+                connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _present(connection: Connection, session_id: str) -> Session:
+    session = load_session(connection, session_id, for_update=True)
+    if session.state == "withdrawn":
+        raise StorageError(f"session '{session_id}' was withdrawn", remedy="there is nothing left to decide about")
+    return session
+
+
+def _exclude(connection: Connection, session: Session, by: str, reason: str, at_ms: int) -> None:
+    if session.is_excluded:
+        return
+    _log(connection, session.id, True, by, reason, at_ms)
+    connection.execute(update(slots).where(slots.c.session_id == session.id).values(is_released=True))
+
+
+def _log(connection: Connection, session_id: str, is_excluded: bool, by: str, reason: str, at_ms: int) -> None:
+    connection.execute(update(sessions).where(sessions.c.id == session_id).values(is_excluded=is_excluded))
+    row = {"session_id": session_id, "is_excluded": is_excluded, "made_by": by, "reason": reason, "at_ms": at_ms}
+    connection.execute(insert(exclusions), row)
+
+
+def _n_rows(connection: Connection, table: Table, session_id: str) -> int:
+    return connection.scalar(select(func.count()).select_from(table).where(table.c.session_id == session_id)) or 0
+
+
+def _forget(connection: Connection, session: Session, at_ms: int) -> None:
+    gone = {"rater_id": None, "state": "withdrawn", "finished_at_ms": session.finished_at_ms or at_ms}
+    connection.execute(update(sessions).where(sessions.c.id == session.id).values(**gone))
+    connection.execute(update(slots).where(slots.c.session_id == session.id).values(is_released=True))
+    others = select(sessions.c.id).where(sessions.c.rater_id == session.rater_id)
+    connection.execute(delete(people).where(people.c.rater_id == session.rater_id, ~others.exists()))

@@ -1,0 +1,1 @@
+"""One file per revision. A revision that has been released is never edited."""

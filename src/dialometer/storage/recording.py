@@ -1,0 +1,280 @@
+"""Writing down what raters submit: many screens in one commit, each of them whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, bindparam, case, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from dialometer.errors import StorageError
+from dialometer.model.session import Answer, Judgment, Receipt, State, Submission
+from dialometer.storage.corrections import SubmissionRefused, check_replaced
+from dialometer.storage.database import Database
+from dialometer.storage.many import Values, execute_many, insert_many
+from dialometer.storage.rows import answer_values, finding_values, judgment_values, visit_values
+from dialometer.storage.schema import (
+    answers,
+    drafts,
+    exclusions,
+    findings,
+    judgments,
+    sessions,
+    slots,
+    submissions,
+    visits,
+)
+
+N_PER_QUERY = 500
+ENDS: tuple[State, ...] = ("completed", "screened_out", "declined")
+"""How a submitted screen can end a session; a withdrawal has its own way, and only time makes a session stale."""
+
+_OF_SESSION = sessions.c.id == bindparam("of_session")
+_SEEN = case(
+    (sessions.c.last_seen_at_ms < bindparam("seen"), bindparam("seen")),
+    else_=sessions.c.last_seen_at_ms,
+)
+# Most screens only move a session on; leaving the other columns alone spares the index over them.
+MOVE = update(sessions).where(_OF_SESSION).values(step=bindparam("to_step"), last_seen_at_ms=_SEEN)
+CHANGE = (
+    update(sessions)
+    .where(_OF_SESSION)
+    .values(
+        state=bindparam("to_state"),
+        consent_version=bindparam("consent"),
+        finished_at_ms=bindparam("finished"),
+        is_excluded=bindparam("excluded"),
+    )
+)
+DONE = (
+    update(slots)
+    .where(
+        slots.c.session_id == bindparam("of_session"),
+        slots.c.item_id == bindparam("of_item"),
+        slots.c.done_at_ms.is_(None),
+    )
+    .values(done_at_ms=bindparam("done"))
+)
+
+
+class Recording(Database):
+    """Recording submissions and corrections."""
+
+    def record(self, batch: Sequence[Submission], at_ms: int) -> list[Receipt]:
+        """Store a batch in one transaction, as if its submissions came one after the other; one receipt for each.
+
+        When it returns, everything reported as stored is on disk. A submission that contradicts what is stored raises
+        :class:`SubmissionRefused` and nothing of the batch is written; :meth:`record_each` saves the others.
+        """
+        if not batch:
+            return []
+        with self.writing() as connection:
+            writes = _Writes(at_ms, _standings(connection, batch), _receipts(connection, batch))
+            receipts = [writes.take(submission) for submission in batch]
+            writes.flush(connection)
+        return receipts
+
+    def record_each(self, batch: Sequence[Submission], at_ms: int) -> list[Receipt | SubmissionRefused]:
+        """As :meth:`record`, but a refused submission does not hold up the others: its place has the error."""
+        try:
+            return list(self.record(batch, at_ms))
+        except SubmissionRefused as error:
+            if len(batch) == 1:
+                return [error]
+        return [outcome for submission in batch for outcome in self.record_each([submission], at_ms)]
+
+    def receipt(self, token: str) -> Receipt | None:
+        """What became of the submission with this token, for a client that asks again; None when it never arrived."""
+        query = select(submissions.c.step_after, submissions.c.state_after).where(submissions.c.token == token)
+        with self.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else Receipt(token, "repeated", row.step_after, row.state_after)
+
+    def correct(self, entry: Judgment | Answer) -> int:
+        """Store a correction made outside the rater's screens, in any state but withdrawn; gives its number."""
+        if entry.replaces is None or not entry.corrected_by:
+            raise StorageError(
+                "a correction names what it replaces and who made it", remedy="set replaces and corrected_by"
+            )
+        with self.writing() as connection:
+            query = select(sessions.c.state).where(sessions.c.id == entry.session_id).with_for_update()
+            if connection.scalar(query) in (None, "withdrawn"):
+                raise StorageError(f"session '{entry.session_id}' is not there or was withdrawn")
+            check_replaced(connection, [entry])
+            if isinstance(entry, Judgment):
+                result = connection.execute(insert(judgments), judgment_values(entry))
+            else:
+                result = connection.execute(insert(answers), answer_values(entry))
+            key = result.inserted_primary_key
+            assert key is not None
+            return int(key[0])
+
+
+@dataclass(slots=True)
+class _Standing:
+    """Where a session stands while a batch is worked through."""
+
+    step: int
+    state: State
+    consent_version: str
+    is_excluded: bool
+    finished_at_ms: int | None
+    has_moved: bool = False
+    has_changed: bool = False
+
+
+def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), N_PER_QUERY):
+        yield values[start : start + N_PER_QUERY]
+
+
+def _standings(connection: Connection, batch: Sequence[Submission]) -> dict[str, _Standing]:
+    """The sessions of a batch, locked in one order everywhere so that two batches never wait for each other."""
+    columns = [sessions.c[name] for name in ("step", "state", "consent_version", "is_excluded", "finished_at_ms")]
+    query = select(sessions.c.id, *columns).order_by(sessions.c.id).with_for_update()
+    found: dict[str, _Standing] = {}
+    for ids in _chunks(sorted({submission.session_id for submission in batch})):
+        for session_id, *standing in connection.execute(query.where(sessions.c.id.in_(ids))):
+            found[session_id] = _Standing(*standing)
+    return found
+
+
+def _receipts(connection: Connection, batch: Sequence[Submission]) -> dict[str, tuple[str, Receipt]]:
+    """What was answered before to the tokens of a batch, with the session each belongs to."""
+    columns = [submissions.c[name] for name in ("token", "session_id", "step_after", "state_after")]
+    found: dict[str, tuple[str, Receipt]] = {}
+    for tokens in _chunks([submission.token for submission in batch]):
+        for token, session_id, step, state in connection.execute(
+            select(*columns).where(submissions.c.token.in_(tokens))
+        ):
+            found[token] = (session_id, Receipt(token, "repeated", step, state))
+    return found
+
+
+@dataclass(slots=True)
+class _Writes:
+    """The rows of a batch, collected first and then written table by table."""
+
+    at_ms: int
+    standings: dict[str, _Standing]
+    receipts: dict[str, tuple[str, Receipt]]
+    submissions: list[Values] = field(default_factory=list)
+    visits: list[Values] = field(default_factory=list)
+    judgments: list[Values] = field(default_factory=list)
+    answers: list[Values] = field(default_factory=list)
+    findings: list[Values] = field(default_factory=list)
+    exclusions: list[Values] = field(default_factory=list)
+    done: list[Values] = field(default_factory=list)
+    corrections: list[Judgment | Answer] = field(default_factory=list)
+    to_release: set[str] = field(default_factory=set)
+    to_release_all: set[str] = field(default_factory=set)
+
+    def take(self, submission: Submission) -> Receipt:
+        """Decide about one submission, given all those before it."""
+        session_id, token = submission.session_id, submission.token
+        if token in self.receipts:
+            owner, receipt = self.receipts[token]
+            if owner != session_id:
+                raise SubmissionRefused("this submission's token was used by another session", token=token)
+            return receipt
+        standing = self.standings.get(session_id)
+        if standing is None:
+            raise SubmissionRefused(f"there is no session '{session_id}'", token=token)
+        if standing.state != "active":
+            return Receipt(token, "ended", standing.step, standing.state)
+        if standing.step != submission.step:
+            return Receipt(token, "outdated", standing.step, standing.state)
+        self._move(submission, standing)
+        self._collect(submission, standing)
+        receipt = Receipt(token, "stored", standing.step, standing.state)
+        self.receipts[token] = (session_id, Receipt(token, "repeated", standing.step, standing.state))
+        return receipt
+
+    def _move(self, submission: Submission, standing: _Standing) -> None:
+        standing.step = submission.next_step
+        standing.has_moved = True
+        if submission.consent_version is not None:
+            standing.consent_version = submission.consent_version
+            standing.has_changed = True
+        if submission.next_state != "active":
+            if submission.next_state not in ENDS:
+                raise SubmissionRefused(
+                    f"a screen cannot make a session {submission.next_state}", token=submission.token
+                )
+            standing.state = submission.next_state
+            standing.finished_at_ms = self.at_ms
+            standing.has_changed = True
+            releases = self.to_release_all if submission.next_state == "screened_out" else self.to_release
+            releases.add(submission.session_id)
+
+    def _collect(self, submission: Submission, standing: _Standing) -> None:
+        session_id = submission.session_id
+        entries: list[Judgment | Answer] = [*submission.judgments, *submission.answers]
+        if submission.visit.session_id != session_id or any(entry.session_id != session_id for entry in entries):
+            raise SubmissionRefused("a submission holds entries of another session", token=submission.token)
+        self.corrections += [entry for entry in entries if entry.replaces is not None]
+        self.judgments += map(judgment_values, submission.judgments)
+        self.answers += map(answer_values, submission.answers)
+        self.visits.append(visit_values(submission.visit))
+        for finding in submission.findings:
+            self.findings.append(finding_values(session_id, finding, self.at_ms))
+            if finding.action == "exclude" and not standing.is_excluded:
+                standing.is_excluded = standing.has_changed = True
+                self.to_release_all.add(session_id)
+                made_by = f"rule:{finding.rule}"
+                log = {"is_excluded": True, "made_by": made_by, "reason": finding.reason, "at_ms": self.at_ms}
+                self.exclusions.append({"session_id": session_id, **log})
+        if submission.done_item is not None:
+            self.done.append({"of_session": session_id, "of_item": submission.done_item, "done": self.at_ms})
+        row = {"token": submission.token, "session_id": session_id, "screen": submission.visit.screen}
+        self.submissions.append(
+            {**row, "step_after": standing.step, "state_after": standing.state, "at_ms": self.at_ms}
+        )
+
+    def flush(self, connection: Connection) -> None:
+        """Write everything collected, each table in one go."""
+        if not self.submissions:
+            return
+        check_replaced(connection, self.corrections)
+        try:
+            insert_many(connection, submissions, self.submissions)
+            insert_many(connection, judgments, self.judgments)
+            insert_many(connection, answers, self.answers)
+        except IntegrityError as error:
+            raise SubmissionRefused(
+                f"an answer is already there ({str(error.orig).splitlines()[0]})",
+                remedy="a second answer to the same question must name the first one in 'replaces'",
+            ) from error
+        insert_many(connection, visits, self.visits)
+        insert_many(connection, findings, self.findings)
+        insert_many(connection, exclusions, self.exclusions)
+        self._update_sessions(connection)
+        self._update_slots(connection)
+
+    def _update_sessions(self, connection: Connection) -> None:
+        moved = {key: standing for key, standing in self.standings.items() if standing.has_moved}
+        moves = [{"of_session": key, "to_step": one.step, "seen": self.at_ms} for key, one in moved.items()]
+        execute_many(connection, MOVE, moves)
+        changes = [
+            {
+                "of_session": key,
+                "to_state": one.state,
+                "consent": one.consent_version,
+                "finished": one.finished_at_ms,
+                "excluded": one.is_excluded,
+            }
+            for key, one in moved.items()
+            if one.has_changed
+        ]
+        execute_many(connection, CHANGE, changes)
+        for ids in _chunks(list(moved)):
+            connection.execute(delete(drafts).where(drafts.c.session_id.in_(ids)))
+
+    def _update_slots(self, connection: Connection) -> None:
+        execute_many(connection, DONE, self.done)
+        for ids in _chunks(sorted(self.to_release_all)):
+            connection.execute(update(slots).where(slots.c.session_id.in_(ids)).values(is_released=True))
+        for ids in _chunks(sorted(self.to_release)):
+            unused = (slots.c.session_id.in_(ids), slots.c.done_at_ms.is_(None))
+            connection.execute(update(slots).where(*unused).values(is_released=True))

@@ -1,0 +1,286 @@
+"""The tables, once for SQLite and PostgreSQL. A change here goes with a new revision in ``migrations/versions``.
+
+JSON is kept as text and times as whole milliseconds since 1970 (UTC), so that both databases hold the same characters
+and the same numbers. The two append-only tables are guarded by triggers, which the first revision creates.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
+
+HEAD = "0002"
+"""The revision this code reads and writes; a test holds it to the newest migration."""
+VERSION_TABLE = "dialometer_version"
+NO_TURN = -1
+"""Stands for "no turn" in ``judgments.turn``: in a unique index two NULLs would count as different."""
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite counts rows up only in columns that are called INTEGER.
+BigId = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _id() -> Column[int]:
+    return Column("id", BigId, primary_key=True)
+
+
+def _index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """An index over the rows that meet a condition; both databases have them, each under its own keyword."""
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
+def _session() -> Column[str]:
+    return Column("session_id", Text, ForeignKey("sessions.id"), nullable=False)
+
+
+study_versions = Table(
+    "study_versions",
+    metadata,
+    _id(),
+    Column("name", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    UniqueConstraint("fingerprint"),
+)
+
+# The only table with identifiers of a platform; everything else knows a rater by the pseudonym.
+people = Table(
+    "people",
+    metadata,
+    Column("rater_id", Text, primary_key=True),
+    Column("platform", Text, nullable=False),
+    Column("external_id", Text),
+    Column("params", Text, nullable=False),
+    UniqueConstraint("platform", "external_id"),
+)
+
+imports = Table(
+    "imports",
+    metadata,
+    _id(),
+    Column("file_name", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("format", Text, nullable=False),
+    Column("n_rows", BigInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    UniqueConstraint("sha256"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("token_hash", Text),
+    Column("rater_id", Text, ForeignKey("people.rater_id"), index=True),
+    Column("ordinal", Integer, nullable=False),
+    Column("study_version", BigInteger, ForeignKey("study_versions.id"), nullable=False),
+    Column("import_id", BigInteger, ForeignKey("imports.id")),
+    Column("state", Text, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("cell", Integer, nullable=False),
+    Column("condition", Text, nullable=False),
+    Column("draw", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("consent_version", Text, nullable=False),
+    Column("started_at_ms", BigInteger, nullable=False),
+    Column("last_seen_at_ms", BigInteger, nullable=False),
+    Column("finished_at_ms", BigInteger),
+    Column("is_excluded", Boolean, nullable=False, server_default=false()),
+    UniqueConstraint("token_hash"),
+    UniqueConstraint("ordinal"),
+    Index("ix_sessions_places", "state", "source", "is_excluded", "cell"),
+)
+
+# One place per item of a session: reserved, done (it has a time), or released (it does not count, and others may have it).
+slots = Table(
+    "slots",
+    metadata,
+    Column("session_id", Text, ForeignKey("sessions.id"), primary_key=True),
+    Column("item_id", Text, primary_key=True),
+    Column("block", Text, nullable=False),
+    Column("cell", Integer, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("reserved_at_ms", BigInteger, nullable=False),
+    Column("done_at_ms", BigInteger),
+    Column("is_released", Boolean, nullable=False),
+    Index("ix_slots_places", "source", "is_released", "cell", "item_id"),
+    sqlite_with_rowid=False,
+)
+
+judgments = Table(
+    "judgments",
+    metadata,
+    _id(),
+    _session(),
+    Column("item_id", Text, nullable=False),
+    Column("criterion", Text, nullable=False),
+    Column("system", Text, nullable=False),
+    Column("turn", Integer, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("scale", Text, nullable=False),
+    Column("block", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("side", Integer, nullable=False),
+    Column("order", Text, nullable=False),
+    Column("shown_at_ms", BigInteger, nullable=False),
+    Column("answered_at_ms", BigInteger, nullable=False),
+    Column("is_late", Boolean, nullable=False),
+    Column("is_practice", Boolean, nullable=False),
+    Column("replaces", BigInteger, ForeignKey("judgments.id")),
+    Column("corrected_by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index("ix_judgments_session_id", "session_id"),
+    _index(
+        "uq_judgments_first",
+        "session_id",
+        "item_id",
+        "criterion",
+        "system",
+        "turn",
+        where="replaces IS NULL AND NOT is_practice",
+        unique=True,
+    ),
+    _index("uq_judgments_replaces", "replaces", where="replaces IS NOT NULL", unique=True),
+    sqlite_autoincrement=True,
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    _id(),
+    _session(),
+    Column("part", Text, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("shown_at_ms", BigInteger, nullable=False),
+    Column("answered_at_ms", BigInteger, nullable=False),
+    Column("replaces", BigInteger, ForeignKey("answers.id")),
+    Column("corrected_by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index("ix_answers_session_id", "session_id"),
+    _index("uq_answers_first", "session_id", "part", "question", where="replaces IS NULL", unique=True),
+    _index("uq_answers_replaces", "replaces", where="replaces IS NOT NULL", unique=True),
+    sqlite_autoincrement=True,
+)
+
+visits = Table(
+    "visits",
+    metadata,
+    _id(),
+    _session(),
+    Column("screen", Text, nullable=False),
+    Column("shown_at_ms", BigInteger, nullable=False),
+    Column("submitted_at_ms", BigInteger, nullable=False),
+    Column("first_input_at_ms", BigInteger),
+    Column("focus_lost_n", Integer, nullable=False),
+    Column("focus_lost_s", Float, nullable=False),
+    Column("device", Text, nullable=False),
+    Column("is_late", Boolean, nullable=False),
+    Index("ix_visits_session_id", "session_id"),
+)
+
+# What was answered to each submitted screen, so that the same screen sent twice is stored once.
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("token", Text, primary_key=True),
+    _session(),
+    Column("screen", Text, nullable=False),
+    Column("step_after", Integer, nullable=False),
+    Column("state_after", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+findings = Table(
+    "findings",
+    metadata,
+    _id(),
+    _session(),
+    Column("rule", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Index("ix_findings_session_id", "session_id"),
+)
+
+exclusions = Table(
+    "exclusions",
+    metadata,
+    _id(),
+    _session(),
+    Column("is_excluded", Boolean, nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Index("ix_exclusions_session_id", "session_id"),
+)
+
+drafts = Table(
+    "drafts",
+    metadata,
+    Column("session_id", Text, ForeignKey("sessions.id"), primary_key=True),
+    Column("screen", Text, primary_key=True),
+    Column("content", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
+
+# What is left of a withdrawn session. A row here is what lets the guards of the append-only tables delete.
+withdrawals = Table(
+    "withdrawals",
+    metadata,
+    Column("session_id", Text, ForeignKey("sessions.id"), primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("n_judgments", Integer, nullable=False),
+    Column("n_answers", Integer, nullable=False),
+    Column("n_visits", Integer, nullable=False),
+)
+
+# Since 0002. The log of decisions is also the state: the newest row of each kind (and cell) is in force.
+controls = Table(
+    "controls",
+    metadata,
+    _id(),
+    Column("kind", Text, nullable=False),
+    Column("cell", Integer),
+    Column("value", Text, nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
+
+# Since 0002.
+chat_turns = Table(
+    "chat_turns",
+    metadata,
+    Column("session_id", Text, ForeignKey("sessions.id"), primary_key=True),
+    Column("item_id", Text, primary_key=True),
+    Column("n", Integer, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("meta", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
