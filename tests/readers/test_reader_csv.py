@@ -64,6 +64,7 @@ def test_lines_are_exact_even_after_cells_with_several_lines(a_file, problems_in
         ("dialogue_id,speaker,text\na,User,x\na,User\n", 3, "the row has 2 cells, the header 3"),
         ('dialogue_id,speaker,text\na,User,"x\n', 2, "broken CSV: unexpected end of data"),
         ('dialogue_id,speaker,text\na,User,x\na,User,"x"y\n', 3, "broken CSV"),
+        ("dialogue_id,speaker,text\ra,User,x\r", 1, "broken CSV: new-line character"),
         ("dialogue_id,speaker,text\na,User,x\n,User,y\n", 3, "the id is empty"),
         ("dialogue_id,speaker,text,role\na,P,x,usr\n", 2, "turn 1: unknown role 'usr'"),
     ],
@@ -72,6 +73,12 @@ def test_mistakes_in_the_table_are_placed(a_file, problems_in, table, line, mess
     (problem,) = problems_in(a_file("d.csv", table), "csv")
     assert problem.line == line
     assert message in problem.message
+
+
+def test_rows_of_empty_cells_mean_nothing(a_file):
+    table = "dialogue_id,speaker,text\na,User,x\n\n,,\na,Agent,y\n , ,\n,\n"
+    (dialogue,) = read_dialogues(a_file("d.csv", table))
+    assert [turn.text for turn in dialogue.turns] == ["x", "y"]
 
 
 def test_a_misspelt_column_is_suggested(a_file, problems_in):

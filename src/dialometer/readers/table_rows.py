@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DELIMITERS
@@ -28,29 +29,30 @@ def table_rows(
     The delimiter is told from the header where it is not given: spreadsheets write commas, semicolons or tabs.
     """
     lines = source.lines(problems)
-    header_line, header = next(((number, line) for number, line in lines if line.strip()), (1, ""))
-    cells = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter or told(header), strict=True)
-    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter or told(header)), [])]
-    if not _is_usable(names, needed, header_line, problems):
-        return
-    while True:
-        line = header_line + cells.line_num + 1
-        try:
-            values = next(cells)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            remedy = "double the quotation marks within a cell and close every quoted cell"
-            problems.of_file(problems.problem(f"broken CSV: {error}", remedy=remedy, line=line))
-            return
-        if not any(value.strip() for value in values):
-            continue
-        if len(values) != len(names):
-            message = f"the row has {len(values)} cells, the header {len(names)}"
-            remedy = "put a cell that holds the delimiter in quotation marks"
-            problems.of_file(problems.problem(message, remedy=remedy, line=line))
-            continue
-        yield Row(dict(zip(names, values, strict=True)), line)
+    first, header = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+    rest = (line for _, line in lines)
+    text = (f"{line}\n" for line in chain([header], rest))
+    cells = csv.reader(text, delimiter=delimiter or told(header), strict=True)
+    names: list[str] = []
+    line = first
+    try:
+        for values in cells:
+            if not names:
+                names = [name.strip() for name in values]
+                if not _is_usable(names, needed, line, problems):
+                    return
+            elif not any(value.strip() for value in values):
+                pass  # spreadsheets leave rows of empty cells behind
+            elif len(values) == len(names):
+                yield Row(dict(zip(names, values, strict=True)), line)
+            else:
+                message = f"the row has {len(values)} cells, the header {len(names)}"
+                remedy = "put a cell that holds the delimiter in quotation marks"
+                problems.of_file(problems.problem(message, remedy=remedy, line=line))
+            line = first + cells.line_num
+    except csv.Error as error:
+        remedy = "close every quoted cell, double the quotation marks within it, and end lines in the usual way"
+        problems.of_file(problems.problem(f"broken CSV: {error}", remedy=remedy, line=line))
 
 
 def told(header: str) -> str:
