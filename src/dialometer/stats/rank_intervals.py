@@ -1,0 +1,106 @@
+"""How sure a place in a ranking is, for any score of which bootstrap replicates exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate, unknown
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+Score = Callable[[Codes], Array]
+"""Takes the numbers of the drawn units (with repeats), gives one score per system; ``nan`` where a system has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankIntervals:
+    """Each system's rank (1 is best, equals share the mean rank) with its interval, and how often it came out best."""
+
+    systems: tuple[str, ...]
+    ranks: Mapping[str, Estimate]
+    best_share: Mapping[str, float]
+    n_resamples: int
+
+
+def rank_intervals(
+    systems: Sequence[str],
+    scores: npt.ArrayLike,
+    replicates: npt.ArrayLike,
+    *,
+    n: int,
+    resampled: str,
+    higher_is_better: bool = True,
+    confidence: float = 0.95,
+    seed: int | None = None,
+) -> RankIntervals:
+    """Ranks of scores with percentile intervals from replicates (resamples by systems).
+
+    The ends of an interval are ranks that occurred. Systems without a score are not ranked; a resample in which a ranked
+    system has no score is left out, for its ranks mean something else. Checked against ``scipy.stats.rankdata`` per row.
+    """
+    value = np.asarray(scores, dtype=np.float64)
+    drawn = np.asarray(replicates, dtype=np.float64)
+    if drawn.ndim != 2 or drawn.shape[1] != len(systems) or value.shape != (len(systems),):
+        raise DialometerError(
+            f"{value.shape} scores and {drawn.shape} replicates for {len(systems)} systems",
+            where="rank intervals",
+            remedy="give one score, and one column of replicates, for each system",
+        )
+    sign = -1.0 if higher_is_better else 1.0
+    method = "rank by score"
+    known = np.flatnonzero(~np.isnan(value))
+    usable = drawn[:, known][~np.isnan(drawn[:, known]).any(axis=1)]
+    ranks: dict[str, Estimate] = {}
+    best: dict[str, float] = {}
+    if len(known):
+        place = rankdata(sign * value[known])
+        places = rankdata(sign * usable, axis=1) if len(usable) else np.empty((0, len(known)))
+        top = places == places.min(axis=1, keepdims=True) if len(usable) else places.astype(bool)
+        share = top / top.sum(axis=1, keepdims=True) if len(usable) else places
+        tail = (1 - confidence) / 2
+        n_lost = len(drawn) - len(usable)
+        notes = (f"{n_lost} of {len(drawn)} resamples gave no score for a system and were left out",) if n_lost else ()
+        for column, k in enumerate(known.tolist()):
+            low = high = mean = chance = float("nan")
+            if len(usable):
+                low, high = np.quantile(places[:, column], [tail, 1 - tail], method="inverted_cdf").tolist()
+                mean, chance = float(places[:, column].mean()), float(share[:, column].mean())
+            ranks[systems[k]] = Estimate(
+                value=float(place[column]), n=n, method=method, low=low, high=high, confidence=confidence,
+                interval_method=f"percentile bootstrap over {resampled}", seed=seed, n_resamples=len(drawn),
+                label=systems[k], unit="rank", notes=notes, details={"mean_rank": mean, "best_share": chance},
+            )  # fmt: skip
+            best[systems[k]] = chance
+    for k in np.flatnonzero(np.isnan(value)).tolist():
+        ranks[systems[k]] = unknown(method, f"'{systems[k]}' has no score", label=systems[k])
+        best[systems[k]] = float("nan")
+    return RankIntervals(
+        systems=tuple(systems),
+        ranks={name: ranks[name] for name in systems},
+        best_share={name: best[name] for name in systems},
+        n_resamples=len(drawn),
+    )
+
+
+def bootstrap_scores(
+    score: Score, n_units: int, *, n_resamples: int = 1000, seed: int = 0, cluster: Codes | None = None
+) -> Array:
+    """Replicates (resamples by systems) of any score, over units or, where given, over whole clusters (raters, items).
+
+    ``cluster`` numbers each unit's cluster from 0; a drawn cluster brings all its units.
+    """
+    rng = np.random.default_rng(seed)
+    if cluster is None:
+        return np.array([score(rng.integers(0, n_units, n_units)) for _ in range(n_resamples)])
+    n_clusters = int(cluster.max()) + 1
+    members = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster, minlength=n_clusters))[:-1])
+    rows = []
+    for _ in range(n_resamples):
+        rows.append(score(np.concatenate([members[k] for k in rng.integers(0, n_clusters, n_clusters)])))
+    return np.array(rows)
