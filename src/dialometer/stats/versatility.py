@@ -20,6 +20,8 @@ from dialometer.errors import DialometerError, NotEnoughData
 
 Array = npt.NDArray[np.float64]
 
+_EQUAL = 1e-12  # the same ratings in another order give a CoV that differs in its last digit
+
 
 @dataclass(frozen=True, slots=True)
 class VersatileSets:
@@ -110,7 +112,7 @@ def _sets(names: list[str], cov: Array, median: float, percentile_75: float) -> 
         if not np.isnan(value):
             own.setdefault(name, []).append(value)
     return VersatileSets(
-        high=frozenset(name for name, values in own.items() if max(values) > percentile_75),
-        low=frozenset(name for name, values in own.items() if min(values) < median),
+        high=frozenset(name for name, values in own.items() if max(values) > percentile_75 + _EQUAL),
+        low=frozenset(name for name, values in own.items() if min(values) < median - _EQUAL),
         mean_cov={name: float(np.mean(values)) for name, values in own.items()},
     )
