@@ -1,0 +1,148 @@
+"""How large a difference between two groups is, in units that compare across scales.
+
+Checked against ``pingouin.compute_effsize(x, y, eftype="cohen" | "hedges")``, the noncentral t intervals of
+``statsmodels.stats.effect_size._noncentrality_t`` and, for Cliff's delta, the definition over all pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize, special, stats
+
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
+
+__all__ = ["cliffs_delta", "cohens_d", "hedges_g"]
+
+
+class _Groups(NamedTuple):
+    one: Floats
+    two: Floats
+    notes: tuple[str, ...]
+
+
+def _groups(first: ArrayLike, second: ArrayLike) -> _Groups:
+    one, two = numbers(first), numbers(second)
+    kept_one, kept_two = one[~np.isnan(one)], two[~np.isnan(two)]
+    return _Groups(kept_one, kept_two, missing_note(len(one) + len(two) - len(kept_one) - len(kept_two)))
+
+
+def cohens_d(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """Difference of means (first minus second) in pooled standard deviations, with a noncentral t interval."""
+    return _standardised(first, second, confidence, label, is_corrected=False)
+
+
+def hedges_g(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """Cohen's d with Hedges' (1981) exact correction for its upward bias in small groups."""
+    return _standardised(first, second, confidence, label, is_corrected=True)
+
+
+def _standardised(
+    first: ArrayLike, second: ArrayLike, confidence: float, label: str, *, is_corrected: bool
+) -> Estimate:
+    one, two, notes = _groups(first, second)
+    n = len(one) + len(two)
+    method = "Hedges' g" if is_corrected else "Cohen's d, pooled standard deviation"
+    if not len(one) or not len(two):
+        return unknown(method, "one of the two groups is empty: recruit raters for both", n=n, label=label)
+    df = n - 2
+    squares = float(np.sum((one - one.mean()) ** 2) + np.sum((two - two.mean()) ** 2))
+    if df < 1 or squares <= 0:
+        return unknown(method, "no variation within the groups to measure the difference by", n=n, label=label)
+    d = float(one.mean() - two.mean()) / math.sqrt(squares / df)
+    root = math.sqrt(len(one) * len(two) / n)
+    low, high = _noncentral_interval(d * root, df, check_confidence(confidence))
+    factor = (
+        math.exp(special.gammaln(df / 2) - special.gammaln((df - 1) / 2)) / math.sqrt(df / 2) if df > 1 else math.nan
+    )
+    if is_corrected and df < 2:
+        return unknown(method, "two raters in all: the correction needs at least three", n=n, label=label)
+    scale = factor if is_corrected else 1.0
+    return Estimate(
+        value=scale * d,
+        n=n,
+        method=method,
+        low=scale * low / root,
+        high=scale * high / root,
+        confidence=confidence,
+        interval_method="noncentral t",
+        label=label,
+        notes=notes,
+        details={"n_first": len(one), "n_second": len(two), "cohens_d": d},
+    )
+
+
+def _noncentral_interval(t: float, df: float, confidence: float) -> tuple[float, float]:
+    """Noncentralities under which the observed t is just at the upper or lower tail (Steiger and Fouladi 1997)."""
+    tail = (1 - confidence) / 2
+
+    def solve(target: float) -> float:
+        def gap(noncentrality: float) -> float:
+            return float(stats.nct.cdf(t, df, noncentrality)) - target
+
+        reach = 10 + abs(t)
+        return float(optimize.brentq(gap, t - reach, t + reach, xtol=1e-12))
+
+    return solve(1 - tail), solve(tail)
+
+
+def cliffs_delta(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """Share of pairs in which the first group is above minus those in which it is below, in -1 to 1.
+
+    The interval is Cliff's (1996) asymmetric one from the consistent variance, which respects the bounds.
+    """
+    one, two, notes = _groups(first, second)
+    n_one, n_two = len(one), len(two)
+    method = "Cliff's delta"
+    if not n_one or not n_two:
+        return unknown(method, "one of the two groups is empty: recruit raters for both", n=n_one + n_two, label=label)
+    rows, columns = _dominance(one, two), -_dominance(two, one)
+    delta = float(rows.mean())
+    low, high = math.nan, math.nan
+    if n_one > 1 and n_two > 1:
+        low, high = _cliff_interval(rows, columns, one, two, check_confidence(confidence))
+    if math.isnan(low):
+        notes = (*notes, "no interval: the groups do not overlap or are too small")
+    return Estimate(
+        value=delta,
+        n=n_one + n_two,
+        method=method,
+        low=low,
+        high=high,
+        confidence=confidence,
+        interval_method="" if math.isnan(low) else "Cliff's consistent variance, asymmetric",
+        label=label,
+        notes=notes,
+        details={"n_first": n_one, "n_second": n_two},
+    )
+
+
+def _dominance(values: Floats, others: Floats) -> Floats:
+    """For each value the share of others below minus the share above."""
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, values, side="left")
+    above = len(others) - np.searchsorted(ordered, values, side="right")
+    return np.asarray((below - above) / len(others))
+
+
+def _cliff_interval(rows: Floats, columns: Floats, one: Floats, two: Floats, confidence: float) -> tuple[float, float]:
+    n_one, n_two = len(rows), len(columns)
+    delta = float(rows.mean())
+    ordered = np.sort(two)
+    ties = np.searchsorted(ordered, one, side="right") - np.searchsorted(ordered, one, side="left")
+    untied = n_one * n_two - float(ties.sum())  # sum of squared signs over all pairs
+    by_rows, by_columns = float(np.sum((rows - delta) ** 2)), float(np.sum((columns - delta) ** 2))
+    spread = untied - n_one * n_two * delta**2
+    pairs = n_one * n_two * (n_one - 1) * (n_two - 1)
+    variance = (n_two**2 * by_rows + n_one**2 * by_columns - spread) / pairs
+    variance = max(variance, (1 - delta**2) / (n_one * n_two - 1))
+    if abs(delta) >= 1:
+        return math.nan, math.nan
+    z2 = float(stats.norm.isf((1 - confidence) / 2)) ** 2
+    root = math.sqrt(z2 * variance * ((1 - delta**2) ** 2 + z2 * variance))
+    scale = 1 - delta**2 + z2 * variance
+    return max(-1.0, (delta - delta**3 - root) / scale), min(1.0, (delta - delta**3 + root) / scale)

@@ -1,0 +1,130 @@
+"""A share of answers and how far it can be trusted when every answer comes from a different rater.
+
+Checked in ``tests/stats/test_preference_proportion.py`` against
+``statsmodels.stats.proportion.proportion_confint(count, nobs, method="wilson" | "beta")`` and, for the two-sample
+interval, ``confint_proportions_2indep(..., compare="diff", method="newcomb")``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from scipy import special, stats
+
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.observations import check_confidence
+
+__all__ = ["Interval", "clopper_pearson_interval", "proportion", "proportion_difference", "wilson_interval"]
+
+Interval = Literal["wilson", "clopper-pearson"]
+
+
+def _check_counts(successes: float, n: float) -> None:
+    if not 0 <= successes <= n:
+        raise DialometerError(f"{successes} successes of {n} answers", remedy="successes lie between 0 and n")
+
+
+def wilson_interval(
+    successes: float, n: float, *, confidence: float = 0.95, quantile: float | None = None
+) -> tuple[float, float]:
+    """Wilson's score interval (1927): near-nominal even for few answers and shares near 0 or 1.
+
+    Fractional counts are allowed (ties counted half). ``quantile`` replaces the normal quantile, which lets
+    clustered answers use Student's t with an effective number of answers.
+    """
+    _check_counts(successes, n)
+    if n == 0:
+        return math.nan, math.nan
+    z = quantile if quantile is not None else float(stats.norm.isf((1 - check_confidence(confidence)) / 2))
+    share = successes / n
+    scale = 1 + z * z / n
+    centre = (share + z * z / (2 * n)) / scale
+    half = z / scale * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == n else min(1.0, centre + half)
+    return low, high
+
+
+def clopper_pearson_interval(successes: float, n: float, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Clopper and Pearson's interval (1934) by inverting the exact binomial test: never below its confidence."""
+    _check_counts(successes, n)
+    if n == 0:
+        return math.nan, math.nan
+    tail = (1 - check_confidence(confidence)) / 2
+    low = 0.0 if successes == 0 else float(special.betaincinv(successes, n - successes + 1, tail))
+    high = 1.0 if successes == n else float(special.betainccinv(successes + 1, n - successes, tail))
+    return low, high
+
+
+def interval_of(kind: Interval, successes: float, n: float, confidence: float) -> tuple[float, float]:
+    """The interval of the declared kind."""
+    if kind == "wilson":
+        return wilson_interval(successes, n, confidence=confidence)
+    return clopper_pearson_interval(successes, n, confidence=confidence)
+
+
+def proportion(
+    successes: float, n: int, *, interval: Interval = "wilson", confidence: float = 0.95, label: str = ""
+) -> Estimate:
+    """A share of independent answers; for raters who answer more than once see ``clustered_proportion``."""
+    _check_counts(successes, n)
+    if n == 0:
+        return unknown("proportion", "no answers: collect at least one judgment", label=label)
+    low, high = interval_of(interval, successes, n, confidence)
+    return Estimate(
+        value=successes / n,
+        n=n,
+        method="proportion",
+        low=low,
+        high=high,
+        confidence=confidence,
+        interval_method=interval,
+        label=label,
+        details={"successes": successes},
+    )
+
+
+def proportion_difference(
+    successes_first: int,
+    n_first: int,
+    successes_second: int,
+    n_second: int,
+    *,
+    confidence: float = 0.95,
+    label: str = "",
+) -> Estimate:
+    """Difference of two independent shares (first minus second) with Newcombe's hybrid score interval (1998, method 10).
+
+    The test is Pearson's chi-square with pooled variance, without continuity correction.
+    """
+    _check_counts(successes_first, n_first)
+    _check_counts(successes_second, n_second)
+    n = n_first + n_second
+    method = "difference of two independent proportions, Pearson chi-square"
+    if not n_first or not n_second:
+        return unknown(method, "one of the two groups has no answers: collect judgments in both", n=n, label=label)
+    first, second = successes_first / n_first, successes_second / n_second
+    low_first, high_first = wilson_interval(successes_first, n_first, confidence=confidence)
+    low_second, high_second = wilson_interval(successes_second, n_second, confidence=confidence)
+    difference = first - second
+    pooled = (successes_first + successes_second) / n
+    variance = pooled * (1 - pooled) * (1 / n_first + 1 / n_second)
+    statistic = difference**2 / variance if variance > 0 else math.nan
+    notes = () if variance > 0 else ("all answers are equal: a test is not possible",)
+    return Estimate(
+        value=difference,
+        n=n,
+        method=method,
+        low=difference - math.hypot(first - low_first, high_second - second),
+        high=difference + math.hypot(high_first - first, second - low_second),
+        confidence=confidence,
+        interval_method="Newcombe hybrid score",
+        statistic=statistic,
+        df=(1.0,),
+        p_value=float(stats.chi2.sf(statistic, 1)) if variance > 0 else math.nan,
+        label=label,
+        notes=notes,
+        details={"first": first, "second": second, "n_first": n_first, "n_second": n_second},
+    )

@@ -1,0 +1,180 @@
+"""Means of ratings by condition with bootstrap intervals that resample raters, and geometric means for magnitudes.
+
+Checked against ``scipy.stats.bootstrap(..., method="percentile")`` and, for clusters, resampling raters one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.bootstrap import batch_sizes, bootstrap, estimate_from
+from dialometer.stats.observations import Floats, codes, missing_note, numbers, same_length
+
+__all__ = ["Zeros", "bootstrap_mean", "geometric_mean", "log_magnitudes", "means_by"]
+
+Zeros = Literal["exclude", "half_minimum", "error"]
+
+
+def bootstrap_mean(
+    values: ArrayLike,
+    raters: ArrayLike | None = None,
+    *,
+    n_resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    label: str = "",
+) -> Estimate:
+    """Mean with a percentile interval; with ``raters`` whole raters are resampled, since their judgments go together.
+
+    Without raters, equal values are drawn together by their multinomial count: the same distribution, and cheap for many
+    thousands of answers on a scale with few values.
+    """
+    y = numbers(values)
+    is_given = ~np.isnan(y)
+    notes = missing_note(int(np.sum(~is_given)))
+    method = "mean" if raters is None else "mean over judgments, raters resampled"
+    if not is_given.any():
+        return unknown(method, "no ratings: collect at least one judgment", label=label)
+    kept = y[is_given]
+    value = float(kept.mean())
+    if raters is None:
+        if len(kept) < 2:
+            return Estimate(
+                value, 1, method, confidence=confidence, label=label, notes=(*notes, "one value: no interval")
+            )
+        replicates = _mean_replicates(kept, n_resamples, np.random.default_rng(seed))
+        return estimate_from(
+            value,
+            replicates,
+            n=len(kept),
+            method=method,
+            resampled="values",
+            seed=seed,
+            confidence=confidence,
+            label=label,
+            notes=notes,
+        )
+    ids = np.asarray(raters)
+    same_length(values=y, raters=ids)
+    rater, levels = codes(ids[is_given])
+    sizes = np.bincount(rater, minlength=len(levels)).astype(np.float64)
+    sums = np.bincount(rater, weights=kept - value, minlength=len(levels))
+    if len(levels) < 2:
+        said = (*notes, "one rater: no interval speaks for others; recruit more")
+        return Estimate(value, len(kept), method, confidence=confidence, label=label, notes=said)
+    found = bootstrap(
+        lambda counts: value + (counts @ sums) / (counts @ sizes),
+        len(levels),
+        method=method,
+        resampled="raters",
+        n_resamples=n_resamples,
+        seed=seed,
+        confidence=confidence,
+        label=label,
+    )
+    return replace(found, n=len(kept), notes=(*notes, *found.notes), details={**found.details, "n_raters": len(levels)})
+
+
+def _mean_replicates(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+    distinct, counts = np.unique(values, return_counts=True)
+    shares = counts / len(values)
+    parts = []
+    for size in batch_sizes(len(distinct), n_resamples):
+        drawn = rng.multinomial(len(values), shares, size=size)
+        parts.append(drawn @ distinct / len(values))
+    return np.concatenate(parts)
+
+
+def log_magnitudes(values: ArrayLike, *, zeros: Zeros = "half_minimum") -> tuple[Floats, tuple[str, ...]]:
+    """Natural logarithms of magnitude estimates, zeros treated by the declared rule, with a remark on what was done.
+
+    ``exclude`` turns zeros into missing values, ``half_minimum`` sets them to half the smallest positive value given,
+    ``error`` refuses them. A negative magnitude is always refused.
+    """
+    y = numbers(values)
+    if np.any(y < 0):
+        raise DialometerError(
+            "a magnitude estimate is negative", remedy="magnitudes are zero or more; check the import"
+        )
+    is_zero = y == 0
+    n_zero = int(is_zero.sum())
+    notes: tuple[str, ...] = ()
+    positive = y[y > 0]
+    if n_zero:
+        if zeros == "error":
+            raise DialometerError(f"{n_zero} magnitude estimates are zero", remedy="choose exclude or half_minimum")
+        if zeros == "exclude" or not len(positive):
+            y = np.where(is_zero, np.nan, y)
+            notes = (f"{n_zero} zero magnitudes left out",)
+        else:
+            half = float(positive.min()) / 2
+            y = np.where(is_zero, half, y)
+            notes = (f"{n_zero} zero magnitudes set to {half:g}, half the smallest positive one",)
+    return np.log(y), notes
+
+
+def geometric_mean(
+    values: ArrayLike,
+    raters: ArrayLike | None = None,
+    *,
+    zeros: Zeros = "half_minimum",
+    n_resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    label: str = "",
+) -> Estimate:
+    """Geometric mean of magnitudes, the mean of their logarithms turned back, with its bootstrap interval."""
+    logs, notes = log_magnitudes(values, zeros=zeros)
+    found = bootstrap_mean(logs, raters, n_resamples=n_resamples, seed=seed, confidence=confidence, label=label)
+    method = f"geometric mean{'' if raters is None else ', raters resampled'}"
+    if not found.is_known:
+        return unknown(method, "no positive magnitude: collect at least one judgment", label=label)
+    said = tuple(note for note in found.notes if not (notes and "missing" in note))
+    return replace(
+        found,
+        value=math.exp(found.value),
+        low=math.exp(found.low),
+        high=math.exp(found.high),
+        method=method,
+        notes=(*notes, *said),
+        details={**found.details, "log_mean": found.value},
+    )
+
+
+def means_by(
+    values: ArrayLike,
+    groups: ArrayLike,
+    raters: ArrayLike | None = None,
+    *,
+    is_geometric: bool = False,
+    zeros: Zeros = "half_minimum",
+    n_resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> dict[str, Estimate]:
+    """One mean per group (a condition, a system), each with its own interval from the same seed."""
+    y, names = numbers(values), np.asarray(groups)
+    same_length(values=y, groups=names)
+    ids = None if raters is None else np.asarray(raters)
+    code, levels = codes(names)
+    result = {}
+    for index, level in enumerate(levels):
+        inside = code == index
+        own = None if ids is None else ids[inside]
+        name = str(level)
+        if is_geometric:
+            result[name] = geometric_mean(
+                y[inside], own, zeros=zeros, n_resamples=n_resamples, seed=seed, confidence=confidence, label=name
+            )
+        else:
+            result[name] = bootstrap_mean(
+                y[inside], own, n_resamples=n_resamples, seed=seed, confidence=confidence, label=name
+            )
+    return result

@@ -1,0 +1,131 @@
+"""Two independent groups of raters: do their means, or their ranks, differ?
+
+Each entry stands for one rater (see ``permutation.rater_means``); judgments of one rater are not independent entries.
+Values are the first group relative to the second.
+
+Checked against ``pingouin.ttest(x, y, correction=True)``, ``statsmodels.stats.weightstats.CompareMeans`` and an
+enumeration of all arrangements for the exact Mann-Whitney test.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
+
+__all__ = ["mann_whitney", "welch_parts", "welch_t"]
+
+EMPTY = "one of the two groups is empty: recruit raters for both"
+MOST_EXACT = 20
+
+
+def welch_parts(one: Floats, two: Floats) -> tuple[float, float, float]:
+    """Difference of means, its standard error without pooling, and Welch's degrees of freedom."""
+    v_one, v_two = float(one.var(ddof=1)) / len(one), float(two.var(ddof=1)) / len(two)
+    variance = v_one + v_two
+    df = variance**2 / (v_one**2 / (len(one) - 1) + v_two**2 / (len(two) - 1)) if variance > 0 else math.nan
+    return float(one.mean() - two.mean()), math.sqrt(variance), df
+
+
+def welch_t(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """Difference of means by Welch's t-test (1947), which does not assume equal variances."""
+    one, two, notes = _both(first, second)
+    n = len(one) + len(two)
+    method = "Welch's t-test of the difference of means"
+    if not len(one) or not len(two):
+        return unknown(method, EMPTY, n=n, label=label)
+    if len(one) < 2 or len(two) < 2:
+        return unknown(method, "a group has one rater: at least two are needed in each", n=n, label=label)
+    difference, se, df = welch_parts(one, two)
+    if se == 0:
+        return unknown(
+            method, "no variation within the groups: collect more or use a permutation test", n=n, label=label
+        )
+    half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, df)) * se
+    return Estimate(
+        value=difference,
+        n=n,
+        method=method,
+        low=difference - half,
+        high=difference + half,
+        confidence=confidence,
+        interval_method="Student's t with Welch's degrees of freedom",
+        statistic=difference / se,
+        df=(df,),
+        p_value=float(2 * stats.t.sf(abs(difference) / se, df)),
+        label=label,
+        notes=notes,
+        details={
+            "mean_first": float(one.mean()),
+            "mean_second": float(two.mean()),
+            "n_first": len(one),
+            "n_second": len(two),
+            "standard_error": se,
+        },
+    )
+
+
+def mann_whitney(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """Probability that a rater of the first group lies above one of the second, ties half, with the Mann-Whitney test.
+
+    Exact for small groups without ties, otherwise the normal approximation with tie and continuity corrections. The
+    interval is DeLong's (1988) on the logit scale; it needs two raters in each group.
+    """
+    one, two, notes = _both(first, second)
+    n = len(one) + len(two)
+    method = "Mann-Whitney U test"
+    if not len(one) or not len(two):
+        return unknown(method, EMPTY, n=n, label=label)
+    pooled = np.concatenate([one, two])
+    if np.ptp(pooled) == 0:
+        return unknown(method, "all values are equal: ranks cannot tell the groups apart", n=n, label=label)
+    has_ties = len(np.unique(pooled)) < n
+    is_exact = not has_ties and max(len(one), len(two)) <= MOST_EXACT
+    kind = "exact" if is_exact else "asymptotic"
+    tested = stats.mannwhitneyu(one, two, alternative="two-sided", method=kind)
+    probability = float(tested.statistic) / (len(one) * len(two))
+    low, high = _delong(one, two, probability, check_confidence(confidence))
+    return Estimate(
+        value=probability,
+        n=n,
+        method=f"{method}, {'exact' if is_exact else 'normal approximation with tie and continuity corrections'}",
+        low=low,
+        high=high,
+        confidence=confidence,
+        interval_method="" if math.isnan(low) else "DeLong, logit scale",
+        statistic=float(tested.statistic),
+        p_value=float(tested.pvalue),
+        label=label,
+        notes=notes,
+        details={"n_first": len(one), "n_second": len(two), "effect": "probability of superiority"},
+    )
+
+
+def _delong(one: Floats, two: Floats, probability: float, confidence: float) -> tuple[float, float]:
+    if len(one) < 2 or len(two) < 2:
+        return math.nan, math.nan
+    variance = float(_placements(one, two).var(ddof=1)) / len(one) + float(_placements(two, one).var(ddof=1)) / len(two)
+    if variance <= 0 or not 0 < probability < 1:
+        return math.nan, math.nan
+    half = float(stats.norm.isf((1 - confidence) / 2)) * math.sqrt(variance) / (probability * (1 - probability))
+    logit = math.log(probability / (1 - probability))
+    return 1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))
+
+
+def _placements(values: Floats, others: Floats) -> Floats:
+    """For each value the share of others below it, ties half."""
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, values, side="left")
+    upto = np.searchsorted(ordered, values, side="right")
+    return np.asarray((below + upto) / (2 * len(others)))
+
+
+def _both(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, tuple[str, ...]]:
+    one, two = numbers(first), numbers(second)
+    kept_one, kept_two = one[~np.isnan(one)], two[~np.isnan(two)]
+    return kept_one, kept_two, missing_note(len(one) + len(two) - len(kept_one) - len(kept_two))
