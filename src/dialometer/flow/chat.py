@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from dialometer.agents import AGENTS, Agent, Reply
-from dialometer.errors import FlowError, UnknownName
+from dialometer.errors import AgentError, FlowError, UnknownName
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
@@ -17,9 +20,12 @@ MAX_MESSAGE_LENGTH = 4000
 class Chats:
     """The conversations of one study with the agents that its systems declare."""
 
-    def __init__(self, study: Study, store: Store) -> None:
+    def __init__(
+        self, study: Study, store: Store, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
         self.study = study
         self.store = store
+        self.clock = clock
         self._agents: dict[str, Agent] = {}
 
     def agent(self, system: str) -> Agent:
@@ -46,24 +52,36 @@ class Chats:
 
         When the agent fails, the message stays; :meth:`answer` asks again.
         """
+        self.hear(session, item_id, text, at_ms)
+        return self.answer(session, item_id, at_ms)
+
+    def hear(self, session: Session, item_id: str, text: str, at_ms: int) -> None:
+        """Stores the rater's message alone, for whoever answers it (an agent or a person) to find."""
         message = self._check(session, item_id, text)
         turns = self.store.chat_turns(session.id, item_id)
         if turns and turns[-1].role == "user":
             raise FlowError("the agent has not answered yet", remedy="wait for the reply")
         n = turns[-1].n + 1 if turns else 0
         self.store.add_chat_turn(ChatTurn(session.id, item_id, n, "user", message, at_ms))
-        return self.answer(session, item_id, at_ms)
 
-    def answer(self, session: Session, item_id: str, at_ms: int) -> Reply:
-        """The agent's reply to what was said so far."""
+    def answer(self, session: Session, item_id: str, at_ms: int | None = None) -> Reply:
+        """The agent's reply to what was said so far, stamped when it came if no time is given."""
         turns = self.store.chat_turns(session.id, item_id)
         if not turns or turns[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
         reply = self.agent(self._item(item_id).system).reply(self.history(session, item_id), seed=session.ordinal)
-        self.store.add_chat_turn(
-            ChatTurn(session.id, item_id, turns[-1].n + 1, "agent", clean_text(reply.text), at_ms, dict(reply.details))
-        )
-        return reply
+        return self.tell(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
+
+    def tell(self, session: Session, item_id: str, n: int, reply: Reply, at_ms: int) -> Reply:
+        """Stores turn ``n``, the reply of whoever answers, before the rater sees it; gives it back as it was stored."""
+        try:
+            text = clean_text(reply.text)
+        except ValueError as error:
+            raise AgentError(f"the reply cannot be shown: {error}", remedy="mend the agent") from error
+        if not text:
+            raise AgentError("the reply is empty", remedy="mend the agent")
+        self.store.add_chat_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
+        return Reply(text, reply.details)
 
     def _item(self, item_id: str) -> ChatItem:
         item = self.study.items_by_id.get(item_id)

@@ -341,13 +341,20 @@ class Study:
         return tuple(item for item in self.rated_items if item.block == block.name)
 
     def presentation(self, condition: Condition, block: Block = MAIN_BLOCK) -> Presentation:
-        """What raters of this condition see in this block."""
-        result = self.spec.presentation
-        for factor in self.spec.design.factors:
-            for level in factor.levels:
-                if condition.get(factor.name) == level.name:
-                    result = level.set.apply(result)
-        return block.set.apply(result)
+        """What raters of this condition see in this block; remembered, since every screen asks for it."""
+        key = (block.name, *sorted(condition.items()))
+        if key not in self._presentations:
+            result = self.spec.presentation
+            for factor in self.spec.design.factors:
+                for level in factor.levels:
+                    if condition.get(factor.name) == level.name:
+                        result = level.set.apply(result)
+            self._presentations[key] = block.set.apply(result)
+        return self._presentations[key]
+
+    @cached_property
+    def _presentations(self) -> dict[tuple[object, ...], Presentation]:
+        return {}
 
     def block_criteria(self, block: Block) -> tuple[Criterion, ...]:
         """The criteria asked in a block, in file order."""
