@@ -1,0 +1,131 @@
+// A live conversation without loading the page again. Every message is on the server before the partner hears it; when
+// the partner fails, the message stays and can be asked for again.
+const chat = document.getElementById("chat");
+const log = document.getElementById("log");
+const say = document.getElementById("say");
+const retry = document.getElementById("retry");
+const message = document.getElementById("message");
+const typing = document.getElementById("typing");
+const state = document.getElementById("chat-state");
+const count = document.getElementById("chat-count");
+const end = document.getElementById("end-chat");
+const plural = new Intl.PluralRules(document.documentElement.lang);
+const words = (forms, n) => (forms[plural.select(n)] ?? forms.other).replace("{n}", n);
+const TIME_LIMIT_MS = 180_000;
+const keptKey = `dialometer:chat:${document.getElementById("answers").dataset.session}`;
+let nSaid = Number(chat.dataset.said);
+let isBusy = false;
+
+document.getElementById("say-hint").hidden = false;
+log.scrollTop = log.scrollHeight;
+try { message.value ||= sessionStorage.getItem(keptKey) ?? ""; } catch { /* nothing kept */ }
+
+function keep(text) { try { sessionStorage.setItem(keptKey, text); } catch { /* not kept */ } }
+
+function bubble(side, name, text) {
+  const line = document.createElement("li");
+  line.className = `turn ${side}`;
+  const speaker = document.createElement("p");
+  speaker.className = "speaker";
+  speaker.dir = "auto";
+  speaker.textContent = name;
+  const said = document.createElement("p");
+  said.className = "said";
+  said.dir = "auto";
+  said.textContent = text;
+  line.append(speaker, said);
+  log.append(line);
+  log.scrollTop = log.scrollHeight;
+  return line;
+}
+
+function showCount() {
+  const min = Number(chat.dataset.min);
+  const max = Number(chat.dataset.max);
+  const missing = Math.max(0, min - nSaid);
+  const isFull = nSaid >= max;
+  const rest = isFull ? chat.dataset.full : missing ? words(JSON.parse(chat.dataset.nMissing), missing) : chat.dataset.enough;
+  count.children[0].textContent = words(JSON.parse(chat.dataset.nSaid), nSaid);
+  count.children[1].textContent = rest;
+  end.classList.toggle("main", !missing);
+  say.hidden = isFull;
+  if (isFull) end.focus();
+}
+
+async function ask(address, body) {
+  const cancel = new AbortController();
+  const limit = setTimeout(() => cancel.abort(), TIME_LIMIT_MS);
+  try {
+    const response = await fetch(address, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "Accept": "application/json", "X-CSRF-Token": chat.dataset.csrf },
+      body: JSON.stringify({ csrf: chat.dataset.csrf, ...body }),
+      signal: cancel.signal,
+    });
+    return await response.json();
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+function busy(is) {
+  isBusy = is;
+  typing.hidden = !is;
+  say.querySelector("button").setAttribute("aria-disabled", String(is));
+  if (is) { state.textContent = ""; retry.hidden = true; log.scrollTop = log.scrollHeight; }
+}
+
+function take(answer) {
+  if (answer.n_said !== undefined) nSaid = answer.n_said;
+  if (answer.error !== undefined) {
+    state.textContent = answer.may_retry ? chat.dataset.failed : answer.error;
+    retry.hidden = !answer.may_retry;
+    return !answer.may_retry;
+  }
+  bubble("start", chat.dataset.partner, answer.reply);
+  return false;
+}
+
+async function send() {
+  const text = message.value.trim();
+  if (!text || isBusy) return;
+  const line = bubble("end", chat.dataset.you, text);
+  message.value = "";
+  busy(true);
+  let isRefused = false;
+  try {
+    const before = nSaid;
+    const answer = await ask(chat.dataset.chat, { text });
+    isRefused = take(answer);
+    if (!isRefused && answer.n_said === undefined) nSaid = before + 1;
+  } catch {
+    // It is not known whether the message arrived: the page of the server knows.
+    isRefused = true;
+    state.textContent = chat.dataset.unsent;
+  }
+  if (isRefused) { line.remove(); message.value = text; } else keep("");
+  busy2();
+}
+
+async function again() {
+  if (isBusy) return;
+  busy(true);
+  try { take(await ask(`${chat.dataset.chat}/retry`, {})); }
+  catch { state.textContent = chat.dataset.failed; retry.hidden = false; }
+  busy2();
+}
+
+function busy2() {
+  isBusy = false;
+  typing.hidden = true;
+  say.querySelector("button").setAttribute("aria-disabled", "false");
+  showCount();
+  if (!say.hidden) message.focus();
+}
+
+say.addEventListener("submit", (event) => { event.preventDefault(); send(); });
+retry.addEventListener("submit", (event) => { event.preventDefault(); again(); });
+message.addEventListener("input", () => keep(message.value));
+message.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
+});
