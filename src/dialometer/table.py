@@ -63,8 +63,9 @@ def _part(columns: Columns, answers: dict[str, Any], conditions: dict[str, Mappi
     for text in set(columns["condition"]) - conditions.keys():
         conditions[text] = json.loads(text)
     read = [answers[text] for text in columns["value"]]
-    shown = pl.Series(columns["shown_at_ms"], dtype=pl.Int64)
-    answered = pl.Series(columns["answered_at_ms"], dtype=pl.Int64)
+    # Imported judgments may have no times; they are stored as 0, which must not become a moment in 1970.
+    shown = pl.Series(columns["shown_at_ms"], dtype=pl.Int64).replace(0, None)
+    answered = pl.Series(columns["answered_at_ms"], dtype=pl.Int64).replace(0, None)
     data: dict[str, Any] = {
         "judgment": columns["id"],
         "rater": [rater_name(ordinal) for ordinal in columns["ordinal"]],

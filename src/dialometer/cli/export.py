@@ -1,0 +1,153 @@
+"""dialometer export: everything a study has collected, as files for other programs."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli._study import DATABASE_FILE, AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from dialometer.exchange.export import Export, Report
+
+OUT_FOLDER = "export"
+_WHAT = {
+    "answers": "answers to questionnaires and checks",
+    "screens": "screens with their times",
+    "findings": "findings of quality rules",
+    "chat_turns": "turns of live conversations",
+}
+
+
+class FileFormat(StrEnum):
+    """What the tables are written as."""
+
+    csv = "csv"
+    parquet = "parquet"
+    jsonl = "jsonl"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="export", epilog="Example: dialometer export my-study --format parquet --out my-data")
+    def export(
+        folder: StudyDir,
+        file_format: Annotated[FileFormat, typer.Option("--format", help="Form of the tables.")] = FileFormat.csv,
+        out: Annotated[
+            Path | None, typer.Option("--out", metavar="FOLDER", help="Where to; by default 'export' in DIR.")
+        ] = None,
+        include_practice: Annotated[
+            bool, typer.Option("--include-practice", help="Also judgments of practice.")
+        ] = False,
+        include_corrected: Annotated[
+            bool, typer.Option("--include-corrected", help="Also answers that a rater later corrected.")
+        ] = False,
+        force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds other files.")] = False,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Write judgments, answers, sessions, screens and findings as tables, with a dictionary that explains every column.
+
+        Raters appear under pseudonyms only. The same data always give the same bytes.
+        """
+        from dialometer.errors import StorageError
+        from dialometer.exchange.export import export_study
+
+        study = open_study(folder)
+        if not database and not (folder / DATABASE_FILE).exists():
+            raise StorageError(
+                "nothing has been collected in this study yet",
+                where=str(folder / DATABASE_FILE),
+                remedy=f"try it with 'dialometer simulate {folder}', or name the database with --database",
+            )
+        with open_store(folder, database, create=False) as store:
+            written = export_study(
+                study,
+                store,
+                out or folder / OUT_FOLDER,
+                format=file_format.value,
+                include_practice=include_practice,
+                include_corrected=include_corrected,
+                force=force,
+                report=_reporter(),
+            )
+        if as_json:
+            typer.echo(json.dumps({"folder": str(written.folder), **written.manifest}, indent=2, ensure_ascii=False))
+        else:
+            _tell(written)
+
+
+def _reporter() -> Report:
+    """A line that counts on a terminal; nothing elsewhere, since an export is quick."""
+    from dialometer.cli._console import errors
+
+    def show(file: str, n_rows: int) -> None:
+        if errors.is_terminal and n_rows > 100_000:
+            errors.print(f"{file}: {n_rows:,} rows", end="\r")
+
+    return show
+
+
+def _tell(written: Export) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli._console import results
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for file, n_rows in written.n_rows.items():
+        name = Path(file).stem
+        table.add_row(f"  {file}", f"{n_rows:,}", _about(name, written))
+    table.add_row("  data_dictionary.md", "", "what every file, column and value means")
+    table.add_row("  data_dictionary.json", "", "the same for programs")
+    table.add_row("  export.json", "", "study, version, options, hashes")
+    size = sum(file["n_bytes"] for file in written.manifest["files"].values())
+    results.print(f"Wrote [bold]{escape(str(written.folder))}[/] ({written.format}, {_size(size)}):", soft_wrap=True)
+    results.print(table)
+    study = written.manifest["study"]
+    version = f"version {study['version']}" if study["version"] else "not frozen"
+    results.print(f"\nStudy [bold]{study['name']}[/], {version}, fingerprint {study['fingerprint'][:12]}…")
+    if written.n_practice_left_out:
+        results.print(
+            f"{written.n_practice_left_out:,} practice judgments are left out (--include-practice writes them too)."
+        )
+    if written.sources.get("simulated"):
+        results.print(
+            f"[yellow]{written.sources['simulated']:,} of {sum(written.sources.values()):,} sessions are simulated:[/] "
+            "the column 'source' tells which.",
+            soft_wrap=True,
+        )
+    results.print(
+        "Raters appear under pseudonyms only; free texts are as they were typed, so read them before you publish."
+    )
+
+
+def _about(name: str, written: Export) -> str:
+    if name == "judgments":
+        return f"judgments of {_people(written)}"
+    if name == "sessions":
+        states = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in sorted(written.states.items()))
+        excluded = f"; {written.n_excluded:,} excluded from the analysis" if written.n_excluded else ""
+        return "sessions" + (f": {states}{excluded}" if states else "")
+    return _WHAT[name]
+
+
+def _people(written: Export) -> str:
+    n = written.n_raters
+    return f"{n:,} rater{'' if n == 1 else 's'}"
+
+
+def _size(n_bytes: int) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}"
+        n_bytes //= 1000
+    return f"{n_bytes:,} GB"

@@ -1,0 +1,191 @@
+"""Exporting a study: its tables, their dictionary and a manifest, as one folder."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dialometer._version import __version__
+from dialometer.design.lock import fingerprint, read_lock
+from dialometer.errors import DialometerError
+from dialometer.exchange.dictionary import as_markdown, data_dictionary
+from dialometer.exchange.folder import ExportFolder
+from dialometer.exchange.rows import (
+    JudgmentRows,
+    Raters,
+    answer_frames,
+    chat_frames,
+    finding_frames,
+    screen_frames,
+    session_frames,
+)
+from dialometer.exchange.tables import (
+    ANSWERS,
+    CHAT_TURNS,
+    FINDINGS,
+    SCREENS,
+    ExportTable,
+    judgments_table,
+    sessions_table,
+)
+from dialometer.exchange.writing import WRITERS
+from dialometer.model.session import Session
+from dialometer.model.study import Study
+from dialometer.registry import did_you_mean
+from dialometer.storage.store import Store
+
+DICTIONARY = "data_dictionary"
+Report = Callable[[str, int], None]
+"""Called with the file being written and its rows so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What an export wrote: the rows of each file, and what the reader of the data should know about them."""
+
+    folder: Path
+    format: str
+    manifest: dict[str, Any]
+    n_rows: dict[str, int]
+    n_raters: int
+    n_practice_left_out: int
+    states: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    n_excluded: int = 0
+
+
+def export_study(
+    study: Study,
+    store: Store,
+    out: Path,
+    *,
+    format: str = "csv",
+    include_practice: bool = False,
+    include_corrected: bool = False,
+    force: bool = False,
+    report: Report | None = None,
+) -> Export:
+    """Write everything a study has collected to the folder ``out``; the same database gives the same bytes.
+
+    Rows are read and written in parts, so memory does not grow with the number of judgments. ``force`` allows a folder
+    that holds other files; those stay, except where they have the name of one that is written.
+    """
+    if format not in WRITERS:
+        raise DialometerError(f"unknown export format '{format}'", remedy=did_you_mean(format, sorted(WRITERS)))
+    try:
+        with ExportFolder(out, force=force) as folder:
+            job = _Job(study, store, folder, format, include_practice, include_corrected, report)
+            return job.run()
+    except OSError as error:
+        raise DialometerError(
+            f"the export cannot be written: {error.strerror or error}",
+            where=str(error.filename or out),
+            remedy="check that the folder may be written and the disk is not full",
+        ) from error
+
+
+@dataclass(slots=True)
+class _Job:
+    """One export on its way."""
+
+    study: Study
+    store: Store
+    folder: ExportFolder
+    format: str
+    include_practice: bool
+    include_corrected: bool
+    report: Report | None
+    tables: dict[str, ExportTable] = field(default_factory=dict)
+    n_rows: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> Export:
+        first = self.store.sessions()
+        factors = self._factors(first)
+        raters = Raters(self.store)
+        judged = JudgmentRows(self.store, self.include_practice, self.include_corrected)
+        self._write(judgments_table(factors), judged.frames())
+        self._write(ANSWERS, answer_frames(self.store, raters, include_corrected=self.include_corrected))
+        self._write(SCREENS, screen_frames(self.store, raters))
+        self._write(FINDINGS, finding_frames(self.store, raters))
+        # Sessions come last: whoever arrived while the rows above were written is then among them.
+        sessions = self.store.sessions()
+        if any(item.kind == "chat" for item in self.study.items):
+            self._write(CHAT_TURNS, chat_frames(self.store, self.study, sessions))
+        reasons = {entry.session_id: entry.reason for entry in self.store.exclusion_log() if entry.is_excluded}
+        table = sessions_table(self._factors(sessions))
+        self._write(table, session_frames(table, sessions, reasons, judged.n_counted))
+        about = self._about()
+        self._write_dictionary(about, judged.n_practice_left_out)
+        options = {"include_practice": self.include_practice, "include_corrected": self.include_corrected}
+        head = {"dialometer": __version__, "format": self.format, "study": about, "options": options}
+        return Export(
+            folder=self.folder.target,
+            format=self.format,
+            manifest=self.folder.finish(head, self.n_rows),
+            n_rows=self.n_rows,
+            n_raters=len(judged.n_counted),
+            n_practice_left_out=judged.n_practice_left_out,
+            states=dict(Counter(session.state for session in sessions)),
+            sources=dict(Counter(session.source for session in sessions)),
+            n_excluded=sum(session.is_excluded for session in sessions),
+        )
+
+    def _factors(self, sessions: list[Session]) -> list[str]:
+        """The study's factors, and those of earlier versions that sessions still name."""
+        declared = [factor.name for factor in self.study.spec.design.factors]
+        return declared + sorted({name for session in sessions for name in session.condition} - set(declared))
+
+    def _write(self, table: ExportTable, frames: Iterator[pl.DataFrame]) -> None:
+        writer_class = WRITERS[self.format]
+        file = table.name + writer_class.suffix
+        writer = writer_class(self.folder.path(file), table.schema)
+        self.tables[file] = table
+        self.n_rows[file] = writer.write_all(self._reported(file, frames))
+
+    def _reported(self, file: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        n_rows = 0
+        for frame in frames:
+            yield frame
+            n_rows += frame.height
+            if self.report is not None:
+                self.report(file, n_rows)
+
+    def _about(self) -> dict[str, Any]:
+        """Which study this is, and under which versions of it the data were collected."""
+        spec = self.study.spec
+        versions = read_lock(self.study.folder) if self.study.folder else []
+        newest = versions[-1] if versions else {}
+        return {
+            "name": spec.name,
+            "title": spec.title,
+            "fingerprint": fingerprint(self.study),
+            "version": newest.get("version"),
+            "frozen_at": newest.get("frozen_at"),
+            "collected_under": [
+                {"study_version": version.id, "fingerprint": version.fingerprint}
+                for version in self.store.study_versions()
+            ],
+        }
+
+    def _write_dictionary(self, about: dict[str, Any], n_practice: int) -> None:
+        dictionary = data_dictionary(self.study, self.tables, about)
+        text = json.dumps(dictionary, indent=1, ensure_ascii=False) + "\n"
+        self.folder.path(DICTIONARY + ".json").write_text(text, encoding="utf-8")
+        practice = "Practice judgments are included (`is_practice`)." if self.include_practice else ""
+        if n_practice:
+            practice = f"{n_practice:,} practice judgments are left out."
+        corrected = (
+            "Where a rater corrected an answer, both rows are included; `replaces` names the earlier one."
+            if self.include_corrected
+            else "Where a rater corrected an answer, only the last one is included."
+        )
+        excluded = "Sessions that are excluded from the analysis are included and marked `is_excluded`."
+        sentences = [sentence for sentence in (practice, corrected, excluded) if sentence]
+        markdown = as_markdown(dictionary, sentences)
+        self.folder.path(DICTIONARY + ".md").write_text(markdown, encoding="utf-8")
