@@ -141,6 +141,6 @@ def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> N
     for label, of_cell in cells.items():
         table.add_row(label, *(str(of_cell.get(state, 0)) for state in states))
     results.print(table)
-    results.print(
-        f"\n{progress.n_judgments:,} judgments stored; {progress.n_refused} raters found no place left, {progress.n_left} left early."
-    )
+    results.print(f"\n{progress.n_judgments:,} judgments stored, {progress.n_arrived} raters came, {progress.n_left} left early.")
+    if progress.n_refused:
+        results.print(f"{progress.n_refused} more found no place left.")

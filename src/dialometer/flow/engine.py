@@ -157,7 +157,7 @@ class Flow:
         index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
         if session.state == "active" and index == session.step:
             return self._forward(session, path, raw, timing, token)
-        earlier = self.store.receipt(token)
+        earlier = self.store.receipt(session.id, token)
         if earlier is not None:
             return earlier
         if session.state == "active" and self._may_return(session, path, index):

@@ -1,0 +1,267 @@
+"""The way through a study, screen by screen."""
+
+import dataclasses
+
+import pytest
+
+from dialometer.design.templates import template_names
+from dialometer.errors import AnswersRejected, AssignmentError, FlowError
+from dialometer.model.item import ChatItem
+
+
+def names_in(screen):
+    """Every text of a screen as one string, to look for names that must not be there."""
+    return repr(dataclasses.asdict(dataclasses.replace(screen, fields=()))) + repr(
+        [f.alternatives for f in screen.fields]
+    )
+
+
+def test_the_published_flow_with_both_questions_on_one_screen(shorten, arrive):
+    study = shorten("anchoring", replace={"levels: [none, both]": "levels: [both, none]"})
+    person = arrive(study)
+    kinds = []
+    while person.screen.kind != "done":
+        kinds.append(person.screen.key.split("/")[0])
+        person.submit()
+    layout = person.session.condition["layout"]
+    per_item = 1 if layout == "together" else 2
+    expected = ["consent", "pre", "instructions", *["practice"] * per_item, *["item"] * 3 * per_item, "post"]
+    assert kinds == expected
+    assert person.session.state == "completed"
+    assert person.session.consent_version == person.flow.consent_version
+
+
+@pytest.mark.parametrize("ordinal", range(1, 5))
+def test_conditions_decide_what_is_seen(shorten, arrive, ordinal):
+    study = shorten("anchoring")
+    for i in range(ordinal - 1):
+        arrive(study, f"p{i}")
+    person = arrive(study, "me")
+    condition = person.session.condition
+    screen = person.walk_to("item")
+    assert (screen.item.standard is not None) == (condition["anchor"] == "both")
+    assert screen.item.anchor_number == (100 if condition["anchor"] == "both" else None)
+    n_fields = 6 if condition["layout"] == "together" else 3
+    assert len(screen.fields) == n_fields
+
+
+def test_screens_never_give_a_system_away(shorten, arrive):
+    for name in ("anchoring", "acute", "strategies", "best-worst"):
+        person = arrive(shorten(name, 20), database=f"{name}.db")
+        systems = {system.name for system in person.flow.study.spec.systems}
+        while person.screen.kind != "done":
+            if person.screen.kind == "item":
+                text = names_in(person.screen)
+                assert not [s for s in systems if f"'{s}'" in text]
+            person.submit()
+
+
+def test_judgments_name_the_system_that_stood_at_the_place(shorten, arrive):
+    person = arrive(shorten("anchoring"))
+    person.walk_to("item")
+    while person.screen.is_practice:
+        person.submit()
+    screen = person.screen
+    item = person.flow.study.items_by_id[screen.item.id]
+    texts = {option.place: option.turns[0].text for option in screen.item.options}
+    values = {field.name: 10 * int(field.target) for field in screen.fields}
+    person.submit(values)
+    stored = [j for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    assert len(stored) == len(screen.fields)
+    for judgment in stored:
+        assert item.responses[judgment.system] == texts[str(judgment.side)]
+        assert judgment.value == 10 * judgment.side
+        assert judgment.order[judgment.side - 1] == judgment.system
+        assert judgment.position == 1
+
+
+def test_pairwise_choices_are_stored_as_systems(shorten, arrive):
+    person = arrive(shorten("strategies", 20))
+    screen = person.walk_to("item")
+    while screen.is_practice:
+        person.submit()
+        screen = person.screen
+    item = person.flow.study.items_by_id[screen.item.id]
+    left = screen.item.options[0].turns
+    expected = next(side.system for side in (item.a, item.b) if side.turns == left)
+    person.submit({field.name: "1" for field in screen.fields})
+    stored = [j for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    assert {j.value for j in stored} == {expected}
+    assert {j.side for j in stored} == {1}
+    assert stored[0].order[0] == expected
+
+
+def test_wrong_answers_are_told_at_their_fields_and_nothing_is_stored(shorten, arrive):
+    person = arrive(shorten("anchoring"))
+    screen = person.walk_to("item")
+    answers = {field.name: "50" for field in screen.fields}
+    first, last = screen.fields[0].name, screen.fields[-1].name
+    answers[first] = "many"
+    del answers[last]
+    before = person.session
+    with pytest.raises(AnswersRejected) as caught:
+        person.submit(answers)
+    assert set(caught.value.fields) == {first, last}
+    assert person.session.step == before.step
+    assert person.flow.store.record_of(person.session_id).judgments == []
+
+
+def test_the_same_submission_counts_once(shorten, arrive):
+    person = arrive(shorten("anchoring"))
+    person.walk_to("item")
+    key = person.screen.key
+    answers = person.answers()
+    first = person.submit(answers, token="t-1")
+    again = person.submit(answers, token="t-1", key=key)
+    other_tab = person.submit(answers, token="t-2", key=key)
+    assert (first.outcome, again.outcome, other_tab.outcome) == ("stored", "repeated", "outdated")
+    assert again.step == first.step
+    stored = person.flow.store.record_of(person.session_id)
+    assert len({(j.item_id, j.criterion, j.system) for j in stored.judgments}) == len(stored.judgments)
+
+
+def test_declining_ends_politely_and_frees_the_place(shorten, arrive):
+    study = shorten("anchoring")
+    person = arrive(study, consent="decline")
+    cell = person.session.draw.cell
+    person.submit()
+    assert person.session.state == "declined"
+    assert person.screen.kind == "done"
+    assert arrive(study, "next").session.draw.cell == cell
+
+
+def test_a_rater_who_returns_finds_the_same_session(shorten, arrive):
+    study = shorten("anchoring")
+    person = arrive(study, "same")
+    person.walk_to("item")
+    again = person.flow.arrive(external_id="same")
+    assert again.session.id == person.session_id
+    assert not again.is_new
+    assert again.session.step == person.session.step
+
+
+def test_stale_sessions_give_their_place_away_and_can_still_come_back(shorten, arrive, clock):
+    study = shorten("anchoring", replace={"quota: 77": "quota: 1"})
+    person = arrive(study, "slow")
+    person.walk_to("item")
+    clock.pass_s(study.spec.design.stale_after_minutes * 60 + 60)
+    other = arrive(study, "quick")
+    assert other.session.draw.cell == person.session.draw.cell
+    assert person.session.state == "stale"
+    person.flow.store.revive(person.session_id, clock.ms)
+    assert person.finish().state == "completed"
+
+
+def test_the_quota_closes_the_study(shorten, arrive):
+    study = shorten("anchoring", replace={"quota: 77": "quota: 2"})
+    arrive(study, "a")
+    arrive(study, "b")
+    with pytest.raises(AssignmentError, match="all the raters it needs"):
+        arrive(study, "c")
+
+
+def test_late_answers_are_stored_as_late(shorten, arrive):
+    study = shorten("anchoring", replace={"design:\n": "presentation:\n  deadline_s: 20\ndesign:\n"})
+    person = arrive(study)
+    person.walk_to("item")
+    while person.screen.is_practice:
+        person.submit()
+    assert person.screen.deadline_s == 20
+    person.submit(seconds=19)
+    person.submit(seconds=21)
+    late = [j.is_late for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    assert set(late) == {True, False}
+
+
+def test_going_back_is_a_correction_and_only_where_allowed(shorten, arrive):
+    study = shorten("anchoring", replace={"design:\n": "design:\n  may_go_back: true\n"})
+    person = arrive(study)
+    person.walk_to("item")
+    while person.screen.is_practice:
+        person.submit()
+    step, key, fields = person.session.step, person.screen.key, person.screen.fields
+    person.submit({field.name: 40 for field in fields})
+    assert person.screen.may_go_back
+    assert person.flow.screen(person.session, step).key == key
+    receipt = person.submit({field.name: 40 if i else 90 for i, field in enumerate(fields)}, key=key)
+    assert receipt.outcome == "stored"
+    assert receipt.step == step + 1
+    current = [j for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    assert sorted(j.value for j in current) == [40] * (len(fields) - 1) + [90]
+    changed = next(j for j in current if j.value == 90)
+    assert changed.replaces is not None
+    assert changed.reason
+    every = list(person.flow.store.judgments(person.session_id, include_corrected=True))
+    assert sum(not j.is_practice for j in every) == len(fields) + 1
+    with pytest.raises(FlowError):
+        person.flow.screen(person.session, 0)
+
+
+def test_going_back_is_refused_otherwise(shorten, arrive):
+    person = arrive(shorten("anchoring"))
+    person.walk_to("item")
+    step, key = person.session.step, person.screen.key
+    person.submit()
+    with pytest.raises(FlowError, match="cannot be opened"):
+        person.flow.screen(person.session, step)
+    assert person.submit({}, key=key).outcome == "outdated"
+
+
+def test_unlimited_raters_may_go_on_or_stop(shorten, arrive):
+    study = shorten("avatar", 60)
+    person = arrive(study)
+    person.walk_to("more")
+    n_first = len(person.session.draw.items["main"])
+    person.given["more"] = "yes"
+    person.submit()
+    assert person.screen.kind == "item"
+    assert len(person.session.draw.items["main"]) > n_first
+    person.given["more"] = "no"
+    assert person.finish().state == "completed"
+    judged = {j.item_id for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice}
+    assert judged == set(person.session.draw.items["main"])
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_every_template_can_be_walked(shorten, arrive, name):
+    study = shorten(name, 12 if name != "strategies" else 20)
+    person = arrive(study)
+    while person.screen.kind != "done":
+        if person.screen.kind == "chat":
+            chat(person)
+        person.given.update(right_answers(person))
+        person.submit()
+    assert person.session.state == "completed"
+
+
+def right_answers(person):
+    checks = [
+        c for r in person.flow.study.spec.quality for c in getattr(r, "checks", None) or getattr(r, "questions", [])
+    ]
+    return {check.name: check.answer for check in checks}
+
+
+def chat(person):
+    from dialometer.flow.chat import Chats
+
+    chats = Chats(person.flow.study, person.flow.store)
+    item = person.flow.study.items_by_id[person.screen.item.id]
+    assert isinstance(item, ChatItem)
+    with pytest.raises(AnswersRejected, match="at least"):
+        person.submit()
+    for i in range(item.min_turns):
+        assert chats.say(person.session, item.id, f"Tell me about film number {i}", person.clock.ms).text
+    history = chats.history(person.session, item.id)
+    assert [turn.role for turn in history][-2:] == ["user", "agent"]
+
+
+def test_remaining_time_follows_the_raters_pace(shorten, arrive):
+    study = shorten("anchoring")
+    slow = arrive(study, "slow")
+    assert slow.flow.remaining_s(slow.session) > 60
+    for _ in range(3):
+        slow.submit(seconds=300)
+    fast = arrive(study, "fast")
+    for _ in range(3):
+        fast.submit(seconds=1)
+    assert slow.flow.remaining_s(slow.session) > 1.5 * fast.flow.remaining_s(fast.session)
