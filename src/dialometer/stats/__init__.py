@@ -1,0 +1,1 @@
+"""Arrays in, Estimate out: each statistic in its own file, checked against another implementation."""
