@@ -1,0 +1,124 @@
+"""The command line as a newcomer types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "pandas", "polars", "scipy", "numpy", "sqlalchemy", "pydantic", "fastapi", "altair")
+
+
+def dialometer(*arguments, cwd=None, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "dialometer", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_help_imports_nothing_heavy():
+    probe = (
+        "import sys; sys.argv = ['dialometer', '--help']\n"
+        "from dialometer.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.stderr.write(','.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
+    loaded = {name.split(".")[0] for name in done.stderr.split(",")}
+    assert "Usage" in done.stdout
+    assert not loaded & set(HEAVY)
+
+
+def test_every_verb_has_help_with_an_example():
+    listing = dialometer("--help").stdout
+    verbs = [
+        line.split()[1]
+        for line in listing.split("Commands")[1].splitlines()
+        if line.startswith("│ ") and line[2] != " "
+    ]
+    assert {"new", "check", "freeze", "schema", "simulate", "export", "import"} <= set(verbs)
+    for verb in verbs:
+        assert "Example" in dialometer(verb, "--help").stdout or verb in ("bots", "learn", "retrieval")
+
+
+def test_new_check_simulate_export(tmp_path):
+    dialometer("new", "anchoring", "s", cwd=tmp_path)
+    checked = dialometer("check", "s", cwd=tmp_path).stdout
+    assert "anchor=both, layout=one_per_screen" in checked
+    assert "23,100" in checked
+    done = dialometer("simulate", "s", "--raters", "9", "--json", cwd=tmp_path)
+    result = json.loads(done.stdout)
+    counts = [cell.get("completed", 0) for cell in result["cells"].values()]
+    assert sorted(counts) == [2, 2, 2, 3]
+    told = [json.loads(line)["judgments_stored"] for line in done.stderr.splitlines()]
+    assert told == sorted(told)
+    assert told[-1] == result["n_judgments"] == 9 * 306
+    dialometer("export", "s", cwd=tmp_path)
+
+
+def test_a_broken_study_gets_line_exact_errors(tmp_path):
+    dialometer("new", "likert", "s", cwd=tmp_path)
+    path = tmp_path / "s" / "study.yaml"
+    lines = path.read_text().splitlines()
+    number = next(i for i, line in enumerate(lines) if "question:" in line)
+    column = lines[number].index("question") + 1
+    lines[number] = lines[number].replace("question:", "qestion:", 1)
+    path.write_text("\n".join(lines))
+    done = dialometer("check", "s", cwd=tmp_path, code=1)
+    assert f"study.yaml:{number + 1}:{column}: error: unknown key 'qestion'" in done.stdout
+    assert "did you mean 'question'?" in done.stdout
+    problems = json.loads(dialometer("check", "s", "--json", cwd=tmp_path, code=1).stdout)["problems"]
+    assert [(p["line"], p["column"]) for p in problems if "qestion" in p["message"]] == [(number + 1, column)]
+    refused = dialometer("simulate", "s", cwd=tmp_path, code=1)
+    assert "problem" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_controlled_pairs_show_their_differences(tmp_path):
+    dialometer("new", "strategies", "s", cwd=tmp_path)
+    shown = dialometer("check", "s", cwd=tmp_path).stdout
+    assert "empathy-1" in shown
+    assert "words (" in shown
+    assert "\x1b[" not in shown  # no colours when piped
+
+
+def test_freezing_holds_a_study(tmp_path):
+    dialometer("new", "likert", "s", cwd=tmp_path)
+    assert "version 1" in dialometer("freeze", "s", cwd=tmp_path).stdout
+    consent = tmp_path / "s" / "consent.md"
+    consent.write_text(consent.read_text() + "\nOne more sentence.\n")
+    refused = dialometer("simulate", "s", "--raters", "2", cwd=tmp_path, code=1)
+    assert "changed: consent.md" in refused.stderr
+    assert "version 2" in dialometer("freeze", "s", "--new-version", cwd=tmp_path).stdout
+    dialometer("simulate", "s", "--raters", "2", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "nowhere"), "no study.yaml"),
+        (("new", "anchorin", "x"), "did you mean 'anchoring'"),
+        (("simulate", "nowhere"), "no study.yaml"),
+    ],
+)
+def test_mistakes_get_a_sentence(tmp_path, arguments, words):
+    done = dialometer(*arguments, cwd=tmp_path, code=1)
+    assert words in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_templates_are_listed():
+    listed = dialometer("new", "list").stdout
+    assert all(
+        name in listed for name in ("anchoring", "strategies", "acute", "likert", "best-worst", "avatar", "chat")
+    )
+
+
+def test_schema_is_json():
+    assert json.loads(dialometer("schema").stdout)["title"] == "dialometer study file"
