@@ -1,0 +1,141 @@
+"""A report before it has a form: what was found, in tables, figures and sentences, every number an estimate.
+
+Analyses build it, :mod:`dialometer.report` renders it. Nothing here knows about HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dialometer.model.estimate import Estimate
+
+Cell = str | int | float | bool | Estimate | None
+"""A table cell. None is shown as "not enough data", never as zero or empty."""
+
+ColumnKind = Literal["text", "count", "number", "percent", "estimate", "percent_estimate", "p_value", "mark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its key in the exported files, its heading, and how its cells are written."""
+
+    name: str
+    label: str
+    kind: ColumnKind = "text"
+    n_digits: int = 2
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table. ``name`` is unique in a report and names its files. Rows have one cell per column."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    notes: tuple[str, ...] = ()
+    is_confirmatory: bool = False
+
+    def __post_init__(self) -> None:
+        wrong = [i for i, row in enumerate(self.rows) if len(row) != len(self.columns)]
+        if wrong:
+            raise ValueError(f"table '{self.name}': row {wrong[0]} has not one cell per column")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure as a Vega-Lite specification with its data inside. ``alt`` says in words what it shows."""
+
+    name: str
+    title: str
+    spec: Mapping[str, Any]
+    alt: str
+    caption: str = ""
+    is_confirmatory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A dialogue or transcript pair to be shown beside the numbers: marked stretches per turn (see ``design.pairs``)."""
+
+    name: str
+    title: str
+    rows: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
+    """For each turn: the speaker and its stretches as (kind, text before, text after)."""
+    caption: str = ""
+
+
+Part = Table | Figure | Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A chapter. Paragraphs come first, then the parts in order. ``problem`` tells why it could not be computed."""
+
+    name: str
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    problem: str = ""
+    is_confirmatory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One number of the summary: what it is, the estimate, and a sentence in plain words."""
+
+    label: str
+    estimate: Estimate | None
+    sentence: str
+    is_confirmatory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The first screen: the answer, how certain it is, what was left out, and one picture."""
+
+    answer: str
+    certainty: str
+    headlines: tuple[Headline, ...] = ()
+    exclusions: Table | None = None
+    balance: Table | None = None
+    figure: Figure | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Which statistic was used for what, and why this one."""
+
+    what: str
+    method: str
+    why: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything an analysis says about a study."""
+
+    study: str
+    title: str
+    summary: Summary
+    sections: tuple[Section, ...]
+    methods: tuple[Method, ...]
+    provenance: Mapping[str, str | int | float] = field(default_factory=dict)
+    """Fingerprint, lock version, seed, counts, software version, first and last judgment: what makes it reproducible."""
+    is_finished: bool = True
+
+    def tables(self) -> tuple[Table, ...]:
+        """All tables in the order they appear."""
+        own = [table for table in (self.summary.exclusions, self.summary.balance) if table is not None]
+        return (*own, *(part for section in self.sections for part in section.parts if isinstance(part, Table)))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """All figures in the order they appear."""
+        own = (self.summary.figure,) if self.summary.figure else ()
+        return (*own, *(part for section in self.sections for part in section.parts if isinstance(part, Figure)))
