@@ -1,0 +1,151 @@
+"""What an analysis works on: the judgments that count, the raters who gave them, and what was left out and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import polars as pl
+
+from dialometer.model.session import Session
+from dialometer.model.study import Study
+from dialometer.storage.store import Store
+from dialometer.table import FACTOR_PREFIX, long_table, rater_name
+
+OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
+_PEOPLE = ("person", "imported")
+
+SESSION_COLUMNS = {
+    "rater": pl.String,
+    "source": pl.String,
+    "state": pl.String,
+    "is_excluded": pl.Boolean,
+    "cell": pl.Int32,
+    "started_at_ms": pl.Int64,
+    "duration_s": pl.Float64,
+}
+ANSWER_COLUMNS = {
+    "rater": pl.String,
+    "part": pl.String,
+    "question": pl.String,
+    "answer": pl.String,
+    "text": pl.String,
+    "value": pl.Float64,
+}
+FINDING_COLUMNS = {"rater": pl.String, "rule": pl.String, "action": pl.String, "reason": pl.String}
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """One study's data. ``judgments`` are those that count; ``sessions`` are all, so that nothing disappears unseen."""
+
+    study: Study
+    judgments: pl.DataFrame
+    sessions: pl.DataFrame
+    answers: pl.DataFrame
+    findings: pl.DataFrame
+    sources: tuple[str, ...]
+    n_left_out: dict[str, int]
+    """Judgments left out, by reason."""
+
+    @property
+    def factors(self) -> list[str]:
+        """Names of the between-subject factors."""
+        return [factor.name for factor in self.study.spec.design.factors]
+
+    def used_sessions(self) -> pl.DataFrame:
+        """Sessions whose judgments count."""
+        return self.sessions.filter(
+            ~pl.col("is_excluded") & ~pl.col("state").is_in(OUTSIDE_STATES) & pl.col("source").is_in(self.sources)
+        )
+
+    def completed_sessions(self) -> pl.DataFrame:
+        """Used sessions that went to the end; only these have a duration that means something."""
+        return self.used_sessions().filter(pl.col("state") == "completed")
+
+    def of_criterion(self, criterion: str) -> pl.DataFrame:
+        """The judgments on one criterion."""
+        return self.judgments.filter(pl.col("criterion") == criterion)
+
+    def answers_to(self, question: str) -> pl.DataFrame:
+        """Rater and answer (as text) to one question, of the raters whose judgments count."""
+        used = self.used_sessions()["rater"]
+        rows = self.answers.filter((pl.col("question") == question) & pl.col("rater").is_in(used.implode()))
+        return rows.select("rater", "text")
+
+
+def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
+    """The data of a study. Without ``sources``, people's judgments are used, or simulated ones where there are no others."""
+    sessions = _sessions_table(study, list(store.sessions()))
+    raters = {session.id: rater_name(session.ordinal) for session in store.sessions()}
+    answers = pl.DataFrame(
+        [
+            _answer_row(raters[a.session_id], a.part, a.question, a.value)
+            for a in store.answers()
+            if a.session_id in raters
+        ],
+        schema=ANSWER_COLUMNS,
+        orient="row",
+    )
+    findings = pl.DataFrame(
+        [
+            (raters[logged.session_id], logged.finding.rule, logged.finding.action, logged.finding.reason)
+            for logged in store.findings()
+            if logged.session_id in raters
+        ],
+        schema=FINDING_COLUMNS,
+        orient="row",
+    )
+    table = long_table(store.judgment_batches())
+    sources = sources or _default_sources(sessions)
+    judgments, n_left_out = _select(table, sources)
+    return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out)
+
+
+def _sessions_table(study: Study, sessions: list[Session]) -> pl.DataFrame:
+    rows = [
+        (
+            rater_name(s.ordinal),
+            s.source,
+            s.state,
+            s.is_excluded,
+            s.draw.cell,
+            s.started_at_ms,
+            ((s.finished_at_ms or s.last_seen_at_ms) - s.started_at_ms) / 1000 if s.started_at_ms else None,
+        )
+        for s in sessions
+    ]
+    frame = pl.DataFrame(rows, schema=SESSION_COLUMNS, orient="row")
+    return frame.with_columns(
+        pl.Series(FACTOR_PREFIX + factor.name, [s.condition.get(factor.name) for s in sessions], dtype=pl.String)
+        for factor in study.spec.design.factors
+    )
+
+
+def _answer_row(rater: str, part: str, question: str, value: object) -> tuple[object, ...]:
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    text = value if isinstance(value, str) else " > ".join(value) if isinstance(value, list) else str(value)
+    return rater, part, question, json.dumps(value, ensure_ascii=False), text, number
+
+
+def _default_sources(sessions: pl.DataFrame) -> tuple[str, ...]:
+    present = set(sessions["source"].unique())
+    people = tuple(source for source in _PEOPLE if source in present)
+    return people or tuple(source for source in ("simulated", "model") if source in present) or _PEOPLE
+
+
+def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Judgments that count, and how many were left out for which reason; each is counted for the first reason that holds."""
+    reasons = [
+        ("practice items", pl.col("is_practice")),
+        ("another source of raters", ~pl.col("source").is_in(sources)),
+        ("raters screened out, declined or withdrawn", pl.col("state").is_in(OUTSIDE_STATES)),
+        ("raters excluded by quality rules or by hand", pl.col("is_excluded")),
+    ]
+    n_left_out: dict[str, int] = {}
+    for reason, is_out in reasons:
+        kept = table.filter(~is_out)
+        if len(kept) < len(table):
+            n_left_out[reason] = len(table) - len(kept)
+        table = kept
+    return table, n_left_out
