@@ -10,19 +10,22 @@ from itertools import islice
 from sqlalchemy import Connection, insert, select, update
 
 from dialometer.errors import StorageError
-from dialometer.model.session import Answer, Draw, Judgment
+from dialometer.model.session import Answer, Draw, Judgment, Source, State
 from dialometer.storage.arrivals import drawn, insert_sessions, next_ordinal
 from dialometer.storage.database import Database
 from dialometer.storage.many import Values, insert_many
 from dialometer.storage.rows import answer_values, judgment_values
-from dialometer.storage.schema import answers, imports, judgments, people
+from dialometer.storage.schema import answers, exclusions, imports, judgments, people
 
 N_SESSIONS_PER_WRITE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedSession:
-    """One rater's answers in a file. ``rater`` is the name the file has for the rater; it is kept only with the person."""
+    """One rater's answers in a file. ``rater`` is the name the file has for the rater; it is kept only with the person.
+
+    A session with an ``exclusion_reason`` (be it empty) is kept out of the analysis.
+    """
 
     id: str
     rater: str
@@ -32,6 +35,10 @@ class ImportedSession:
     answers: Sequence[Answer] = ()
     started_at_ms: int = 0
     finished_at_ms: int | None = None
+    state: State = "completed"
+    source: Source = "imported"
+    consent_version: str = ""
+    exclusion_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Imports(Database):
         at_ms: int,
         platform: str = "import",
     ) -> ImportEntry:
-        """Store the completed sessions of a file in one transaction; a file that is in already is refused.
+        """Store the sessions of a file in one transaction; a file that is in already is refused.
 
         Raters of the same name on the same ``platform`` are one person, also across files. Imported sessions take the
         next ordinals but no places. ``sessions`` is consumed as it is written, so a long file need not be in memory.
@@ -73,7 +80,7 @@ class Imports(Database):
             key = connection.execute(insert(imports), row).inserted_primary_key
             assert key is not None
             import_id = int(key[0])
-            writing = _Import(connection, import_id, study_version, platform, next_ordinal(connection))
+            writing = _Import(connection, import_id, study_version, platform, at_ms, next_ordinal(connection))
             rest = iter(sessions)
             while chunk := list(islice(rest, N_SESSIONS_PER_WRITE)):
                 writing.write(chunk)
@@ -94,6 +101,7 @@ class _Import:
     import_id: int
     study_version: int
     platform: str
+    at_ms: int
     next_ordinal: int
     n_rows: int = 0
 
@@ -108,6 +116,12 @@ class _Import:
         answered = [answer_values(answer) for session in chunk for answer in session.answers]
         insert_many(self.connection, judgments, judged)
         insert_many(self.connection, answers, answered)
+        excluded = [
+            {"session_id": one.id, "is_excluded": True, "made_by": "import", "reason": one.exclusion_reason}
+            for one in chunk
+            if one.exclusion_reason is not None
+        ]
+        insert_many(self.connection, exclusions, [{**row, "at_ms": self.at_ms} for row in excluded])
         self.n_rows += len(judged) + len(answered)
 
     def _raters(self, chunk: Sequence[ImportedSession]) -> dict[str, str]:
@@ -134,8 +148,10 @@ class _Import:
             "rater_id": rater_id,
             "study_version": self.study_version,
             "import_id": self.import_id,
-            "source": "imported",
-            "state": "completed",
+            "source": session.source,
+            "state": session.state,
+            "consent_version": session.consent_version,
+            "is_excluded": session.exclusion_reason is not None,
             "started_at_ms": session.started_at_ms,
             "finished_at_ms": session.finished_at_ms,
             **drawn(draw, session.condition),
