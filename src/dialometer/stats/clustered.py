@@ -155,7 +155,7 @@ def _marginal(y: Floats, raters: ArrayLike, working: Working, sandwich: Sandwich
     weights = n_by_rater / len(y)
     if working == "exchangeable" and n_raters > 1:
         weights, correlation = _exchangeable_weights(y, n_by_rater, mean_by_rater)
-    mean = float(weights @ mean_by_rater)
+    mean = float(weights @ mean_by_rater) if np.ptp(mean_by_rater) > 0 else float(mean_by_rater[0])
     if n_raters < 2:
         return _Marginal(mean, math.nan, math.nan, len(y), n_raters, math.nan, missing_note(int(np.sum(~is_given))))
     factor = {

@@ -80,12 +80,18 @@ def _noncentral_interval(t: float, df: float, confidence: float) -> tuple[float,
     """Noncentralities under which the observed t is just at the upper or lower tail (Steiger and Fouladi 1997)."""
     tail = (1 - confidence) / 2
 
-    def solve(target: float) -> float:
-        def gap(noncentrality: float) -> float:
-            return float(stats.nct.cdf(t, df, noncentrality)) - target
+    def share(noncentrality: float) -> float:
+        with np.errstate(all="ignore"):
+            found = float(stats.nct.cdf(t, df, noncentrality))
+        return found if not math.isnan(found) else float(noncentrality < t)  # scipy gives nan where it underflows
 
-        reach = 10 + abs(t)
-        return float(optimize.brentq(gap, t - reach, t + reach, xtol=1e-12))
+    def solve(target: float) -> float:
+        reach = 5.0 + abs(t)
+        while not share(t + reach) < target < share(t - reach):
+            reach *= 2
+        return float(
+            optimize.brentq(lambda noncentrality: share(noncentrality) - target, t - reach, t + reach, xtol=1e-12)
+        )
 
     return solve(1 - tail), solve(tail)
 

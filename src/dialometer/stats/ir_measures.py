@@ -10,8 +10,7 @@
 A question without any right answer has no value (nan). Leaving such questions out is what ``trec_eval`` does; the paper
 counts them as failures in success rate, MRR and MAP. Both are offered, and how many there were is always said.
 
-Checked against definitions written out list by list and ``sklearn.metrics.average_precision_score`` /
-``label_ranking_average_precision_score``.
+Checked against definitions written out list by list and ``sklearn.metrics.average_precision_score``.
 """
 
 from __future__ import annotations
@@ -191,5 +190,5 @@ def compare_questions(
         low=spread.low,
         high=spread.high,
         confidence=confidence,
-        interval_method="percentile bootstrap over questions",
+        interval_method=spread.interval_method.replace("values", "questions"),
     )

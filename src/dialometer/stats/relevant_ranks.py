@@ -20,7 +20,7 @@ __all__ = ["RelevantRanks", "Ties", "ranks_from_hits", "ranks_from_lists", "rank
 
 Ties = Literal["order", "best", "worst"]
 
-BATCH_CELLS = 4_000_000
+BATCH_CELLS = 200_000  # fits in a processor's cache
 FEW_RELEVANT = 12
 
 
@@ -48,7 +48,7 @@ def ranks_from_scores(scores: ArrayLike, relevant: ArrayLike, *, ties: Ties = "o
     if values.ndim != 2 or values.shape != marks.shape:
         told = f"scores {values.shape} and marks {marks.shape}"
         raise DialometerError(f"{told} do not match", remedy="give both as questions by answers")
-    question, answer = np.nonzero(marks)
+    question, answer = np.divmod(np.flatnonzero(marks), max(marks.shape[1], 1))
     own = values[question, answer]
     is_retrieved = ~np.isnan(own)
     n_relevant = marks.sum(axis=1, dtype=np.int64)

@@ -11,15 +11,18 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap import batch_sizes, bootstrap, estimate_from
-from dialometer.stats.observations import Floats, codes, missing_note, numbers, same_length
+from dialometer.stats.observations import Floats, Ints, codes, missing_note, numbers, same_length
 
 __all__ = ["Zeros", "bootstrap_mean", "geometric_mean", "log_magnitudes", "means_by"]
 
 Zeros = Literal["exclude", "half_minimum", "error"]
+
+MOST_DRAWS = 10_000_000
 
 
 def bootstrap_mean(
@@ -34,7 +37,8 @@ def bootstrap_mean(
     """Mean with a percentile interval; with ``raters`` whole raters are resampled, since their judgments go together.
 
     Without raters, equal values are drawn together by their multinomial count: the same distribution, and cheap for many
-    thousands of answers on a scale with few values.
+    thousands of answers on a scale with few values. Where many thousands of values differ, the interval is Student's t,
+    which the bootstrap of a mean has then long reached.
     """
     y = numbers(values)
     is_given = ~np.isnan(y)
@@ -49,7 +53,12 @@ def bootstrap_mean(
             return Estimate(
                 value, 1, method, confidence=confidence, label=label, notes=(*notes, "one value: no interval")
             )
-        replicates = _mean_replicates(kept, n_resamples, np.random.default_rng(seed))
+        distinct, counts = np.unique(kept, return_counts=True)
+        if len(distinct) * n_resamples > MOST_DRAWS:
+            half = float(stats.t.isf((1 - confidence) / 2, len(kept) - 1)) * float(stats.sem(kept))
+            ends = (value - half, value + half)
+            return Estimate(value, len(kept), method, *ends, confidence, "Student's t", label=label, notes=notes)
+        replicates = _mean_replicates(distinct, counts, n_resamples, np.random.default_rng(seed))
         return estimate_from(
             value,
             replicates,
@@ -82,14 +91,11 @@ def bootstrap_mean(
     return replace(found, n=len(kept), notes=(*notes, *found.notes), details={**found.details, "n_raters": len(levels)})
 
 
-def _mean_replicates(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
-    distinct, counts = np.unique(values, return_counts=True)
-    shares = counts / len(values)
-    parts = []
-    for size in batch_sizes(len(distinct), n_resamples):
-        drawn = rng.multinomial(len(values), shares, size=size)
-        parts.append(drawn @ distinct / len(values))
-    return np.concatenate(parts)
+def _mean_replicates(distinct: Floats, counts: Ints, n_resamples: int, rng: np.random.Generator) -> Floats:
+    n = int(counts.sum())
+    shares = counts / n
+    batches = batch_sizes(len(distinct), n_resamples)
+    return np.concatenate([rng.multinomial(n, shares, size=size) @ distinct / n for size in batches])
 
 
 def log_magnitudes(values: ArrayLike, *, zeros: Zeros = "half_minimum") -> tuple[Floats, tuple[str, ...]]:
