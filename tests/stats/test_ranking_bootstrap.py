@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import rankdata
 
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.stats import bradley_terry_bootstrap as bootstrap_module
 from dialometer.stats.bradley_terry import bradley_terry
 from dialometer.stats.bradley_terry_bootstrap import bradley_terry_bootstrap
 from dialometer.stats.comparison_graph import WinGraph, strong_groups
@@ -36,11 +37,16 @@ def simulated(n_votes=2000, n_systems=5, n_raters=40, seed=3, spread=0.6):
     )
 
 
+def first_generator(seed):
+    """The generator of the first part of a bootstrap."""
+    return np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+
+
 def test_each_resample_is_fitted_as_evalica_fits_it():
     votes = simulated(n_votes=300)
     boot = bradley_terry_bootstrap(votes, n_resamples=20, seed=9)
     cells = cells_of(win_matrix(votes), keep_order=False, all_pairs=False)
-    drawn = draw_votes(cells, np.random.default_rng(9))(20)
+    drawn = draw_votes(cells)(20, first_generator(9))
     outcomes = [evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw]
     for k in range(20):
         weights = np.concatenate([counts[:, k] for counts in (drawn.first_won, drawn.second_won, drawn.tied)])
@@ -66,7 +72,7 @@ def test_each_resample_equals_a_fit_of_its_own(ties, position_effect):
     votes = simulated(n_votes=200)
     boot = bradley_terry_bootstrap(votes, ties=ties, position_effect=position_effect, n_resamples=8, seed=4)
     cells = cells_of(win_matrix(votes), keep_order=position_effect, all_pairs=False)
-    drawn = draw_votes(cells, np.random.default_rng(4))(8)
+    drawn = draw_votes(cells)(8, first_generator(4))
     for k in range(8):
         grids = []
         for counts in (drawn.first_won, drawn.second_won, drawn.tied):
@@ -97,11 +103,20 @@ def test_the_same_seed_gives_the_same_intervals():
     assert not np.array_equal(one.replicates, other.replicates)
 
 
+def test_the_number_of_processors_changes_nothing(monkeypatch):
+    votes = simulated(n_votes=400)
+    monkeypatch.setattr(bootstrap_module, "_CHUNK_NUMBERS", 12 * 30)
+    many = bradley_terry_bootstrap(votes, n_resamples=100, seed=5)
+    monkeypatch.setattr(bootstrap_module.os, "cpu_count", lambda: 1)
+    assert np.array_equal(bradley_terry_bootstrap(votes, n_resamples=100, seed=5).replicates, many.replicates)
+    assert len(np.unique(many.replicates[:, 0])) == 100
+
+
 def test_resampling_raters_keeps_their_votes_together():
     votes = simulated(n_votes=500, n_raters=7)
     for keep_order in (False, True):
         cells = cells_of(win_matrix(votes), keep_order=keep_order, all_pairs=False)
-        drawn = draw_raters(votes, cells, list(range(5)), np.random.default_rng(2), keep_order=keep_order)(30)
+        drawn = draw_raters(votes, cells, list(range(5)), keep_order=keep_order)(30, np.random.default_rng(2))
         times = np.random.default_rng(2).multinomial(7, np.full(7, 1 / 7), size=30)
         assert drawn.n.sum(axis=0) == pytest.approx(times @ np.bincount(votes.rater))
         # One resample rebuilt vote by vote.

@@ -9,7 +9,9 @@ independent rank intervals of published votes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,7 +32,9 @@ from dialometer.stats.win_matrix import WinMatrix, win_matrix
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-_CHUNK_NUMBERS = 400_000  # cells times resamples handled at a time, so that they stay in the processor's cache
+_CHUNK_NUMBERS = 200_000  # cells times resamples handled at a time, so that they stay in the processor's cache
+_MOST_SYSTEMS_SIDE_BY_SIDE = 100  # larger systems of equations are already spread over the processors by the library
+_TOLERANCE = 5e-4  # the last step leaves an error of about its square (under 1e-6), far below the spread of resamples
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,15 +68,14 @@ def bradley_terry_bootstrap(
     fit = bradley_terry(matrix, ties=ties, position_effect=position_effect, prior=prior, confidence=confidence)
     shown = [k for k, name in enumerate(matrix.systems) if fit.strengths[name].is_known]
     cells = cells_of(matrix.part(shown), keep_order=position_effect, all_pairs=False)
-    rng = np.random.default_rng(seed)
     if not by_rater:
-        draw, n_units, resampled = draw_votes(cells, rng), round(matrix.n_votes), "votes"
+        draw, n_units, resampled = draw_votes(cells), round(matrix.n_votes), "votes"
     elif isinstance(votes, Votes):
-        draw = draw_raters(votes, cells, shown, rng, keep_order=position_effect)
+        draw = draw_raters(votes, cells, shown, keep_order=position_effect)
         n_units, resampled = len(votes.raters), "raters"
     else:
         raise DialometerError("a win matrix does not name raters", where="bootstrap by rater", remedy="pass the votes")
-    parameters, is_penalised = _replicate(cells, fit, draw, n_resamples)
+    parameters, is_penalised = _replicate(cells, fit, draw, n_resamples, seed)
     replicates = np.full((n_resamples, len(matrix.systems)), np.nan)
     replicates[:, shown] = parameters[: len(shown)].T
     values = [fit.strengths[name].value for name in matrix.systems]
@@ -121,39 +124,55 @@ class _Percentiles:
         )
 
 
-def _replicate(cells: Cells, fit: BradleyTerry, draw: Draw, n_resamples: int) -> tuple[Array, Flags]:
-    """Parameters by resamples, and which resamples needed the penalty."""
-    model = fit.fitted.model
+def _replicate(cells: Cells, fit: BradleyTerry, draw: Draw, n_resamples: int, seed: int) -> tuple[Array, Flags]:
+    """Parameters by resamples, and which resamples needed the penalty.
+
+    Parts of the resamples run side by side, each with a generator of its own, so that the numbers do not depend on how
+    many processors there are.
+    """
     graph = WinGraph(
-        cells.n_systems,
-        np.concatenate([cells.first, cells.second]),
-        np.concatenate([cells.second, cells.first]),
+        cells.n_systems, np.concatenate([cells.first, cells.second]), np.concatenate([cells.second, cells.first])
     )
-    parameters = np.empty((len(fit.fitted.parameters), n_resamples))
-    is_penalised = np.zeros(n_resamples, dtype=bool)
     size = max(1, _CHUNK_NUMBERS // max(len(cells.first), cells.n_systems**2 // 2))
-    for start in range(0, n_resamples, size):
-        stop = min(start + size, n_resamples)
-        drawn = draw(stop - start)
-        todo = np.ones(stop - start, dtype=bool)
-        values = np.empty((len(parameters), stop - start))
-        if not fit.is_penalised:
-            is_fitting = graph.is_connected(
-                np.concatenate([drawn.first_won, drawn.second_won]) + np.tile(drawn.tied, (2, 1))
-            )
-            if model.has_ties:
-                is_fitting &= drawn.tied.any(axis=0)
-            chosen = np.flatnonzero(is_fitting)
-            likeliest = newton(drawn.chosen(chosen), model, start=fit.fitted.parameters[:, None])
-            values[:, chosen] = likeliest.parameters
-            todo[chosen[likeliest.is_converged]] = False
-        if todo.any():
-            values[:, todo] = _penalised(drawn.chosen(todo), model, fit.prior or DEFAULT_PRIOR)
-        parameters[:, start:stop], is_penalised[start:stop] = values, todo
-    return parameters, is_penalised
+    sizes = [min(size, n_resamples - begin) for begin in range(0, n_resamples, size)]
+    generators = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(len(sizes))]
+
+    def part(n: int, rng: np.random.Generator) -> tuple[Array, Flags]:
+        return _fit_resamples(draw(n, rng), fit, graph)
+
+    if len(sizes) < 2 or cells.n_systems > _MOST_SYSTEMS_SIDE_BY_SIDE:
+        parts = [part(n, rng) for n, rng in zip(sizes, generators, strict=True)]
+    else:
+        with ThreadPoolExecutor(max_workers=min(len(sizes), os.cpu_count() or 1)) as pool:
+            parts = list(pool.map(part, sizes, generators))
+    return np.concatenate([values for values, _ in parts], axis=1), np.concatenate([flags for _, flags in parts])
 
 
-def _penalised(cells: Cells, model: Model, prior: float) -> Array:
+def _fit_resamples(drawn: Cells, fit: BradleyTerry, graph: WinGraph) -> tuple[Array, Flags]:
+    """Maximum likelihood where it exists and was used for the data, the penalised fit elsewhere."""
+    model, n_sets = fit.fitted.model, drawn.first_won.shape[1]
+    start = fit.fitted.parameters[:, None]
+    values, todo = np.empty((len(start), n_sets)), np.ones(n_sets, dtype=bool)
+    if not fit.is_penalised:
+        wins_or_ties = np.concatenate([drawn.first_won + drawn.tied, drawn.second_won + drawn.tied])
+        is_fitting = graph.is_connected(wins_or_ties)
+        if model.has_ties:
+            is_fitting &= drawn.tied.any(axis=0)
+        chosen = np.flatnonzero(is_fitting)
+        likeliest = newton(
+            drawn if is_fitting.all() else drawn.chosen(chosen),
+            model,
+            start=start,
+            tolerance=_TOLERANCE,
+        )
+        values[:, chosen] = likeliest.parameters
+        todo[chosen[likeliest.is_converged]] = False
+    if todo.any():
+        values[:, todo] = _penalised(drawn.chosen(todo), model, fit.prior or DEFAULT_PRIOR, start)
+    return values, todo
+
+
+def _penalised(cells: Cells, model: Model, prior: float, start: Array) -> Array:
     """Penalised fits; the cells are widened to all pairs, for the penalty reaches those never compared too."""
     n, n_sets = cells.n_systems, cells.first_won.shape[1]
     is_pair = ~np.eye(n, dtype=bool) if model.has_position else np.triu(np.ones((n, n), dtype=bool), 1)
@@ -170,12 +189,13 @@ def _penalised(cells: Cells, model: Model, prior: float) -> Array:
     wide = Cells(n, first, second, widen(cells.first_won), widen(cells.second_won), widen(cells.tied))
     wide = wide.with_pseudo_wins(prior, keep_order=model.has_position)
     if not model.has_ties:
-        return newton(wide, model, max_iterations=200).parameters
+        return newton(wide, model, start=start, tolerance=_TOLERANCE, max_iterations=200).parameters
     # Without a single tie Davidson's parameter is 0 (minus infinity here) and the plain model remains.
     values = np.full((n + model.n_extra, n_sets), -np.inf)
     has_tie = np.asarray(wide.tied.any(axis=0))
-    values[:, has_tie] = newton(wide.chosen(has_tie), model, max_iterations=200).parameters
-    plain = newton(wide.chosen(~has_tie), Model(has_position=model.has_position), max_iterations=200).parameters
+    values[:, has_tie] = newton(wide.chosen(has_tie), model, start=start, max_iterations=200).parameters
     rows = [*range(n), *([n + 1] if model.has_position else [])]
+    plain_model = Model(has_position=model.has_position)
+    plain = newton(wide.chosen(~has_tie), plain_model, start=start[rows], max_iterations=200).parameters
     values[np.ix_(rows, np.flatnonzero(~has_tie))] = plain
     return values

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit, ndtri
 
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.paired_newton import Model
+from dialometer.stats.paired_newton import Cells, Model
 
 Array = npt.NDArray[np.float64]
 
@@ -75,25 +75,20 @@ class Fitted:
 
     def _expected_points(self, opponents: list[tuple[int, int]]) -> tuple[float, Array]:
         """The mean of P(win) + P(tie)/2 and its derivatives by the parameters."""
-        n, slope, total = len(self.names), np.zeros(len(self.parameters)), 0.0
-        for a, b in opponents:
-            d = float(self.parameters[a] - self.parameters[b])
-            if self.model.has_ties:
-                tie = float(self.parameters[n])
-                top = max(abs(d) / 2, tie)
-                win, loss, tied = math.exp(d / 2 - top), math.exp(-d / 2 - top), math.exp(tie - top)
-                weight = win + loss + tied
-                win, loss, tied = win / weight, loss / weight, tied / weight
-                total += win + tied / 2
-                by_difference = win * loss + tied * (win + loss) / 4
-                slope[n] -= tied * (win - loss) / 2
-            else:
-                win = float(expit(d))
-                total += win
-                by_difference = win * (1 - win)
-            slope[a] += by_difference
-            slope[b] -= by_difference
-        return total / len(opponents), slope / len(opponents)
+        n, n_pairs = len(self.names), len(opponents)
+        a, b = np.array(opponents).T
+        pairs = Cells(n, a, b, *(np.zeros((n_pairs, 1)) for _ in range(3)))
+        even = self.parameters.copy()
+        if self.model.has_position:
+            even[-1] = 0.0
+        win, loss, tied = (p[:, 0] for p in self.model.outcome_probabilities(pairs, even[:, None]))
+        by_difference = win * loss + tied * (win + loss) / 4
+        slope = np.zeros(len(self.parameters))
+        np.add.at(slope, a, by_difference)
+        np.add.at(slope, b, -by_difference)
+        if self.model.has_ties:
+            slope[n] = -(tied * (win - loss) / 2).sum()
+        return float((win + tied / 2).mean()), slope / n_pairs
 
     def tie_parameter(self, n_ties: float) -> Estimate:
         """Davidson's ν, with an interval on the logarithmic scale."""

@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scipy.stats import binomtest
+from scipy.special import bdtr
 
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.multiplicity import Correction, adjust_estimates
+from dialometer.stats.proportion import clopper_pearson_interval
 from dialometer.stats.win_matrix import WinMatrix
 
 
@@ -69,17 +70,17 @@ def _record(a: str, b: str, wins: float, losses: float, ties: float, confidence:
     if n == 0:
         why = "only ties" if n_ties else "no votes"
         return Record(a, b, n_wins, n_losses, n_ties, unknown(method, why, n=0, label=label))
-    test = binomtest(n_wins, n)
-    low, high = test.proportion_ci(confidence, method="exact")
+    low, high = clopper_pearson_interval(n_wins, n, confidence=confidence)
     share = Estimate(
         value=n_wins / n,
         n=n,
         method=method,
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         confidence=confidence,
         interval_method="Clopper-Pearson",
-        p_value=float(test.pvalue),
+        # At ½ the distribution is symmetric, so that the exact two-sided test is twice the smaller tail.
+        p_value=min(1.0, 2 * float(bdtr(min(n_wins, n_losses), n, 0.5))),
         label=label,
         notes=(f"{n_ties} ties left out",) if n_ties else (),
     )

@@ -14,32 +14,32 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.stats.multinomial import resampled_counts
 from dialometer.stats.paired_newton import Cells
 from dialometer.stats.votes import FIRST, SECOND, Votes
 
 Array = npt.NDArray[np.float64]
-Draw = Callable[[int], Cells]
+Draw = Callable[[int, np.random.Generator], Cells]
 """Takes a number of resamples, gives the cells with that many data sets."""
 
 
-def draw_votes(cells: Cells, rng: np.random.Generator) -> Draw:
+def draw_votes(cells: Cells) -> Draw:
     """Resample single votes; right where every vote comes from another rater."""
     flat = np.concatenate([cells.first_won, cells.second_won, cells.tied])[:, 0]
-    total = round(float(flat.sum()))
     if not np.array_equal(flat, flat.round()):
         raise DialometerError("weighted votes cannot be resampled", where="bootstrap", remedy="count every vote once")
     seen = np.flatnonzero(flat)
-    shares = flat[seen] / total
+    counts_of_seen = resampled_counts(flat[seen].astype(np.int64))
 
-    def draw(n_resamples: int) -> Cells:
+    def draw(n_resamples: int, rng: np.random.Generator) -> Cells:
         counts = np.zeros((len(flat), n_resamples))
-        counts[seen] = rng.multinomial(total, shares, size=n_resamples).T
+        counts[seen] = counts_of_seen(n_resamples, rng).T
         return _filled(cells, counts)
 
     return draw
 
 
-def draw_raters(votes: Votes, cells: Cells, shown: list[int], rng: np.random.Generator, *, keep_order: bool) -> Draw:
+def draw_raters(votes: Votes, cells: Cells, shown: list[int], *, keep_order: bool) -> Draw:
     """Resample whole raters with all their votes; ``shown`` are the systems that the cells are about, in their order."""
     if votes.rater is None:
         raise DialometerError(
@@ -63,7 +63,7 @@ def draw_raters(votes: Votes, cells: Cells, shown: list[int], rng: np.random.Gen
     row = block * len(cells.first) + number[first, second]
     by_rater = csr_array((np.ones(votes.n), (row, votes.rater)), shape=(3 * len(cells.first), n_raters))
 
-    def draw(n_resamples: int) -> Cells:
+    def draw(n_resamples: int, rng: np.random.Generator) -> Cells:
         times = rng.multinomial(n_raters, np.full(n_raters, 1 / n_raters), size=n_resamples).T
         return _filled(cells, by_rater @ times.astype(np.float64))
 
