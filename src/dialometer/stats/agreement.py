@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.bootstrap import Interval, WeightedStatistic, bootstrap
+from dialometer.stats.bootstrap import Interval, WeightedStatistic, bootstrap, weighted_sums
 from dialometer.stats.ratings import Floats, as_matrix, positions
 
 _TOO_FEW = "{n} items with two ratings: at least 2 are needed; have items judged by more raters"
@@ -146,7 +146,7 @@ def _fleiss(table: Floats) -> WeightedStatistic:
     agreement = ((table**2).sum(axis=1) - size) / (size * (size - 1))
 
     def statistic(weights: Floats) -> Floats:
-        label_sums = weights @ table
+        label_sums = weighted_sums(weights, table)
         share = label_sums / label_sums.sum(axis=1, keepdims=True)
         chance = (share**2).sum(axis=1)
         mean = weights @ agreement / weights.sum(axis=1)

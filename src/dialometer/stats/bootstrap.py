@@ -23,6 +23,7 @@ WeightedStatistic = Callable[[Floats], Floats]
 """Takes counts (resamples by cases), gives one value per resample; ``nan`` where a resample has none."""
 
 _BATCH_CELLS = 250_000  # counts held at a time: few enough to stay in the cache
+_UNTHREADED = 262_144  # multiplications up to which OpenBLAS stays on one core
 _MAX_FAILED_SHARE = 0.5
 
 
@@ -38,6 +39,18 @@ def batch_sizes(n: int, n_resamples: int) -> Iterator[int]:
     size = max(1, _BATCH_CELLS // max(n, 1))
     for start in range(0, n_resamples, size):
         yield min(size, n_resamples - start)
+
+
+def weighted_sums(counts: Floats, columns: Floats) -> Floats:
+    """``counts @ columns`` in slices too small for the linear-algebra library to start threads.
+
+    These products are thin; waking threads for them gains little on an idle machine and costs ten times as much on a busy one.
+    """
+    n_rows = max(1, _UNTHREADED // max(columns.size, 1))
+    sums = np.empty((len(counts), columns.shape[1]))
+    for start in range(0, len(counts), n_rows):
+        np.matmul(counts[start : start + n_rows], columns, out=sums[start : start + n_rows])
+    return sums
 
 
 def replicate(statistic: WeightedStatistic, n: int, *, n_resamples: int, rng: np.random.Generator) -> Floats:

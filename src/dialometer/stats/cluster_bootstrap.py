@@ -22,6 +22,7 @@ from dialometer.stats.bootstrap import (
     estimate_from,
     jackknife,
     replicate,
+    weighted_sums,
 )
 from dialometer.stats.ratings import Floats, Integers, as_judgments
 
@@ -138,12 +139,13 @@ def bootstrap_mean(
 
 def _clustered_mean(values: Floats, cluster: Integers, n_clusters: int) -> WeightedStatistic:
     """Sum over count, both linear in the counts of clusters."""
-    parts = np.stack(
-        [np.bincount(cluster, weights=values, minlength=n_clusters), np.bincount(cluster, minlength=n_clusters)], axis=1
-    )
+    sums_and_sizes = [
+        np.bincount(cluster, weights=weights, minlength=n_clusters) for weights in (values, np.ones(len(values)))
+    ]
+    parts = np.stack(sums_and_sizes, axis=1).astype(np.float64)
 
     def statistic(counts: Floats) -> Floats:
-        sums = counts @ parts
+        sums = weighted_sums(counts, parts)
         return np.asarray(sums[:, 0] / sums[:, 1])
 
     return statistic

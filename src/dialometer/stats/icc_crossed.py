@@ -72,14 +72,7 @@ def icc_crossed(
         confidence=confidence,
         label=label,
         notes=found.notes,
-        details={
-            "variance_item": found.item,
-            "variance_rater": found.rater,
-            "variance_residual": found.residual,
-            "k": average,
-            "n_raters": found.n_raters,
-            "n_judgments": found.n_judgments,
-        },
+        details={**_described(found), "k": average},
     )
     if interval == "none":
         return result
@@ -100,6 +93,16 @@ def icc_crossed(
         df=(1.0,),
         p_value=float(special.chdtrc(1, statistic)) / 2 if statistic > 0 else 1.0,
     )
+
+
+def _described(found: VarianceComponents) -> dict[str, float]:
+    return {
+        "variance_item": found.item,
+        "variance_rater": found.rater,
+        "variance_residual": found.residual,
+        "n_raters": found.n_raters,
+        "n_judgments": found.n_judgments,
+    }
 
 
 def _two_way(form: str) -> Form:

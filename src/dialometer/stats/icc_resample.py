@@ -8,11 +8,12 @@ left out of ``c``. Plain resampling of columns gives replicates far above the es
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from dialometer.stats.bootstrap import batch_sizes, draw_counts
+from dialometer.stats.bootstrap import batch_sizes, draw_counts, weighted_sums
 from dialometer.stats.icc_forms import FORMS, spearman_brown
 from dialometer.stats.ratings import Floats
 
@@ -25,20 +26,19 @@ def icc_of_counts(matrix: Floats, item_counts: Floats | None, rater_counts: Floa
     Counts of raters may also be 0 or 1, which makes a subset; with all counts 1 the values are those of the ANOVA.
     """
     x = matrix - matrix.mean()
-    n, v = _sizes(x.shape[0], item_counts), _ones(x.shape[1], rater_counts)
+    n = np.array([float(len(x))]) if item_counts is None else item_counts.sum(axis=1)
+    v = np.ones((1, x.shape[1])) if rater_counts is None else rater_counts
     k = v.sum(axis=1)
     distinct = k**2 - (v**2).sum(axis=1)  # ordered pairs of different raters
-    mean, variance = _rater_moments(x, item_counts, n)  # (resamples or 1) x raters
-    row_mean = _row_means(x, rater_counts, k)  # (resamples or 1) x items
-    row_square = _weighted_sum(row_mean**2, item_counts)
+    sums = _sums_of_all(x, item_counts, n) if rater_counts is None else _sums_of_drawn(x, item_counts, v, n)
+    mean, row_square, square, own_variance = sums.mean, sums.row_square, sums.square, sums.own_variance
     with np.errstate(divide="ignore", invalid="ignore"):
         grand = (v * mean).sum(axis=1) / k
         between = (row_square - n * grand**2) / (n - 1)  # variance of item means
-        v_bar = (v * variance).sum(axis=1) / k
-        c_bar = (k**2 * between - (v**2 * variance).sum(axis=1)) / distinct
+        v_bar = (square - n * (v * mean**2).sum(axis=1)) / ((n - 1) * k)
+        c_bar = (k**2 * between - own_variance) / distinct
         rater_spread = k * (v * (mean - grand[:, None]) ** 2).sum(axis=1) / distinct
         rater_variance = rater_spread - (v_bar - c_bar) / n
-        square = (v * ((n - 1)[:, None] * variance + n[:, None] * mean**2)).sum(axis=1)
         within = square - k * row_square  # sum of squares inside items
         one_way_total = between + within / (k * n)
         one_way_item = one_way_total - k * within / (n * distinct)
@@ -52,35 +52,38 @@ def icc_of_counts(matrix: Floats, item_counts: Floats | None, rater_counts: Floa
     }
 
 
-def _sizes(n: int, counts: Floats | None) -> Floats:
-    return np.array([float(n)]) if counts is None else counts.sum(axis=1)
+@dataclass(frozen=True)
+class _Sums:
+    """What all forms are made of, one row per resample."""
+
+    mean: Floats  # of each rater over the items drawn
+    row_square: Floats  # squared item means, summed over the items drawn
+    square: Floats  # squared ratings, summed over everything drawn
+    own_variance: Floats  # variances of raters, each as often as it could pair with itself
 
 
-def _ones(k: int, counts: Floats | None) -> Floats:
-    return np.ones((1, k)) if counts is None else counts
+def _sums_of_all(x: Floats, item_counts: Floats | None, n: Floats) -> _Sums:
+    """Every rater once: a single product, with one column per rater and two more."""
+    columns = np.column_stack([x, (x**2).sum(axis=1), x.mean(axis=1) ** 2])
+    sums = columns.sum(axis=0, keepdims=True) if item_counts is None else weighted_sums(item_counts, columns)
+    mean, square = sums[:, :-2] / n[:, None], sums[:, -2]
+    return _Sums(mean, sums[:, -1], square, (square - n * (mean**2).sum(axis=1)) / (n - 1))
 
 
-def _rater_moments(x: Floats, item_counts: Floats | None, n: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of each rater over the items drawn."""
+def _sums_of_drawn(x: Floats, item_counts: Floats | None, v: Floats, n: Floats) -> _Sums:
+    """Raters drawn too: item means change with every resample."""
+    row_mean = weighted_sums(v, x.T) / v.sum(axis=1)[:, None]
+    columns = np.hstack([x, x**2])
     if item_counts is None:
-        return x.mean(axis=0, keepdims=True), x.var(axis=0, ddof=1, keepdims=True)
-    sums = item_counts @ np.hstack([x, x**2])
-    mean = sums[:, : x.shape[1]] / n[:, None]
-    return mean, (sums[:, x.shape[1] :] - n[:, None] * mean**2) / (n - 1)[:, None]
-
-
-def _row_means(x: Floats, rater_counts: Floats | None, k: Floats) -> Floats:
-    if rater_counts is None:
-        return np.asarray(x.mean(axis=1)[None, :])
-    return np.asarray(rater_counts @ x.T / k[:, None])
-
-
-def _weighted_sum(rows: Floats, item_counts: Floats | None) -> Floats:
-    if item_counts is None:
-        return np.asarray(rows.sum(axis=1))
-    if len(rows) == 1:
-        return np.asarray(item_counts @ rows[0])
-    return np.asarray(np.einsum("bi,bi->b", rows, item_counts))
+        sums, row_square = columns.sum(axis=0, keepdims=True), (row_mean**2).sum(axis=1)
+    else:
+        sums, row_square = (
+            weighted_sums(item_counts, columns),
+            np.einsum("bi,bi,bi->b", item_counts, row_mean, row_mean),
+        )
+    mean, squares = sums[:, : x.shape[1]] / n[:, None], sums[:, x.shape[1] :]
+    variance = (squares - n[:, None] * mean**2) / (n - 1)[:, None]
+    return _Sums(mean, row_square, (v * squares).sum(axis=1), (v**2 * variance).sum(axis=1))
 
 
 def icc_replicates(

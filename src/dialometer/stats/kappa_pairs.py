@@ -90,23 +90,15 @@ def kappa_of_pairs(
         notes=notes,
     )
     null = _null(usable, rule, len(labels), weights, n_permutations, rng)
+    summary = _summary(null, len(usable), seed, confidence)
+    kappa = replace(kappa, method=f"{method}, weights {weights}", label=label)
     if not kappa.is_known:
-        return PairKappa(
-            choice, replace(kappa, method=method, label=label), _summary(null, len(usable), seed, confidence), 0
-        )
+        return PairKappa(choice, kappa, summary, 0)
     finite = null[np.isfinite(null)]
     p_value = (int(np.sum(finite >= kappa.value - 1e-12)) + 1) / (len(finite) + 1)
-    note = f"the p-value compares with shuffled ratings, whose {choice} two reach {finite.mean():.3f} on average"
-    kappa = replace(
-        kappa,
-        method=f"{method}, weights {weights}",
-        statistic=math.nan,
-        p_value=p_value,
-        label=label,
-        notes=(*kappa.notes, note),
-    )
-    n_ambiguous = _n_ambiguous(usable) if choice == "closest" else 0
-    return PairKappa(choice, kappa, _summary(null, len(usable), seed, confidence), n_ambiguous)
+    note = f"the p-value compares with shuffled ratings, whose {choice} two reach {summary.value:.3f} on average"
+    kappa = replace(kappa, statistic=math.nan, p_value=p_value).with_note(note)
+    return PairKappa(choice, kappa, summary, _n_ambiguous(usable) if choice == "closest" else 0)
 
 
 def kappa_configurations(

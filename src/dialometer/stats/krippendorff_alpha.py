@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.registry import did_you_mean
-from dialometer.stats.bootstrap import WeightedStatistic, batch_sizes, draw_counts, estimate_from
+from dialometer.stats.bootstrap import WeightedStatistic, batch_sizes, draw_counts, estimate_from, weighted_sums
 from dialometer.stats.ratings import Floats, as_matrix, positions
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
@@ -114,11 +114,13 @@ def _alpha(observed: Floats, expected: Floats, n_ratings: Floats) -> Floats:
 def _fixed_distance(counts: Floats, distance: Floats) -> WeightedStatistic:
     """Distances that do not depend on the sample: disagreement inside an item is one number per item."""
     per_item = np.einsum("uv,uv->u", counts @ distance, counts) / (counts.sum(axis=1) - 1)
+    columns = np.column_stack([counts, per_item])
 
     def statistic(weights: Floats) -> Floats:
-        marginal = weights @ counts
+        sums = weighted_sums(weights, columns)
+        marginal = sums[:, :-1]
         expected = np.einsum("bv,bv->b", marginal @ distance, marginal)
-        return _alpha(weights @ per_item, expected, marginal.sum(axis=1))
+        return _alpha(sums[:, -1], expected, marginal.sum(axis=1))
 
     return statistic
 
@@ -131,7 +133,7 @@ def _interval(values: Floats, counts: Floats) -> WeightedStatistic:
     parts = np.stack([inside, size, total, square], axis=1)
 
     def statistic(weights: Floats) -> Floats:
-        within, n, sums, squares = (weights @ parts).T
+        within, n, sums, squares = weighted_sums(weights, parts).T
         expected = n * squares - sums**2
         is_rounding = expected <= 1e-12 * n * np.maximum(squares, 0.0)
         return _alpha(within, np.where(is_rounding, 0.0, expected), n)
@@ -147,11 +149,11 @@ def _ordinal(counts: Floats) -> WeightedStatistic:
     scaled = (counts / np.sqrt(size - 1)[:, None]).T
 
     def statistic(weights: Floats) -> Floats:
-        both = weights @ sums_and_squares
+        both = weighted_sums(weights, sums_and_squares)
         marginal = both[:, :n_values]
         n = marginal.sum(axis=1)
         rank = np.cumsum(marginal, axis=1) - marginal / 2 - n[:, None] / 2  # centred mid-ranks, resamples x labels
-        inside = rank @ scaled  # sums of mid-ranks, resamples x items
+        inside = weighted_sums(rank, scaled)  # sums of mid-ranks, resamples x items
         observed = np.einsum("bv,bv->b", both[:, n_values:], rank**2) - np.einsum(
             "bu,bu,bu->b", weights, inside, inside
         )
