@@ -160,11 +160,11 @@ def rows() -> list[dict[str, Any]]:
             own.append(best_of(1, lambda: peer.own_bootstrap(N_RAW_RESAMPLES, SEED)))
     scale = N_RESAMPLES / N_RAW_RESAMPLES
     scaled = f"peer timed on {N_RAW_RESAMPLES} resamples, times {scale:g}"
-    task = f"Bradley-Terry, {N_RESAMPLES:,} resamples of {N_VOTES:,} votes, {N_SYSTEMS} systems"
+    title = f"Bradley-Terry, {N_RESAMPLES:,} resamples of {N_VOTES:,} votes, {N_SYSTEMS} systems"
     return [
-        row(task, "evalica.bradley_terry on drawn votes", min(ours), min(raw) * scale, 300, scaled),
-        row(task, "evalica.bootstrap", min(ours), min(own) * scale, 300, scaled),
-        row(task, "evalica.bradley_terry on counts", min(ours), min(counted), 1.5),
+        row(title, "evalica.bradley_terry on drawn votes", min(ours), min(raw) * scale, 300, scaled),
+        row(title, "evalica.bootstrap", min(ours), min(own) * scale, 300, scaled),
+        row(title, "evalica.bradley_terry on counts", min(ours), min(counted), 1.5),
         row(
             f"Bradley-Terry, one fit of {N_VOTES:,} votes",
             "evalica.bradley_terry",
