@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,7 +24,7 @@ def _server_account() -> dict[str, Any]:
     """Arguments for subprocess: PostgreSQL refuses to run as root, so root hands it to an account without rights."""
     if os.name == "nt" or os.geteuid() != 0:
         return {}
-    import pwd  # noqa: PLC0415 - not there on Windows
+    import pwd
 
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
@@ -45,11 +46,18 @@ def _programs(folder: Path, account: dict[str, Any]) -> Path:
     return programs
 
 
+def _quick_folder() -> str | None:
+    """Memory instead of disk where there is plenty of it: creating and dropping databases is all writing."""
+    memory = Path("/dev/shm")
+    has_room = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
+    return str(memory) if has_room else None
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Callable[[str], str]]:
     """A PostgreSQL server of this test run, reached by socket only; gives the URL of a database by its name."""
     account = _server_account()
-    folder = Path(tempfile.mkdtemp(prefix="dialometer-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="dialometer-pg-", dir=_quick_folder()))
     folder.chmod(0o755)
     data = folder / "data"
     data.mkdir(mode=0o700)
@@ -76,16 +84,23 @@ def postgres_server() -> Iterator[Callable[[str], str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def _fresh(server: Callable[[str], str], template: str) -> Iterator[str]:
+    """A database of its own for one test, copied from a template and dropped afterwards."""
+    import psycopg
+
+    name = f"test_{uuid4().hex[:12]}"
+    with psycopg.connect(server("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        yield server(name)
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
 @pytest.fixture
 def postgres_url(postgres_server: Callable[[str], str]) -> Iterator[str]:
     """The URL of a fresh, empty PostgreSQL database, dropped after the test."""
-    import psycopg  # noqa: PLC0415 - only where PostgreSQL is tested
-
-    name = f"test_{uuid4().hex[:12]}"
-    with psycopg.connect(postgres_server("postgres"), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-        yield postgres_server(name)
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with _fresh(postgres_server, "template1") as url:
+        yield url
 
 
 @pytest.fixture(params=BACKENDS)
@@ -95,3 +110,35 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "study.db")
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from dialometer.storage import Store
+
+    path = tmp_path_factory.mktemp("template") / "study.db"
+    Store.open(path).close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def _postgres_template(postgres_server: Callable[[str], str]) -> str:
+    import psycopg
+
+    from dialometer.storage import Store
+
+    with psycopg.connect(postgres_server("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE with_tables")
+    Store.open(postgres_server("with_tables")).close()
+    return "with_tables"
+
+
+@pytest.fixture(params=BACKENDS)
+def study_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """As ``database_url``, with the tables in place already: creating them is what takes the time."""
+    if request.param == "sqlite":
+        yield str(shutil.copy(request.getfixturevalue("_sqlite_template"), tmp_path / "study.db"))
+        return
+    template = request.getfixturevalue("_postgres_template")
+    with _fresh(request.getfixturevalue("postgres_server"), template) as url:
+        yield url

@@ -47,16 +47,15 @@ class Arrivals(Database):
         """Open a session for an arriving rater, or give back the one this person has, whatever its state.
 
         Sessions not seen since ``stale_before_ms`` lose the places they have not used. ``choose`` then draws from what
-        is free; if it raises, nothing is stored. A person who comes back gets ``token`` as the session's new token, and
-        the old one ends. Without ``external_id`` nobody can be recognised. ``rater_id`` is drawn at random if left out.
+        is free; if it raises, nothing is stored. A person who comes back is seen now and gets ``token`` as the session's
+        new token; the old one ends. Without ``external_id`` nobody can be recognised. ``rater_id`` is drawn at random if left out.
         """
         with self.assigning() as connection:
             known = _session_of(connection, platform, external_id) if external_id else None
             if known is not None:
-                connection.execute(
-                    update(sessions).where(sessions.c.id == known.id).values(token_hash=token_hash(token))
-                )
-                return known
+                seen = {"token_hash": token_hash(token), "last_seen_at_ms": max(at_ms, known.last_seen_at_ms)}
+                connection.execute(update(sessions).where(sessions.c.id == known.id).values(**seen))
+                return load_session(connection, known.id)
             release_stale(connection, stale_before_ms)
             snapshot = take_snapshot(connection, source, ordinal=next_ordinal(connection))
             draw = choose(snapshot)

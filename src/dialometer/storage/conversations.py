@@ -13,7 +13,7 @@ from dialometer.model.dialogue import Role
 from dialometer.storage.database import Database
 from dialometer.storage.rows import mapping_from_json, to_json
 from dialometer.storage.schema import chat_turns, drafts
-from dialometer.storage.sessions import load_session
+from dialometer.storage.sessions import present_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Conversations(Database):
         """Keep an unsent form, in place of the one kept before; it goes when a screen of the session is recorded."""
         row = {"session_id": session_id, "screen": screen, "content": to_json(dict(content)), "at_ms": at_ms}
         with self.writing() as connection:
-            load_session(connection, session_id, for_update=True)
+            present_session(connection, session_id)
             connection.execute(delete(drafts).where(drafts.c.session_id == session_id, drafts.c.screen == screen))
             connection.execute(insert(drafts), row)
 
@@ -50,9 +50,7 @@ class Conversations(Database):
     def add_chat_turn(self, turn: ChatTurn) -> bool:
         """Store a turn; False when it was there already. Another text under the same number is refused."""
         with self.writing() as connection:
-            session = load_session(connection, turn.session_id, for_update=True)
-            if session.state == "withdrawn":
-                raise StorageError(f"session '{session.id}' was withdrawn")
+            present_session(connection, turn.session_id)
             query = select(chat_turns.c.role, chat_turns.c.text).where(
                 chat_turns.c.session_id == turn.session_id,
                 chat_turns.c.item_id == turn.item_id,

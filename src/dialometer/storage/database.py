@@ -93,7 +93,7 @@ def _url(target: str | Path) -> URL:
         return URL.create("sqlite", database=str(Path(target).expanduser()))
     try:
         url = make_url(target)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise StorageError(
             "the address of the database cannot be read", remedy="postgresql://user@host/name"
         ) from error

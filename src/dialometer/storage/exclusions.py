@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
-from dialometer.errors import StorageError
 from dialometer.model.quality import Finding
 from dialometer.model.session import Session
 from dialometer.storage import schema
-from dialometer.storage.database import Database, translated
+from dialometer.storage.database import BUSY_TIMEOUT_S, Database, translated
 from dialometer.storage.rows import finding_values
 from dialometer.storage.schema import exclusions, people, sessions, slots, withdrawals
-from dialometer.storage.sessions import load_session
+from dialometer.storage.sessions import load_session, present_session
 
+SCRUB_TIMEOUT_MS = 500
 ERASED: tuple[Table, ...] = (
     schema.judgments,
     schema.answers,
@@ -46,12 +46,12 @@ class Excluding(Database):
     def exclude(self, session_id: str, by: str, reason: str, at_ms: int) -> None:
         """Keep a session out of the analysis and open its places to others; nothing is deleted."""
         with self.writing() as connection:
-            _exclude(connection, _present(connection, session_id), by, reason, at_ms)
+            _exclude(connection, present_session(connection, session_id), by, reason, at_ms)
 
     def restore(self, session_id: str, by: str, reason: str, at_ms: int) -> None:
         """Take an excluded session back in. Its places count again, even where others have filled them meanwhile."""
         with self.writing() as connection:
-            session = _present(connection, session_id)
+            session = present_session(connection, session_id)
             if not session.is_excluded:
                 return
             _log(connection, session_id, False, by, reason, at_ms)
@@ -65,7 +65,7 @@ class Excluding(Database):
     def add_findings(self, session_id: str, found: Sequence[Finding], at_ms: int) -> None:
         """Store what a rule found outside a submission; one that excludes is followed."""
         with self.writing() as connection:
-            session = _present(connection, session_id)
+            session = present_session(connection, session_id)
             rows = [finding_values(session_id, finding, at_ms) for finding in found]
             if rows:
                 connection.execute(insert(schema.findings), rows)
@@ -114,17 +114,17 @@ class Excluding(Database):
             return [Withdrawal(*row) for row in rows]
 
     def _scrub(self) -> None:
-        """Move the erasure from SQLite's log into the file, so that no old copy of the texts is left on disk."""
+        """Move the erasure from SQLite's log into the file, so that no old copy of the texts is left on disk.
+
+        A reader who is in the middle of the old state keeps it there; then the next withdrawal or the last closing of
+        the file does it.
+        """
         if self.is_sqlite:
             with translated(self.where), self._engine.connect() as connection:
-                connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _present(connection: Connection, session_id: str) -> Session:
-    session = load_session(connection, session_id, for_update=True)
-    if session.state == "withdrawn":
-        raise StorageError(f"session '{session_id}' was withdrawn", remedy="there is nothing left to decide about")
-    return session
+                driver = connection.connection.cursor()
+                driver.execute(f"PRAGMA busy_timeout = {SCRUB_TIMEOUT_MS}")
+                driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                driver.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
 
 
 def _exclude(connection: Connection, session: Session, by: str, reason: str, at_ms: int) -> None:

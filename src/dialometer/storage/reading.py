@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, Table, exists, select
+from sqlalchemy import Row, Select, Table, exists, select
 
 from dialometer.model.quality import Finding
 from dialometer.model.session import Answer, Judgment, ScreenVisit, SessionRecord
@@ -80,13 +80,12 @@ class Reading(Database):
         return self._stream(query(schema.exclusions, session_id), exclusion)
 
     def _stream(self, rows: Select[Any], convert: Callable[[Row[Any]], T]) -> Iterator[T]:
-        with self.reading() as connection:
-            yield from map(convert, stream(connection, rows))
-
-
-def stream(connection: Connection, rows: Select[Any], n_per_fetch: int = N_PER_FETCH) -> Iterator[Row[Any]]:
-    """Rows as they come, never all at once."""
-    return iter(connection.execution_options(yield_per=n_per_fetch).execute(rows))
+        # The result is closed by name, so that a stream that is left early gives its cursor back as well.
+        with (
+            self.reading() as connection,
+            connection.execution_options(yield_per=N_PER_FETCH).execute(rows) as result,
+        ):
+            yield from map(convert, result)
 
 
 def query(table: Table, session_id: str | None = None, include_corrected: bool = False) -> Select[Any]:

@@ -25,6 +25,7 @@ from dialometer.storage.schema import (
     submissions,
     visits,
 )
+from dialometer.storage.sessions import present_session
 
 N_PER_QUERY = 500
 ENDS: tuple[State, ...] = ("completed", "screened_out", "declined")
@@ -84,9 +85,11 @@ class Recording(Database):
                 return [error]
         return [outcome for submission in batch for outcome in self.record_each([submission], at_ms)]
 
-    def receipt(self, token: str) -> Receipt | None:
-        """What became of the submission with this token, for a client that asks again; None when it never arrived."""
-        query = select(submissions.c.step_after, submissions.c.state_after).where(submissions.c.token == token)
+    def receipt(self, session_id: str, token: str) -> Receipt | None:
+        """What became of a session's submission with this token, for a client that asks again; None if it never arrived."""
+        query = select(submissions.c.step_after, submissions.c.state_after).where(
+            submissions.c.token == token, submissions.c.session_id == session_id
+        )
         with self.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else Receipt(token, "repeated", row.step_after, row.state_after)
@@ -98,9 +101,7 @@ class Recording(Database):
                 "a correction names what it replaces and who made it", remedy="set replaces and corrected_by"
             )
         with self.writing() as connection:
-            query = select(sessions.c.state).where(sessions.c.id == entry.session_id).with_for_update()
-            if connection.scalar(query) in (None, "withdrawn"):
-                raise StorageError(f"session '{entry.session_id}' is not there or was withdrawn")
+            present_session(connection, entry.session_id)
             check_replaced(connection, [entry])
             if isinstance(entry, Judgment):
                 result = connection.execute(insert(judgments), judgment_values(entry))

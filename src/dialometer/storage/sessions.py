@@ -103,3 +103,11 @@ def load_session(connection: Connection, session_id: str, *, for_update: bool = 
     if row is None:
         raise StorageError(f"there is no session '{session_id}'", remedy="check the id")
     return session_from(row)
+
+
+def present_session(connection: Connection, session_id: str) -> Session:
+    """A session about to be changed; one that was withdrawn takes nothing any more."""
+    session = load_session(connection, session_id, for_update=True)
+    if session.state == "withdrawn":
+        raise StorageError(f"session '{session_id}' was withdrawn", remedy="leave it as it is")
+    return session
