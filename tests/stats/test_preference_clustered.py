@@ -51,6 +51,15 @@ def test_sandwich_is_that_of_gee(working, sandwich, cov_type, seed):
     assert "cluster-robust" in mine.method
 
 
+def test_negative_correlation_leaves_every_answer_its_weight():
+    rater = np.repeat(np.arange(6), [2, 2, 4, 4, 6, 40])
+    y = np.arange(len(rater)) % 2  # everyone answers half and half
+    y[0] = 1
+    one, two = (clustered_proportion(y, rater, working=working) for working in ("independence", "exchangeable"))
+    assert two.details["working_correlation"] == 0
+    assert two.value == pytest.approx(one.value)
+
+
 def test_cr1_scales_the_plain_sandwich():
     y, rater = draw_answers(4)
     plain = clustered_proportion(y, rater, sandwich="CR0").details["standard_error"]

@@ -180,7 +180,10 @@ def _marginal(y: Floats, raters: ArrayLike, working: Working, sandwich: Sandwich
 
 
 def _exchangeable_weights(y: Floats, n: Floats, mean_by_rater: Floats) -> tuple[Floats, float]:
-    """Weights n / (1 + (n - 1) rho) with the moment estimate of rho, both iterated until they agree (Liang and Zeger)."""
+    """Weights n / (1 + (n - 1) rho) with the moment estimate of rho, both iterated until they agree (Liang and Zeger).
+
+    A negative estimate is taken as zero: it is noise here, and would hand nearly all weight to the busiest rater.
+    """
     n_pairs = float(np.sum(n * (n - 1) / 2))
     weights = n / n.sum()
     rho = 0.0
@@ -193,7 +196,7 @@ def _exchangeable_weights(y: Floats, n: Floats, mean_by_rater: Floats) -> tuple[
             return weights, 0.0
         products = (float(np.sum((n * (mean_by_rater - mean)) ** 2)) - squares) / 2
         new = products / (n_pairs - 1) / (squares / (len(y) - 1))
-        new = min(max(new, -1 / (n.max() - 1) * 0.999), 0.999999)
+        new = min(max(new, 0.0), 0.999999)
         weights = n / (1 + (n - 1) * new)
         weights = weights / weights.sum()
         if abs(new - rho) < 1e-13:

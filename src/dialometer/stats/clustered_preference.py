@@ -53,11 +53,8 @@ def clustered_preference(
     if is_reported.any():
         signs = np.where(is_unknown, 0.0, choice)[is_kept]
         tested = clustered_mean(signs, ids[is_kept], null=0.0, working=working, sandwich=sandwich)
-    dropped = [
-        f"{int(np.sum(kind))} {name} dropped"
-        for name, kind, rule in (("ties", is_tie, ties), ("cannot tell", is_unknown, cannot_tell))
-        if rule == "drop" and kind.any()
-    ]
+    undecided = (("ties", is_tie, ties), ("cannot tell", is_unknown, cannot_tell))
+    dropped = [f"{int(kind.sum())} {name} dropped" for name, kind, rule in undecided if rule == "drop" and kind.any()]
     return Estimate(
         value=share.value,
         n=share.n,

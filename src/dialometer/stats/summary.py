@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from dialometer.errors import DialometerError
@@ -47,48 +47,45 @@ def bootstrap_mean(
     if not is_given.any():
         return unknown(method, "no ratings: collect at least one judgment", label=label)
     kept = y[is_given]
-    value = float(kept.mean())
     if raters is None:
-        if len(kept) < 2:
-            return Estimate(
-                value, 1, method, confidence=confidence, label=label, notes=(*notes, "one value: no interval")
-            )
-        distinct, counts = np.unique(kept, return_counts=True)
-        if len(distinct) * n_resamples > MOST_DRAWS:
-            half = float(stats.t.isf((1 - confidence) / 2, len(kept) - 1)) * float(stats.sem(kept))
-            ends = (value - half, value + half)
-            return Estimate(value, len(kept), method, *ends, confidence, "Student's t", label=label, notes=notes)
-        replicates = _mean_replicates(distinct, counts, n_resamples, np.random.default_rng(seed))
-        return estimate_from(
-            value,
-            replicates,
-            n=len(kept),
-            method=method,
-            resampled="values",
-            seed=seed,
-            confidence=confidence,
-            label=label,
-            notes=notes,
-        )
-    ids = np.asarray(raters)
-    same_length(values=y, raters=ids)
-    rater, levels = codes(ids[is_given])
-    sizes = np.bincount(rater, minlength=len(levels)).astype(np.float64)
-    sums = np.bincount(rater, weights=kept - value, minlength=len(levels))
+        found = _mean_of_values(kept, n_resamples, seed, confidence)
+    else:
+        ids = np.asarray(raters)
+        same_length(values=y, raters=ids)
+        found = _mean_of_raters(kept, ids[is_given], n_resamples, seed, confidence)
+    return replace(found, method=method, label=label, notes=(*notes, *found.notes))
+
+
+def _mean_of_values(values: Floats, n_resamples: int, seed: int, confidence: float) -> Estimate:
+    value, n = float(values.mean()), len(values)
+    if n < 2:
+        return Estimate(value, n, "mean", confidence=confidence, notes=("one value: no interval",))
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) * n_resamples > MOST_DRAWS:
+        half = float(stats.t.isf((1 - confidence) / 2, n - 1)) * float(stats.sem(values))
+        return Estimate(value, n, "mean", value - half, value + half, confidence, "Student's t")
+    replicates = _mean_replicates(distinct, counts, n_resamples, np.random.default_rng(seed))
+    return estimate_from(value, replicates, n=n, method="mean", resampled="values", seed=seed, confidence=confidence)
+
+
+def _mean_of_raters(values: Floats, raters: NDArray[Any], n_resamples: int, seed: int, confidence: float) -> Estimate:
+    value, n = float(values.mean()), len(values)
+    rater, levels = codes(raters)
     if len(levels) < 2:
-        said = (*notes, "one rater: no interval speaks for others; recruit more")
-        return Estimate(value, len(kept), method, confidence=confidence, label=label, notes=said)
+        why = "one rater: no interval speaks for others; recruit more"
+        return Estimate(value, n, "mean", confidence=confidence, notes=(why,))
+    sizes = np.bincount(rater, minlength=len(levels)).astype(np.float64)
+    sums = np.bincount(rater, weights=values - value, minlength=len(levels))
     found = bootstrap(
         lambda counts: value + (counts @ sums) / (counts @ sizes),
         len(levels),
-        method=method,
+        method="mean",
         resampled="raters",
         n_resamples=n_resamples,
         seed=seed,
         confidence=confidence,
-        label=label,
     )
-    return replace(found, n=len(kept), notes=(*notes, *found.notes), details={**found.details, "n_raters": len(levels)})
+    return replace(found, n=n, details={**found.details, "n_raters": len(levels)})
 
 
 def _mean_replicates(distinct: Floats, counts: Ints, n_resamples: int, rng: np.random.Generator) -> Floats:
