@@ -12,6 +12,7 @@ from dialometer.model.item import CandidateItem, Item
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.quality.checks import Attention, Comprehension
+from dialometer.simulate.perception import magnitudes, ratings
 from dialometer.simulate.rater import SimulatedRater
 from dialometer.simulate.screen_view import FieldView, ScreenView
 from dialometer.simulate.truth import Truth, shown_systems
@@ -92,29 +93,14 @@ def _on_scale(
     utility = perceived[min(place, len(perceived) - 1)] + rater.bias
     match scale.type:
         case "magnitude":
-            return _magnitude(rater, screen, utility)
+            log_modulus = np.array(np.log(rater.modulus))
+            return float(magnitudes(rater.habits, log_modulus, np.array(utility), screen.anchor_number))
         case "likert":
-            points, first = int(scale.points), int(scale.first)  # type: ignore[attr-defined]
-            middle = first + (points - 1) / 2
-            return int(np.clip(round(middle + utility * (points - 1) / 4), first, first + points - 1))
+            return int(ratings(scale, np.array(utility)))
         case "slider":
-            low, high, step = scale.low, scale.high, scale.step  # type: ignore[attr-defined]
-            value = low + (high - low) * float(np.clip(0.5 + utility / 5, 0, 1))
-            return float(np.clip(low + round((value - low) / step) * step, low, high))
+            return float(ratings(scale, np.array(utility)))
         case _:
             return _answer_question(field, rng)
-
-
-def _magnitude(rater: SimulatedRater, screen: ScreenView, utility: float) -> float:
-    """Log-normal estimates around the rater's own modulus; a shown number draws that modulus, and the estimate, to itself."""
-    habits = rater.habits
-    log_modulus, slope = np.log(rater.modulus), habits.slope
-    if screen.anchor_number:
-        pull = habits.anchor_pull
-        log_modulus = (1 - pull) * log_modulus + pull * np.log(screen.anchor_number * 0.8)
-        slope *= 1 - 0.3 * pull
-    value = float(np.exp(log_modulus + slope * utility))
-    return float(max(1, round(value / 5) * 5 if value > 10 else round(value)))
 
 
 def _compare(

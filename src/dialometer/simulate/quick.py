@@ -1,0 +1,208 @@
+"""Whole simulated studies as arrays, without sessions or a database: for power analysis, where thousands are needed.
+
+The raters, the truth and the formulas are those of the walking simulation; what is left out is everything that does not
+touch the judgments (pages, questionnaires, drop-outs, live quality rules).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.study import Block, Criterion, Study
+from dialometer.simulate.perception import Floats, magnitudes, ratings
+from dialometer.simulate.rater import Habits, draw_rater
+from dialometer.simulate.truth import Truth
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class _Crew:
+    """The raters of one simulated study as arrays."""
+
+    bias: Floats
+    log_modulus: Floats
+    is_careless: NDArray[np.bool_]
+    cell: NDArray[np.int64]
+
+
+def quick_judgments(
+    study: Study, truth: Truth, habits: Habits, *, n_raters: int, seed: int, n_items: int | None = None
+) -> Columns:
+    """Judgments of a whole study: rater number, cell, block, item, system, criterion, value, choice, worst, side, position.
+
+    ``n_items`` uses only so many items (repeated with fresh deviations when the study has fewer), to see what more would give.
+    """
+    rng = np.random.default_rng([seed, 5])
+    crew = _draw_crew(study, habits, n_raters, seed, rng)
+    parts: list[Columns] = []
+    for block in study.blocks:
+        items = _items(study, block, n_items)
+        if not items:
+            continue
+        given = _give_items(study, block, len(items), n_raters, rng)
+        for criterion in study.block_criteria(block):
+            parts += _criterion_columns(study, truth, habits, crew, block, criterion, items, given, rng)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def _draw_crew(study: Study, habits: Habits, n_raters: int, seed: int, rng: np.random.Generator) -> _Crew:
+    raters = [draw_rater(number, seed, habits) for number in range(1, n_raters + 1)]
+    n_cells = len(study.cells)
+    rounds = [rng.permutation(n_cells) for _ in range(-(-n_raters // n_cells))]
+    return _Crew(
+        bias=np.array([rater.bias for rater in raters]),
+        log_modulus=np.log([rater.modulus for rater in raters]),
+        is_careless=np.array([rater.is_careless for rater in raters]),
+        cell=np.concatenate(rounds)[:n_raters].astype(np.int64),
+    )
+
+
+def _items(study: Study, block: Block, n_items: int | None) -> list[tuple[Item, str]]:
+    """Items with the name under which their deviation is drawn; repeats get a name of their own."""
+    items = study.block_items(block)
+    n = len(items) if n_items is None else n_items
+    return [
+        (items[i % len(items)], f"{items[i % len(items)].id}#{i // len(items)}" if i >= len(items) else items[i].id)
+        for i in range(n if items else 0)
+    ]
+
+
+def _give_items(study: Study, block: Block, n_items: int, n_raters: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """For each rater the item numbers, the least judged first, as the assignment does; one row per rater."""
+    design = study.spec.design
+    wanted: Any = block.n_items if design.blocks else design.items_per_rater
+    n = n_items if wanted == "all" else min(n_items, 2 * design.batch_size if wanted == "unlimited" else int(wanted))
+    counts = np.zeros(n_items, dtype=np.int64)
+    rows = np.empty((n_raters, n), dtype=np.int64)
+    for rater in range(n_raters):
+        chosen = np.lexsort((rng.random(n_items), counts))[:n]
+        counts[chosen] += 1
+        rows[rater] = rng.permutation(chosen)
+    return rows
+
+
+def _criterion_columns(
+    study: Study,
+    truth: Truth,
+    habits: Habits,
+    crew: _Crew,
+    block: Block,
+    criterion: Criterion,
+    items: list[tuple[Item, str]],
+    given: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> list[Columns]:
+    parts = []
+    for cell, condition in enumerate(study.cells):
+        who = np.flatnonzero(crew.cell == cell)
+        if not len(who):
+            continue
+        shown = study.presentation(condition, block)
+        scale = study.scale_for(criterion, shown)
+        systems = _systems(items[0][0])
+        n_systems = len(systems)
+        qualities = np.array(
+            [[_quality(truth, item, name, criterion.name, s) for s in _systems(item)] for item, name in items]
+        )
+        item = given[who]  # raters × items
+        calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
+        perceived = qualities[item] + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
+        order = np.argsort(rng.random(perceived.shape), axis=2)  # order[r, i, place] = system
+        side = np.argsort(order, axis=2) + 1
+        if n_systems > 1:
+            perceived = perceived + habits.position_bias * (side == 1)
+        is_random = crew.is_careless[who][:, None] & (rng.random(item.shape) < habits.careless_rate)
+        perceived = np.where(is_random[..., None], rng.normal(0, 1.5, perceived.shape), perceived)
+        common = {
+            "rater": np.broadcast_to(who[:, None] + 1, item.shape),
+            "item": np.array([name for _, name in items])[item],
+            "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
+        }
+        anchor = getattr(scale, "modulus", None) if shown.anchor in ("number", "both") else None
+        fixed = {"cell": cell, "block": block.name, "criterion": criterion.name, "scale": scale.type}
+        if scale.compares:
+            names = np.array([_systems(item) for item, _ in items])[item]
+            parts.append(_compare(habits, scale, perceived, names, side, common, fixed))
+        else:
+            utility = perceived + crew.bias[who][:, None, None]
+            log_modulus = crew.log_modulus[who][:, None, None]
+            value = (
+                magnitudes(habits, log_modulus, utility, anchor)
+                if scale.type == "magnitude"
+                else ratings(scale, utility)
+            )
+            names = np.array([_systems(item) for item, _ in items])[item]
+            parts.append(_rated(value, names, side, common, fixed))
+    return parts
+
+
+def _systems(item: Item) -> tuple[str, ...]:
+    return (
+        tuple(item.systems) if isinstance(item, ResponsesItem | PairItem | DialogueItem) else item.systems[:1] or ("",)
+    )
+
+
+def _quality(truth: Truth, item: Item, name: str, criterion: str, system: str) -> float:
+    if isinstance(item, CandidateItem):
+        best_rank = min(item.ranks.values(), default=10)
+        return float(0.8 - 0.5 * np.log2(best_rank) + truth.quality(name, criterion, ""))
+    return truth.quality(name, criterion, system)
+
+
+def _rated(
+    value: Floats, names: NDArray[Any], side: NDArray[Any], common: dict[str, Any], fixed: dict[str, Any]
+) -> Columns:
+    n_systems = value.shape[2]
+    columns = {key: np.repeat(np.ravel(column), n_systems) for key, column in common.items()}
+    return _finish(columns, fixed, system=names.ravel(), value=value.ravel(), side=side.ravel())
+
+
+def _compare(
+    habits: Habits,
+    scale: Any,
+    perceived: Floats,
+    names: NDArray[Any],
+    side: NDArray[Any],
+    common: dict[str, Any],
+    fixed: dict[str, Any],
+) -> Columns:
+    best, worst = perceived.argmax(axis=2), perceived.argmin(axis=2)
+    pick = np.take_along_axis
+    choice = pick(names, best[..., None], axis=2)[..., 0].astype(object)
+    chosen_side = pick(side, best[..., None], axis=2)[..., 0]
+    first = np.where(pick(side, np.zeros_like(best)[..., None], axis=2)[..., 0] == 1, names[..., 0], names[..., -1])
+    if scale.type == "pairwise" and scale.allow_tie:
+        is_tie = np.abs(perceived[..., 0] - perceived[..., -1]) < habits.tie_width
+        choice, chosen_side = np.where(is_tie, "tie", choice), np.where(is_tie, 0, chosen_side)
+    columns = {key: np.ravel(column) for key, column in common.items()}
+    lowest = pick(names, worst[..., None], axis=2)[..., 0] if scale.type == "best_worst" else np.full(best.shape, "")
+    return _finish(
+        columns,
+        fixed,
+        choice=choice.ravel(),
+        worst=lowest.ravel().astype(object),
+        side=chosen_side.ravel(),
+        first=first.ravel(),
+    )
+
+
+def _finish(columns: Columns, fixed: dict[str, Any], **given: Any) -> Columns:
+    n = len(columns["rater"])
+    blank: dict[str, Any] = {
+        "system": np.full(n, "", dtype=object),
+        "value": np.full(n, np.nan),
+        "choice": np.full(n, "", dtype=object),
+        "worst": np.full(n, "", dtype=object),
+        "side": np.zeros(n, dtype=np.int64),
+        "first": np.full(n, "", dtype=object),
+    }
+    constant = {
+        key: np.full(n, value, dtype=object if isinstance(value, str) else np.int64) for key, value in fixed.items()
+    }
+    return {**columns, **constant, **blank, **given}
