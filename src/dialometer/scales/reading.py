@@ -10,7 +10,10 @@ def to_number(raw: object) -> float | None:
     if isinstance(raw, bool):
         return None
     if isinstance(raw, int | float):
-        number = float(raw)
+        try:
+            number = float(raw)
+        except OverflowError:
+            return None
     elif isinstance(raw, str):
         try:
             number = float(raw.strip().replace(",", ".").replace("_", "x"))

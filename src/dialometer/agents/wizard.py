@@ -1,0 +1,59 @@
+"""A person in place of an agent, at the wizard console of a running server (Wizard of Oz).
+
+Kelley, An iterative design methodology for user-friendly natural language office information applications,
+ACM Transactions on Information Systems 2 (1984).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from dialometer.agents import AGENTS
+from dialometer.agents.interface import Agent, Reply
+from dialometer.errors import AgentError
+from dialometer.model.dialogue import Turn
+from dialometer.model.part import Part
+
+
+class Suggesting(Part):
+    """An agent whose reply is shown to the wizard as a suggestion, to send as it is, to change or to ignore."""
+
+    type: str = Field(description="Registered agent, such as scripted, http or openai.")
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("type")
+    @classmethod
+    def _is_no_wizard(cls, name: str) -> str:
+        if name == "wizard":
+            raise ValueError("a wizard cannot suggest to a wizard")
+        return name
+
+
+@AGENTS.register("wizard")
+class Wizard(Agent):
+    """Answered by hand. ``canned`` replies stand ready at the console; ``suggest`` names agents that propose one each."""
+
+    canned: list[str] = Field(default_factory=list, description="Replies that are one click away.")
+    suggest: list[Suggesting] = Field(default_factory=list, max_length=4, description="Agents that propose replies.")
+
+    def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
+        raise AgentError(
+            "this system is answered by a person, and nobody sits at the console",
+            remedy="serve the study and open the wizard console",
+        )
+
+    def suggestions(self, history: Sequence[Turn], *, seed: int = 0) -> list[str]:
+        """What the suggesting agents would say; one that fails suggests nothing."""
+        found: list[str] = []
+        for suggesting in self.suggest:
+            agent = AGENTS.get(suggesting.type).model_validate(suggesting.options)
+            try:
+                text = agent.reply(history, seed=seed).text.strip()
+            except AgentError:
+                continue
+            if text and text not in found:
+                found.append(text)
+        return found

@@ -1,0 +1,115 @@
+"""The outermost layer of a server: paths, limits, safe headers, counting and logging for every request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dialometer.web.failures import TooLarge
+from dialometer.web.logs import log
+from dialometer.web.metrics import SECONDS, Metrics
+from dialometer.web.security import safe_headers
+from dialometer.web.settings import Settings
+
+_NO_STORE = (b"cache-control", b"no-store")
+_LABELS = {
+    ("GET", "/"): "start",
+    ("POST", "/start"): "start",
+    ("GET", "/s"): "screen",
+    ("POST", "/s"): "submit",
+    ("POST", "/s/draft"): "draft",
+    ("POST", "/s/chat"): "chat",
+    ("POST", "/s/chat/retry"): "chat",
+    ("POST", "/api/v1/session/submissions"): "api_submit",
+    ("GET", "/healthz"): "health",
+    ("GET", "/metrics"): "health",
+}
+_PREFIXES = (("/api/", "api"), ("/static/", "static"), ("/wizard", "wizard"))
+_UNLOGGED = ("static", "health")
+
+Refuse = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def label_of(method: str, path: str) -> str:
+    """The name under which a request is counted: never its address, which may name a rater."""
+    known = _LABELS.get((method, path))
+    return known or next((label for prefix, label in _PREFIXES if path.startswith(prefix)), "other")
+
+
+class Guard:
+    """Wraps an application. ``refuse`` makes the answer to an error that the application did not answer itself."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, refuse: Refuse) -> None:
+        self.app = app
+        self.settings = settings
+        self.metrics = metrics
+        self._refuse = refuse
+        self._headers = safe_headers(settings.frame_ancestors)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        self._place(scope)
+        status = 0
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = message.setdefault("headers", [])
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append(_NO_STORE)
+                headers.extend(self._headers)
+            await send(message)
+
+        try:
+            try:
+                await self.app(scope, self._limited(scope, receive), send_safely)
+            except Exception as error:
+                if status:  # half an answer is out; all that is left is to end the connection
+                    raise
+                response = await self._refuse(Request(scope), error)
+                await response(scope, receive, send_safely)
+        finally:
+            self._count(scope, status, time.perf_counter() - began)
+
+    def _place(self, scope: Scope) -> None:
+        """The path with its root before it, whether the proxy has taken the root away or not."""
+        root = self.settings.root_path
+        path = scope["path"]
+        if root and path != root and not path.startswith(f"{root}/"):
+            scope["path"] = root + path
+        scope["root_path"] = root
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        limit = self.settings.max_body_bytes
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > limit:
+                raise TooLarge("the body is too large", remedy=f"send at most {limit} bytes")
+        n_bytes = 0
+
+        async def receive_within_limit() -> Message:
+            nonlocal n_bytes
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > limit:
+                raise TooLarge("the body is too large", remedy=f"send at most {limit} bytes")
+            return message
+
+        return receive_within_limit
+
+    def _count(self, scope: Scope, status: int, duration_s: float) -> None:
+        path = scope["path"].removeprefix(self.settings.root_path) or "/"
+        label = label_of(scope["method"], path)
+        self.metrics.add("dialometer_requests_total", label="route", value=label)
+        self.metrics.observe("dialometer_request_seconds", SECONDS, duration_s)
+        if status:
+            self.metrics.add("dialometer_responses_total", label="status", value=f"{status // 100}xx")
+        if self.settings.is_logging_requests and label not in _UNLOGGED:
+            log("request", method=scope["method"], route=label, status=status, duration_ms=round(duration_s * 1e3, 2))

@@ -1,0 +1,67 @@
+"""Logs as lines of JSON, without anything about a person: no addresses, no platform identifiers, nothing that was typed.
+
+Messages of exceptions are left out unless they come from the database's own words, because others may quote an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import sys
+import time
+import traceback
+
+from dialometer.errors import StorageError
+
+logger = logging.getLogger("dialometer.web")
+
+
+class JsonLines(logging.Formatter):
+    """One object a line: when, how grave, what happened, and the fields given as ``extra={"fields": …}``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        line: dict[str, object] = {"at": at, "level": record.levelname.lower(), "event": record.getMessage()}
+        line |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= describe(record.exc_info[1])
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def set_up(level: str = "info") -> None:
+    """Sends the logs of the server and of what it stands on to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("dialometer", "uvicorn.error", "uvicorn"):
+        target = logging.getLogger(name)
+        target.handlers = [handler] if name != "uvicorn.error" else []
+        target.setLevel(level.upper())
+        target.propagate = name == "uvicorn.error"
+
+
+def log(event: str, *, level: int = logging.INFO, **fields: object) -> None:
+    """One line."""
+    if logger.isEnabledFor(level):
+        logger.log(level, event, extra={"fields": fields})
+
+
+def log_failure(error: BaseException, **fields: object) -> str:
+    """Logs an error of the server's own; gives a reference by which a rater can name it."""
+    reference = secrets.token_hex(4)
+    logger.error("failure", extra={"fields": {"reference": reference, **fields, **describe(error)}})
+    return reference
+
+
+def describe(error: BaseException) -> dict[str, object]:
+    """What may be written down about an error: its kind and its place."""
+    frames = traceback.extract_tb(error.__traceback__)
+    told: dict[str, object] = {
+        "error": type(error).__name__,
+        "trace": [f"{frame.filename.rsplit('/', 2)[-1]}:{frame.lineno}:{frame.name}" for frame in frames[-8:]],
+    }
+    if isinstance(error, StorageError):
+        told["message"] = error.message
+    if error.__cause__ is not None:
+        told["cause"] = type(error.__cause__).__name__
+    return told

@@ -1,0 +1,100 @@
+"""A screen as the JSON API shows it: everything a person sees, and no system's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialometer.design.pairs import Segment
+from dialometer.flow.engine import Flow
+from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen, step_seconds
+from dialometer.model.dialogue import Turn
+from dialometer.model.session import Session
+
+_CHOICES = {"consent": (CONSENT_FIELD, ["agree", "decline"]), "more": (MORE_FIELD, ["yes", "no"])}
+"""Screens that ask by two buttons, which have no scale in the study."""
+
+
+def screen_json(flow: Flow, session: Session, screen: Screen, chat: Sequence[Turn] | None) -> dict[str, Any]:
+    """The screen in the form of :class:`~dialometer.web.api_models.ScreenShown`."""
+    path = flow.path(session)
+    is_over = screen.kind == "done"
+    return {
+        "screen": screen.key,
+        "kind": screen.kind,
+        "state": screen.state,
+        "step": screen.step,
+        "n_steps": screen.n_steps,
+        "text": screen.text,
+        "fields": [_field(field) for field in screen.fields] + _buttons(screen.kind),
+        "item": _item(screen.item) if screen.item else None,
+        "chat": [_turn(turn) for turn in chat] if chat is not None else None,
+        "deadline_s": screen.deadline_s,
+        "estimated_s": 0.0 if is_over else step_seconds(flow.study, path, path.steps[screen.step]),
+        "is_practice": screen.is_practice,
+        "may_go_back": screen.may_go_back,
+        "attempt": screen.attempt,
+        "position": screen.position,
+        "n_items": screen.n_items,
+    }
+
+
+def _field(field: Field) -> dict[str, Any]:
+    return {
+        "name": field.name,
+        "question": field.question,
+        "definition": field.definition,
+        "label": field.label,
+        "help": field.help,
+        "target": field.target,
+        "alternatives": list(field.alternatives),
+        "is_required": field.is_required,
+        "scale": field.scale.model_dump(mode="json"),
+    }
+
+
+def _buttons(kind: str) -> list[dict[str, Any]]:
+    if kind not in _CHOICES:
+        return []
+    name, options = _CHOICES[kind]
+    blank = dict.fromkeys(("question", "definition", "label", "help", "target"), "")
+    scale = {"type": "choice", "options": options}
+    return [{"name": name, **blank, "alternatives": [], "is_required": True, "scale": scale}]
+
+
+def _item(item: ItemView) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "kind": item.kind,
+        "title": item.title,
+        "text": item.text,
+        "context": [_turn(turn) for turn in item.context],
+        "options": [_option(option) for option in item.options],
+        "standard": item.standard,
+        "anchor_number": item.anchor_number,
+        "rated_turns": list(item.rated_turns),
+        "scenario": item.scenario,
+        "min_turns": item.min_turns,
+        "max_turns": item.max_turns,
+    }
+
+
+def _option(option: Option) -> dict[str, Any]:
+    shown: dict[str, Any] = {"place": option.place, "turns": [_turn(turn) for turn in option.turns], "marks": None}
+    if option.marks is not None:
+        shown["marks"] = _marks(option.turns, option.marks)
+    return shown
+
+
+def _marks(turns: Sequence[Turn], marks: Mapping[int, tuple[Segment, ...]]) -> dict[str, list[dict[str, Any]]]:
+    """Each segment holds both sides; the turn's own text tells which side this is."""
+    own: dict[str, list[dict[str, Any]]] = {}
+    for number, segments in marks.items():
+        is_first = "".join(segment.a for segment in segments) == turns[number].text
+        halves = [(segment.a if is_first else segment.b, segment.kind != "equal") for segment in segments]
+        own[str(number)] = [{"text": text, "is_changed": is_changed} for text, is_changed in halves if text]
+    return own
+
+
+def _turn(turn: Turn) -> dict[str, str]:
+    return {"speaker": turn.speaker, "text": turn.text, "role": turn.role}

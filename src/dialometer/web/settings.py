@@ -1,0 +1,46 @@
+"""How one server is set up, in a form that its processes can hand to each other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+ENVIRONMENT = "DIALOMETER_SERVE"
+"""The variable in which a server leaves its settings for the processes it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything about serving that is not part of the study. Limits of 0 are no limits."""
+
+    root_path: str = ""
+    """Path under which a proxy shows the study, such as ``/films``."""
+    api_key: str = ""
+    """What a program must show to open sessions; without one, programs cannot."""
+    wizard_key: str = ""
+    """What a person must show to answer in place of an agent."""
+    frame_ancestors: tuple[str, ...] = ()
+    """Origins of platforms that may show the pages inside their own."""
+    max_body_bytes: int = 256 * 1024
+    arrivals_per_minute: int = 60
+    """New sessions from one address; clients on this machine are not counted."""
+    screens_per_minute: int = 240
+    """Screens and drafts of one person."""
+    messages_per_minute: int = 40
+    """Chat messages of one person."""
+    pending_s: float = 25.0
+    """How long one request waits for a wizard before the page asks again."""
+    runtime_folder: str = ""
+    """Where the processes of one server share their counters; empty for a single process."""
+    is_logging_requests: bool = True
+
+    def as_json(self) -> str:
+        """The settings as text for :meth:`from_json`."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The settings that :meth:`as_json` wrote."""
+        raw = json.loads(text)
+        return cls(**{**raw, "frame_ancestors": tuple(raw["frame_ancestors"])})

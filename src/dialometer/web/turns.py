@@ -1,0 +1,103 @@
+"""Writers take turns: one at a time and in order, between threads and between processes.
+
+SQLite has one write lock and no queue before it: whoever finds it taken sleeps a while and tries again, so that two busy
+processes spend their time asleep. Here threads queue in the order of their arrival, and processes pass the turn to each
+other. The system takes a dead process's locks away, so a crash never stops the others.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from dialometer.storage.store import Store
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: one process only, where the threads' queue is enough
+    fcntl = None
+
+HAS_PROCESS_LOCKS = fcntl is not None
+"""Whether several processes can take turns on this system."""
+
+_NEXT, _TURN = 0, 1
+"""The two bytes of the file that are locked: being the next in line, and having the turn."""
+
+
+class Turns:
+    """A lock that is fair. Use it as ``with turns:``."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        self._guard = threading.Lock()
+        self._is_taken = False
+        self._waiting: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        gate = None
+        with self._guard:
+            if self._is_taken:
+                gate = threading.Lock()
+                gate.acquire()
+                self._waiting.append(gate)
+            self._is_taken = True
+        if gate is not None:
+            gate.acquire()
+        if fcntl is None:
+            return
+        try:
+            # Whoever is next keeps that place while waiting, so a process that ends its turn cannot take another at once.
+            fcntl.lockf(self._file, fcntl.LOCK_EX, 1, _NEXT)
+            fcntl.lockf(self._file, fcntl.LOCK_EX, 1, _TURN)
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _NEXT)
+        except BaseException:
+            self._pass_on()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if fcntl is not None:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _TURN)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_taken = False
+
+    def close(self) -> None:
+        """Gives the file back."""
+        os.close(self._file)
+
+
+class TurnTakingStore(Store):
+    """A store whose writers queue before SQLite's lock; PostgreSQL needs no help."""
+
+    def __init__(self, engine: Engine, where: str) -> None:
+        super().__init__(engine, where)
+        self._turns: Any = Turns(Path(f"{where}-turns")) if self.is_sqlite else None
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """As in every store, after everybody who came before."""
+        if self._turns is None:
+            with super().writing() as connection:
+                yield connection
+            return
+        with self._turns, super().writing() as connection:
+            yield connection
+
+    def close(self) -> None:
+        super().close()
+        if self._turns is not None:
+            self._turns.close()
+            self._turns = None
