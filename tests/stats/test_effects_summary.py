@@ -110,6 +110,13 @@ def test_means_by_group():
     assert geometric["none"].value == pytest.approx(stats.gmean(np.exp(values[condition == "none"])))
 
 
+def test_zeros_become_the_same_magnitude_in_every_group():
+    found = means_by([0.0, 8.0, 0.0, 2.0], ["a", "a", "b", "b"], is_geometric=True)
+    assert found["a"].value == pytest.approx(math.sqrt(1 * 8))
+    assert found["b"].value == pytest.approx(math.sqrt(1 * 2))
+    assert "over all groups: 2 zero magnitudes set to 1" in found["a"].notes[0]
+
+
 def test_too_little():
     assert not bootstrap_mean([]).is_known
     assert not bootstrap_mean([math.nan], ["a"]).is_known

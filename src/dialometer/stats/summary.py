@@ -162,9 +162,16 @@ def means_by(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> dict[str, Estimate]:
-    """One mean per group (a condition, a system), each with its own interval from the same seed."""
+    """One mean per group (a condition, a system), each with its own interval from the same seed.
+
+    The rule for zeros is applied to all values together, so that every group's zeros become the same magnitude.
+    """
     y, names = numbers(values), np.asarray(groups)
     same_length(values=y, groups=names)
+    notes: tuple[str, ...] = ()
+    if is_geometric:
+        logs, notes = log_magnitudes(y, zeros=zeros)
+        y = np.exp(logs)
     ids = None if raters is None else np.asarray(raters)
     code, levels = codes(names)
     result = {}
@@ -173,9 +180,10 @@ def means_by(
         own = None if ids is None else ids[inside]
         name = str(level)
         if is_geometric:
-            result[name] = geometric_mean(
-                y[inside], own, zeros=zeros, n_resamples=n_resamples, seed=seed, confidence=confidence, label=name
+            found = geometric_mean(
+                y[inside], own, n_resamples=n_resamples, seed=seed, confidence=confidence, label=name
             )
+            result[name] = replace(found, notes=(*(f"over all groups: {note}" for note in notes), *found.notes))
         else:
             result[name] = bootstrap_mean(
                 y[inside], own, n_resamples=n_resamples, seed=seed, confidence=confidence, label=name
