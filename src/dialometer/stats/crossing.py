@@ -3,7 +3,7 @@
 With W = [X y] and random factors 1 (more levels) and 2 (fewer levels), V = I + l1^2 Z1 Z1' + l2^2 Z2 Z2' in units of the
 residual variance. By Woodbury, W'V^-1 W and log|V| follow from W'W, Z1'W, Z2'W, the counts per level and the table of
 counts N = Z2'Z1. Factor 1 is eliminated as a diagonal block, so one evaluation costs a Cholesky factor of the size of
-the smaller factor, whatever the number of judgments. A million judgments took 1 s with 1,000 levels of it and 14 s with
+the smaller factor, whatever the number of judgments. A million judgments took 1-2 s with 1,000 levels of it and 14 s with
 2,000 on one core.
 """
 
