@@ -1,0 +1,167 @@
+"""What all chart builders share: room for labels, facets, and one drawing each for wide and narrow screens."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialometer.report.theme import INK, MUTED, NARROW_PX, SERIES, SHAPES, WIDE_PX, with_narrow
+
+Spec = dict[str, Any]
+"""A Vega-Lite specification with its data inside."""
+
+_CHAR_PX = 6.7
+_LINE_PX = 15
+_FACET_GAP_PX = 24
+NOT_ENOUGH = "not enough data"
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """How much room there is."""
+
+    width_px: int
+    label_chars: int
+    n_facet_columns: int
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is a phone."""
+        return self.width_px < WIDE_PX
+
+
+def on_both_screens(draw: Callable[[Screen], Spec], rows: Sequence[dict[str, Any]], n_facet_columns: int = 2) -> Spec:
+    """The chart for a wide screen, carrying the one for a phone."""
+    wide = draw(Screen(WIDE_PX, 34, n_facet_columns))
+    narrow = draw(Screen(NARROW_PX, 17, 1))
+    return with_narrow({"data": {"values": list(rows)}, **wide}, narrow)
+
+
+def finite(value: float | None) -> float | None:
+    """The value if it can be drawn."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Each name once, in the order of first appearance."""
+    return list(dict.fromkeys(names))
+
+
+def lines_of(label: str, n_chars: int) -> list[str]:
+    """A label in lines that fit; long names without spaces are broken, nothing is cut off."""
+    return textwrap.wrap(label, n_chars, break_long_words=True) or [label]
+
+
+def label_lookup(labels: Sequence[str], n_chars: int) -> str:
+    """A Vega expression that gives the lines of the label at hand."""
+    pairs = ", ".join(f"{_quoted(label)}: {_listed(lines_of(label, n_chars))}" for label in labels)
+    return f"{{{pairs}}}[datum.value]"
+
+
+def label_axis(labels: Sequence[str], screen: Screen) -> Spec:
+    """A quiet axis of names, wrapped; names of several lines are moved up so that their middle meets the row."""
+    n_lines = {label: len(lines_of(label, screen.label_chars)) for label in labels}
+    shifts = [
+        {"test": f"indexof({_listed(own)}, datum.value) >= 0", "value": -(n - 1) * _LINE_PX / 2}
+        for n in sorted(set(n_lines.values()) - {1})
+        if (own := [label for label in labels if n_lines[label] == n])
+    ]
+    return {
+        "title": None,
+        "ticks": False,
+        "domain": False,
+        "grid": False,
+        "labelPadding": 10,
+        "labelExpr": label_lookup(labels, screen.label_chars),
+        "labelColor": INK,
+        "labelLineHeight": _LINE_PX,
+        **({"labelOffset": {"condition": shifts, "value": 0}} if shifts else {}),
+    }
+
+
+def label_room_px(labels: Sequence[str], screen: Screen) -> int:
+    """How wide the names will be."""
+    longest = max((len(line) for label in labels for line in lines_of(label, screen.label_chars)), default=0)
+    return round(longest * _CHAR_PX) + 18
+
+
+def row_height_px(labels: Sequence[str], screen: Screen, n_groups: int) -> int:
+    """The height that lets neighbouring names and grouped marks stand apart."""
+    n_lines = max((len(lines_of(label, screen.label_chars)) for label in labels), default=1)
+    return max(30, n_groups * 17 + 12, n_lines * _LINE_PX + 10)
+
+
+def value_axis(title: str, *, is_percent: bool, screen: Screen, n_facets: int = 1) -> Spec:
+    """An axis of numbers with room between its marks."""
+    n_columns = min(screen.n_facet_columns, n_facets)
+    axis: Spec = {"title": title or None, "tickCount": 4 if screen.is_narrow else max(3, 8 // n_columns)}
+    if is_percent:
+        axis["format"] = ".0%"
+    return axis
+
+
+def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -> Spec:
+    """A scale of numbers; where a domain is given, what lies outside is cut at its border."""
+    return {"zero": has_zero, "nice": True} if domain is None else {"domain": list(domain), "nice": False}
+
+
+def group_colour(groups: Sequence[str], screen: Screen, title: str = "", *, field: str = "group") -> Spec:
+    """Colours by group with a legend above the chart that fits its width."""
+    longest = max((len(group) for group in groups), default=1)
+    n_columns = max(1, min(len(groups), int(screen.width_px // (longest * _CHAR_PX + 34))))
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": None,
+        "scale": {"domain": list(groups), "range": [SERIES[i % len(SERIES)] for i in range(len(groups))]},
+        "legend": {"title": title or None, "columns": n_columns} if groups != [""] else None,
+    }
+
+
+def group_shape(groups: Sequence[str], *, field: str = "group") -> Spec:
+    """Shapes by group, for eyes and printers that do not tell the colours apart."""
+    scale = {"domain": list(groups), "range": [SHAPES[i % len(SHAPES)] for i in range(len(groups))]}
+    return {"field": field, "type": "nominal", "sort": None, "scale": scale, "legend": None}
+
+
+def unknown_text() -> Spec:
+    """A layer that says "not enough data" where there is no value to draw."""
+    return {
+        "transform": [{"filter": "!isValid(datum.value)"}],
+        "mark": {"type": "text", "align": "left", "fontSize": 11, "fontStyle": "italic", "color": MUTED},
+        "encoding": {"x": {"value": 6}, "text": {"value": NOT_ENOUGH}},
+    }
+
+
+def in_facets(
+    view: Spec, facets: Sequence[str], screen: Screen, *, room_px: int, height_px: int, is_shared: bool = True
+) -> Spec:
+    """The view by itself, or once per facet; both fill the screen's width."""
+    if list(facets) == [""]:
+        fit = {"type": "fit-x", "contains": "padding"}
+        return {"autosize": fit, "width": screen.width_px, "height": height_px, **view}
+    n_columns = min(screen.n_facet_columns, len(facets))
+    width = (screen.width_px - room_px - 16 - _FACET_GAP_PX * (n_columns - 1)) // n_columns
+    n_chars = max(12, int(width // _CHAR_PX))
+    header = {"title": None, "labelExpr": label_lookup(facets, n_chars), "labelAnchor": "start", "labelOrient": "top"}
+    spec: Spec = {
+        "facet": {"field": "facet", "type": "nominal", "sort": list(facets), "header": header},
+        "columns": n_columns,
+        "spacing": _FACET_GAP_PX,
+        "spec": {"width": max(width, 80), "height": height_px, **view},
+    }
+    if not is_shared:
+        spec["resolve"] = {"scale": {"x": "independent", "y": "independent"}}
+    return spec
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_quoted, texts))}]"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", " ").replace("\r", " ")
+    return f"'{escaped}'"

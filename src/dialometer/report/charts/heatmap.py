@@ -1,0 +1,120 @@
+"""A matrix in colours with its numbers written in: who beats whom, strategy by question, agreement between raters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dialometer.report.charts.frame import (
+    Screen,
+    Spec,
+    finite,
+    in_facets,
+    in_order,
+    label_axis,
+    label_lookup,
+    label_room_px,
+    lines_of,
+    on_both_screens,
+)
+from dialometer.report.theme import DIVERGING, INK, MUTED, ON_STRONG, PAPER, SEQUENTIAL
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell; ``value`` None is shown as a dash, ``text`` replaces the number written in."""
+
+    row: str
+    column: str
+    value: float | None
+    text: str = ""
+
+
+def heatmap(
+    cells: Sequence[HeatCell],
+    *,
+    value_title: str,
+    row_title: str = "",
+    column_title: str = "",
+    domain: tuple[float, float] | None = None,
+    midpoint: float | None = None,
+    is_percent: bool = False,
+    n_digits: int = 2,
+) -> Spec:
+    """The matrix in the order given. With ``midpoint`` (0.5 for wins, 0 for differences) two colours part there."""
+    known = [c.value for c in cells if finite(c.value) is not None and c.value is not None]
+    low, high = domain or (min(known, default=0.0), max(known, default=1.0))
+    if midpoint is not None:
+        reach = max(high - midpoint, midpoint - low) or 1.0
+        low, high = midpoint - reach, midpoint + reach
+    ramp = SEQUENTIAL if midpoint is None else DIVERGING
+    strong = {5, 6} if midpoint is None else {0, 1, 7, 8}
+    rows = []
+    for cell in cells:
+        value = finite(cell.value)
+        step = None if value is None else step_of(value, low, high, len(ramp))
+        rows.append(
+            {
+                "row": cell.row,
+                "column": cell.column,
+                "text": cell.text or _number(value, is_percent, n_digits),
+                "colour": None if step is None else ramp[step],
+                "is_strong": step in strong,
+            }
+        )
+    names, columns = in_order(c.row for c in cells), in_order(c.column for c in cells)
+
+    def draw(screen: Screen) -> Spec:
+        room = label_room_px(names, screen)
+        width = max(18, min(96, (screen.width_px - room - 12) // max(1, len(columns))))
+        is_tilted = any(len(line) * 6.7 > width for name in columns for line in lines_of(name, max(6, width // 7)))
+        x_axis: Spec = {**label_axis([], screen), "orient": "top", "title": column_title or None, "labelPadding": 4}
+        if is_tilted:
+            x_axis |= {"labelAngle": -45, "labelAlign": "left", "labelExpr": "datum.value"}
+        else:
+            x_axis |= {
+                "labelAngle": 0,
+                "labelExpr": label_lookup(columns, max(6, width // 7)),
+                "labelBaseline": "bottom",
+            }
+        y_axis = {**label_axis(names, screen), "title": row_title or None}
+        encoding = {
+            "x": {"field": "column", "type": "nominal", "sort": columns, "axis": x_axis},
+            "y": {"field": "row", "type": "nominal", "sort": names, "axis": y_axis},
+        }
+        ink = [{"test": "datum.colour == null", "value": MUTED}, {"test": "datum.is_strong", "value": ON_STRONG}]
+        size = 12 if width >= 40 else 10
+        layers = [
+            {
+                "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 2, "cornerRadius": 2},
+                "encoding": {"color": {"field": "colour", "type": "nominal", "scale": None, "legend": None}},
+            },
+            {
+                "mark": {"type": "text", "fontSize": size},
+                "encoding": {"text": {"field": "text"}, "color": {"condition": ink, "value": INK}},
+            },
+        ]
+        n_lines = max((len(lines_of(name, screen.label_chars)) for name in names), default=1)
+        step = max(30, n_lines * 15 + 6)
+        view = {"encoding": encoding, "layer": layers, "title": _title(value_title)}
+        spec = in_facets(view, [""], screen, room_px=room, height_px=step * len(names))
+        return {**spec, "autosize": {"type": "pad"}, "width": width * len(columns)}
+
+    return on_both_screens(draw, rows)
+
+
+def step_of(value: float, low: float, high: float, n_steps: int) -> int:
+    """Which of equally wide steps from low to high holds the value; what lies outside counts with the nearest."""
+    if high <= low:
+        return n_steps // 2
+    return min(n_steps - 1, max(0, int((value - low) / (high - low) * n_steps)))
+
+
+def _number(value: float | None, is_percent: bool, n_digits: int) -> str:
+    if value is None:
+        return "–"
+    return (f"{100 * value:.0f}%" if is_percent else f"{value:.{n_digits}f}").replace("-", "−")
+
+
+def _title(text: str) -> Spec:
+    return {"text": text, "anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": MUTED, "offset": 8}

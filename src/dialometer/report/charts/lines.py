@@ -1,0 +1,101 @@
+"""A quantity that changes along another: power over raters, quality over time, success over k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dialometer.report.charts.frame import (
+    Screen,
+    Spec,
+    finite,
+    group_colour,
+    group_shape,
+    in_facets,
+    in_order,
+    on_both_screens,
+    value_axis,
+    value_scale,
+)
+from dialometer.report.theme import INK, SERIES
+
+
+@dataclass(frozen=True, slots=True)
+class LinePoint:
+    """One point of a line, with an interval if it has one; ``y`` None leaves a gap."""
+
+    x: float
+    y: float | None
+    low: float | None = None
+    high: float | None = None
+    group: str = ""
+    facet: str = ""
+
+
+def lines(
+    points: Sequence[LinePoint],
+    *,
+    x_title: str,
+    y_title: str,
+    group_title: str = "",
+    target: float | None = None,
+    y_domain: tuple[float, float] | None = None,
+    is_percent: bool = False,
+    is_log_x: bool = False,
+    n_facet_columns: int = 2,
+) -> Spec:
+    """Lines by group with bands for intervals; ``target`` draws a horizontal line, for example at a power of 0.8."""
+    rows = [
+        {"x": p.x, "y": finite(p.y), "low": finite(p.low), "high": finite(p.high), "group": p.group, "facet": p.facet}
+        for p in points
+    ]
+    groups, facets = in_order(p.group for p in points), in_order(p.facet for p in points)
+
+    def draw(screen: Screen) -> Spec:
+        x_axis = {**value_axis(x_title, is_percent=False, screen=screen, n_facets=len(facets)), "grid": False}
+        y_axis = {**value_axis(y_title, is_percent=is_percent, screen=screen), "tickCount": 5}
+        x = {"field": "x", "type": "quantitative", "axis": x_axis}
+        x["scale"] = {"type": "log"} if is_log_x else {"zero": False, "nice": False, "padding": 8}
+        y = {
+            "type": "quantitative",
+            "axis": {**y_axis, "domain": False, "ticks": False},
+            "scale": value_scale(y_domain),
+        }
+        colour: Spec = {"value": SERIES[0]} if groups == [""] else group_colour(groups, screen, group_title)
+        band = {
+            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
+            "mark": {"type": "area", "opacity": 0.18, "clip": True},
+            "encoding": {
+                "x": x,
+                "y": {"field": "low", **y},
+                "y2": {"field": "high"},
+                "color": {**colour, "legend": None} if "field" in colour else colour,
+            },
+        }
+        line = {
+            "mark": {"type": "line", "strokeWidth": 2, "clip": True},
+            "encoding": {"x": x, "y": {"field": "y", **y}},
+        }
+        dot_encoding = {"x": x, "y": {"field": "y", **y}, "color": colour}
+        if groups != [""]:
+            dot_encoding["shape"] = group_shape(groups)
+        line["encoding"]["color"] = band["encoding"]["color"]  # type: ignore[index]
+        dot = {
+            "transform": [{"filter": "isValid(datum.y)"}],
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 50, "clip": True},
+            "encoding": dot_encoding,
+        }
+        layers: list[Spec] = [band, line, dot]
+        if target is not None:
+            layers.insert(0, _target_rule(target))
+        return in_facets({"layer": layers}, facets, screen, room_px=56, height_px=260 if len(facets) == 1 else 170)
+
+    return on_both_screens(draw, rows, n_facet_columns)
+
+
+def _target_rule(target: float) -> Spec:
+    return {
+        "data": {"values": [{"target": target}]},
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK, "strokeWidth": 1},
+        "encoding": {"y": {"field": "target", "type": "quantitative"}},
+    }

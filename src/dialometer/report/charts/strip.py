@@ -1,0 +1,106 @@
+"""Every value as a small mark with quartiles on top: how raters, items or durations differ behind a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dialometer.report.charts.frame import (
+    Screen,
+    Spec,
+    in_facets,
+    label_axis,
+    label_room_px,
+    lines_of,
+    on_both_screens,
+    value_axis,
+    value_scale,
+)
+from dialometer.report.theme import INK, SERIES
+
+_ROW_PX = 46
+
+
+def strip(
+    samples: Mapping[str, ArrayLike],
+    *,
+    value_title: str,
+    reference: float | None = None,
+    domain: tuple[float, float] | None = None,
+    is_percent: bool = False,
+    is_log: bool = False,
+    n_points_max: int = 300,
+) -> Spec:
+    """A row per sample. Quartiles use every value; of more than ``n_points_max`` values evenly spaced order ones are drawn."""
+    rows: list[dict[str, object]] = []
+    for label, values in samples.items():
+        array = np.sort(np.asarray(values, dtype=float))
+        array = array[np.isfinite(array) & (array > 0 if is_log else True)]
+        rows.extend(_points(label, array, n_points_max))
+        quartiles = np.quantile(array, [0.25, 0.5, 0.75]).tolist() if len(array) else [None] * 3
+        rows.append({"label": label, "kind": "box", "low": quartiles[0], "value": quartiles[1], "high": quartiles[2]})
+    labels = list(samples)
+
+    def draw(screen: Screen) -> Spec:
+        axis = value_axis(value_title, is_percent=is_percent, screen=screen)
+        scale = {"type": "log"} if is_log else value_scale(domain)
+        x = {"type": "quantitative", "axis": axis, "scale": scale}
+        y = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}
+        layers: list[Spec] = [*_layers(x), *([] if reference is None else [_rule(reference)])]
+        n_lines = max((len(lines_of(label, screen.label_chars)) for label in labels), default=1)
+        return in_facets(
+            {"encoding": {"y": y}, "layer": layers},
+            [""],
+            screen,
+            room_px=label_room_px(labels, screen),
+            height_px=len(labels) * max(_ROW_PX, n_lines * 15 + 8),
+        )
+
+    return on_both_screens(draw, rows)
+
+
+def _points(label: str, array: np.ndarray, n_max: int) -> Sequence[dict[str, object]]:
+    kept = array
+    if len(array) > n_max:
+        kept = array[np.linspace(0, len(array) - 1, n_max).round().astype(int)]
+    golden = (np.arange(1, len(kept) + 1) * 0.6180339887498949) % 1  # spreads neighbours without chance
+    return [
+        {"label": label, "kind": "point", "value": float(v), "lift": round(float(g) - 0.5, 4)}
+        for v, g in zip(kept, golden, strict=True)
+    ]
+
+
+def _layers(x: Spec) -> list[Spec]:
+    lift = {"field": "lift", "type": "quantitative", "scale": {"domain": [-0.5, 0.5], "range": [10, _ROW_PX - 10]}}
+    return [
+        {
+            "transform": [{"filter": "datum.kind == 'point'"}],
+            "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.45, "color": SERIES[0], "clip": True},
+            "encoding": {"x": {"field": "value", **x}, "yOffset": lift},
+        },
+        {
+            "transform": [{"filter": "datum.kind == 'box' && isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 3, "color": INK, "clip": True},
+            "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}},
+        },
+        {
+            "transform": [{"filter": "datum.kind == 'box' && isValid(datum.value)"}],
+            "mark": {"type": "tick", "thickness": 4, "height": 20, "color": INK, "opacity": 1},
+            "encoding": {"x": {"field": "value", **x}},
+        },
+        {
+            "transform": [{"filter": "datum.kind == 'box' && !isValid(datum.value)"}],
+            "mark": {"type": "text", "align": "left", "fontStyle": "italic", "fontSize": 11},
+            "encoding": {"x": {"value": 6}, "text": {"value": "not enough data"}},
+        },
+    ]
+
+
+def _rule(value: float) -> Spec:
+    return {
+        "data": {"values": [{"reference": value}]},
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK},
+        "encoding": {"x": {"field": "reference", "type": "quantitative"}, "y": None},
+    }
