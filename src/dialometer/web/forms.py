@@ -37,7 +37,10 @@ def read_form(screen: Screen, form: Form) -> dict[str, object]:
 def typed_answers(screen: Screen, typed: Mapping[str, object]) -> dict[str, object]:
     """What a page shows again: takes raw answers, stored values, a form as sent or a draft of one."""
     form: dict[str, list[str]] = {}
+    is_form = "csrf" in typed
     for name, value in typed.items():
+        if is_form and name in RESERVED:
+            continue
         control = control_name(name)
         if isinstance(value, Mapping):
             form.update({f"{control}.{part}": [_as_typed(given)] for part, given in value.items()})

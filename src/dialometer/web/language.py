@@ -14,8 +14,8 @@ from dialometer.registry import did_you_mean
 SOURCE = "en"
 RIGHT_TO_LEFT = frozenset({"ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"})
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-# Sentences of these families are written in English by the scales and the flow; what they say is looked up by its form.
-_SPOKEN_ELSEWHERE = ("answer.", "flow.")
+# Sentences of this family are written in English by the scales and the flow; what they say is looked up by its form.
+_SPOKEN_ELSEWHERE = "answer."
 
 Text = str | Mapping[str, str]
 
@@ -99,7 +99,7 @@ class Language:
         if problems:
             raise StudyError(problems)
         self.tag = tag
-        primary = tag.split("-")[0].lower()
+        primary = tag.split("-", maxsplit=1)[0].lower()
         self.direction = "rtl" if primary in RIGHT_TO_LEFT else "ltr"
         self.source = next((name for name in (tag, primary) if name in languages()), SOURCE)
         self._texts: dict[str, Text] = {**load_texts(SOURCE), **load_texts(self.source)}
@@ -119,7 +119,7 @@ class Language:
         """The text in the form that the number asks for."""
         forms = self.forms(key)
         form = forms.get(plural_category(self.source, n), forms["other"])
-        return _fill(form, {"n": n, **values})
+        return _fill(form, {**values, "n": n})
 
     def forms(self, key: str) -> Mapping[str, str]:
         """All forms of a text, for scripts that count in the page."""
@@ -128,19 +128,13 @@ class Language:
 
     def explain(self, message: str) -> str:
         """A sentence that a scale or the flow wrote in English, in this language; an unknown one stays as it is."""
-        for candidate in (message, message.split(" — ")[0]):
-            for pattern, key in _patterns():
-                found = pattern.fullmatch(candidate)
-                if found:
-                    return self._retell(key, found.groupdict())
+        for pattern, key in _patterns():
+            found = pattern.fullmatch(message)
+            if found:
+                values = found.groupdict()
+                n = values.get("n", "")
+                return self.count(key, int(n), **values) if n.isdecimal() else self.text(key, **values)
         return message
-
-    def _retell(self, key: str, values: dict[str, str]) -> str:
-        n = values.get("n", "")
-        text = self.count(key, int(n), **values) if n.isdecimal() else self.text(key, **values)
-        if key.startswith("flow.") and not text.endswith((".", "؟")):
-            text = text[:1].upper() + text[1:] + "."
-        return text
 
 
 def _fill(text: str, values: Mapping[str, object]) -> str:
@@ -155,8 +149,6 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
         if key.startswith(_SPOKEN_ELSEWHERE):
             for form in [text] if isinstance(text, str) else text.values():
                 pieces = _PLACEHOLDER.split(form)
-                source = "".join(
-                    f"(?P<{piece}>.+?)" if i % 2 else re.escape(piece) for i, piece in enumerate(pieces)
-                )
+                source = "".join(f"(?P<{piece}>.+?)" if i % 2 else re.escape(piece) for i, piece in enumerate(pieces))
                 found.append((len(pieces), re.compile(source, re.DOTALL), key))
     return tuple((pattern, key) for _, pattern, key in sorted(found, key=lambda entry: entry[0]))

@@ -80,6 +80,11 @@ class Arranged:
     ordered: tuple[Control, ...]
 
     @property
+    def rates_each(self) -> bool:
+        """Whether some question is asked about each alternative by itself."""
+        return any(alternative.controls for alternative in self.alternatives)
+
+    @property
     def compares(self) -> bool:
         """Whether some question is asked over all alternatives together."""
         return any(control.field.scale.compares for control in self.controls)

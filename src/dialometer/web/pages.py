@@ -16,26 +16,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dialometer.design.protocol import estimate_minutes
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, fill
-from dialometer.flow.steps import comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
 from dialometer.model.study import Study
+from dialometer.web.contents import Contents, back_step
 from dialometer.web.forms import OTHER, typed_answers
 from dialometer.web.language import Language
-from dialometer.web.layout import Control, arrange, make_controls
+from dialometer.web.layout import make_controls
 from dialometer.web.prose import render_prose
 
 MANY_OPTIONS = 12
 """From here on a single choice is a list to open instead of a column of buttons."""
 
-_QUESTION_KINDS = ("screening", "pre", "post", "comprehension", "attention")
 _SCALE_SCRIPTS = {"slider": "slider.js", "ranking": "ranking.js", "text": "writing.js", "choice": "writing.js"}
-_ITEM_TITLES = {
-    "transcript_pair": "item.title_pair",
-    "dialogue": "item.title_dialogue",
-    "candidate": "item.title_candidate",
-    "chat": "item.title_chat",
-}
 MESSAGES = (
     "full",
     "paused",
@@ -58,6 +51,7 @@ class Pages:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.language = Language(study.spec.language, study.spec.wording)
+        self._contents = Contents(study, self.language)
         self._env = Environment(
             loader=PackageLoader("dialometer.web"),
             autoescape=True,
@@ -110,121 +104,15 @@ class Pages:
             "session_mark": hashlib.sha256(session.id.encode()).hexdigest()[:12],
             "controls": controls,
             "errors": told,
-            "progress": self._progress(flow, session, screen),
-            "back_step": self._back_step(flow, session, screen),
+            "progress": self._contents.progress(flow, session, screen),
+            "back_step": back_step(flow, session, screen),
             "is_earlier": screen.step < session.step,
             "group_error": told.get(CONSENT_FIELD) or told.get(MORE_FIELD) or "",
         }
-        template, more = self._content(flow, session, screen, controls, chat)
+        template, more = self._contents.of(flow, session, screen, controls, chat)
         context |= more
         scripts = ["timing.js", "draft.js", "send.js", "keys.js", "tabs.js", *self._scripts(screen)]
         return self._render(template, root_path, scripts=scripts, **context)
-
-    def _content(
-        self, flow: Flow, session: Session, screen: Screen, controls: Sequence[Control], chat: Sequence[Turn] | None
-    ) -> tuple[str, dict[str, Any]]:
-        """The template of a screen and what it needs beyond the frame."""
-        if screen.kind in _QUESTION_KINDS:
-            more = self._instructions(session) if screen.kind == "comprehension" else {}
-            rule = comprehension_rule(self.study)
-            is_last = rule is not None and 1 < screen.attempt == rule.attempts
-            heading = self.language.text(f"{screen.kind}.title")
-            return "questions.html", {
-                "heading": heading,
-                "ordered": controls,
-                "is_last_attempt": is_last,
-                "instructions": None,
-                **more,
-            }
-        if screen.kind == "consent":
-            prose = render_prose(screen.text)
-            heading = prose.heading or self.language.text("consent.title")
-            return "consent.html", {
-                "heading": heading,
-                "text": prose.body,
-                "version": flow.consent_version,
-                "ordered": (),
-            }
-        if screen.kind == "instructions":
-            prose = render_prose(screen.text)
-            heading = prose.heading or self.language.text("instructions.title")
-            more = {"criteria": self._criteria(session), "n_practice": self._n_practice(flow, session)}
-            return "instructions.html", {"heading": heading, "text": prose.body, "ordered": (), **more}
-        if screen.kind == "more":
-            return "more.html", {"heading": self.language.text("more.title"), "ordered": ()}
-        return self._item(screen, controls, chat)
-
-    def _item(
-        self, screen: Screen, controls: Sequence[Control], chat: Sequence[Turn] | None
-    ) -> tuple[str, dict[str, Any]]:
-        item = screen.item
-        assert item is not None
-        is_pair = item.kind == "transcript_pair"
-        label = self.language.text("item.option_conversation" if is_pair else "item.option_response")
-        said = [self._named(turn) for turn in chat] if chat is not None else None
-        if item.kind == "chat" and said is None:
-            said = [self._named(turn) for turn in item.context]
-        arranged = arrange(item, controls, label, said)
-        default = "item.title_choose" if arranged.compares else "item.title"
-        heading = item.title or self.language.text(_ITEM_TITLES.get(item.kind, default))
-        common: dict[str, Any] = {"item": item, "arranged": arranged, "heading": heading, "ordered": arranged.ordered}
-        if screen.kind == "chat":
-            n_said = sum(turn.role == "user" for turn in chat or ())
-            common["heading"] = item.title or self.language.text("chat.title")
-            common |= {"n_said": n_said, "is_waiting": bool(chat) and (chat or ())[-1].role == "user"}
-            common |= {"names": {role: self._named(Turn("", "", role)).speaker for role in ("user", "agent")}}
-            return "chat.html", common
-        common["has_marks"] = any(option.marks for option in item.options)
-        common["definitions"] = list({c.field.label: c.field.definition for c in controls if c.field.definition}.items())
-        return "item.html", common
-
-    def _named(self, turn: Turn) -> Turn:
-        """Who speaks in a live conversation, in the study's words or else in the language's."""
-        names = {role: name for name, role in self.study.spec.speakers.items()}
-        own = names.get(turn.role, "")
-        if own in ("", "User", "Agent"):
-            own = self.language.text("chat.you" if turn.role == "user" else "chat.partner")
-        return Turn(own, turn.text, turn.role)
-
-    def _instructions(self, session: Session) -> dict[str, Any]:
-        shown = self.study.presentation(session.condition)
-        text = self.study.texts[shown.instructions or self.study.spec.texts.instructions]
-        return {"instructions": render_prose(fill(self.study, shown, text)), "criteria": self._criteria(session)}
-
-    def _criteria(self, session: Session) -> list[tuple[str, str]]:
-        shown = self.study.presentation(session.condition)
-        return [
-            (criterion.label or criterion.name.replace("_", " ").capitalize(), fill(self.study, shown, criterion.definition))
-            for criterion in self.study.spec.criteria
-            if criterion.definition
-        ]
-
-    def _n_practice(self, flow: Flow, session: Session) -> int:
-        return sum(task.is_practice for task in flow.path(session).plan.tasks)
-
-    def _progress(self, flow: Flow, session: Session, screen: Screen) -> dict[str, Any]:
-        minutes = flow.remaining_s(session, flow.clock()) / 60
-        rounded = math.ceil(minutes) if minutes < 10 else 5 * math.ceil(minutes / 5)
-        is_counted = screen.kind in ("item", "chat") and not screen.is_practice
-        return {
-            "done": screen.step,
-            "all": screen.n_steps,
-            "percent": round(100 * screen.step / screen.n_steps),
-            "left": self.language.count("progress.minutes", rounded)
-            if minutes >= 1
-            else self.language.text("progress.last_minute"),
-            "item": self.language.text("progress.item", position=screen.position, n_items=screen.n_items)
-            if is_counted
-            else "",
-        }
-
-    @staticmethod
-    def _back_step(flow: Flow, session: Session, screen: Screen) -> int | None:
-        """The nearest earlier item that may be opened again; checks between items stay closed."""
-        if not screen.may_go_back:
-            return None
-        steps = flow.path(session).steps
-        return next((i for i in range(screen.step - 1, -1, -1) if steps[i].kind == "item"), None)
 
     @staticmethod
     def _scripts(screen: Screen) -> list[str]:
@@ -264,7 +152,9 @@ class Pages:
         if kind == "completed":
             text = self.study.texts.get(self.study.spec.texts.debriefing, "")
             debriefing = render_prose(fill(self.study, self.study.spec.presentation, text)) if text else None
-        heading = debriefing.heading if debriefing and debriefing.heading else self.language.text(f"{family}.{kind}.title")
+        heading = (
+            debriefing.heading if debriefing and debriefing.heading else self.language.text(f"{family}.{kind}.title")
+        )
         return self._render(
             "message.html",
             root_path,

@@ -18,7 +18,12 @@ let isBusy = false;
 
 document.getElementById("say-hint").hidden = false;
 log.scrollTop = log.scrollHeight;
-try { message.value ||= sessionStorage.getItem(keptKey) ?? ""; } catch { /* nothing kept */ }
+try {
+  const kept = sessionStorage.getItem(keptKey) ?? "";
+  const lastSaid = [...log.querySelectorAll(".turn.end .said")].at(-1)?.textContent;
+  message.value ||= kept.trim() === lastSaid?.trim() ? "" : kept;
+} catch { /* nothing kept */ }
+if (!retry.hidden) again(); // a reload while the partner was writing waits on
 
 function keep(text) { try { sessionStorage.setItem(keptKey, text); } catch { /* not kept */ } }
 
@@ -75,10 +80,15 @@ function busy(is) {
   if (is) { state.textContent = ""; retry.hidden = true; log.scrollTop = log.scrollHeight; }
 }
 
-function take(answer) {
+// True when the message was not taken and goes back into the field.
+async function take(answer) {
+  while (answer.is_pending) {
+    if (answer.n_said !== undefined) nSaid = answer.n_said;
+    answer = await ask(`${chat.dataset.chat}/retry`, {});
+  }
   if (answer.n_said !== undefined) nSaid = answer.n_said;
   if (answer.error !== undefined) {
-    state.textContent = answer.may_retry ? chat.dataset.failed : answer.error;
+    state.textContent = answer.may_retry ? chat.dataset.failed : chat.dataset.refused;
     retry.hidden = !answer.may_retry;
     return !answer.may_retry;
   }
@@ -94,31 +104,34 @@ async function send() {
   busy(true);
   let isRefused = false;
   try {
-    const before = nSaid;
-    const answer = await ask(chat.dataset.chat, { text });
-    isRefused = take(answer);
-    if (!isRefused && answer.n_said === undefined) nSaid = before + 1;
+    // The number of messages known here makes a message harmless that arrives twice.
+    isRefused = await take(await ask(chat.dataset.chat, { text, n_said: nSaid }));
   } catch {
-    // It is not known whether the message arrived: the page of the server knows.
     isRefused = true;
     state.textContent = chat.dataset.unsent;
   }
-  if (isRefused) { line.remove(); message.value = text; } else keep("");
-  busy2();
+  if (isRefused) {
+    line.remove();
+    message.value = text;
+  }
+  keep(message.value);
+  rest();
 }
 
 async function again() {
   if (isBusy) return;
   busy(true);
-  try { take(await ask(`${chat.dataset.chat}/retry`, {})); }
-  catch { state.textContent = chat.dataset.failed; retry.hidden = false; }
-  busy2();
+  try {
+    await take(await ask(`${chat.dataset.chat}/retry`, {}));
+  } catch {
+    state.textContent = chat.dataset.failed;
+    retry.hidden = false;
+  }
+  rest();
 }
 
-function busy2() {
-  isBusy = false;
-  typing.hidden = true;
-  say.querySelector("button").setAttribute("aria-disabled", "false");
+function rest() {
+  busy(false);
   showCount();
   if (!say.hidden) message.focus();
 }

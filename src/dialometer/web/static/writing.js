@@ -19,14 +19,14 @@ for (const control of document.querySelectorAll("[data-limit]")) {
 }
 
 for (const own of document.querySelectorAll("[data-own-words]")) {
-  const holder = own.closest(".field");
-  const choice = holder.querySelector("select") ?? own.parentElement.querySelector("input[type=radio]");
-  own.addEventListener("input", () => {
-    if (!own.value) return;
-    if (choice.type === "radio") choice.checked = true;
-    else choice.value = "__other__";
-  });
-  holder.addEventListener("change", (event) => {
-    if (event.target === choice && (choice.checked || choice.value === "__other__") && choice.type !== "radio") own.focus();
-  });
+  const list = own.closest(".field").querySelector("select");
+  const radio = own.parentElement.querySelector("input[type=radio]");
+  if (list) {
+    const show = () => { own.hidden = list.value !== "__other__"; };
+    list.addEventListener("change", show);
+    list.form.addEventListener("restored", show);
+    show();
+  } else {
+    own.addEventListener("input", () => { if (own.value) radio.checked = true; });
+  }
 }
