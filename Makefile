@@ -15,8 +15,12 @@ $(VENV)/.core: pyproject.toml
 	$(BIN)/pip install --quiet -e .
 	@touch $@
 
+# The release of torch that the tests run with; TORCH=torch takes the newest.
+TORCH ?= torch==2.13.0
+
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/pip install --quiet -e '.[dev]'
+	$(BIN)/pip install --quiet '$(TORCH)'
+	$(BIN)/pip install --quiet -e '.[dev,learn]'
 	@touch $@
 
 demo: $(VENV)/.core  ## a demo study with simulated raters, then the pages and the report
