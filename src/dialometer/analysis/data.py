@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -13,6 +15,7 @@ from dialometer.storage.store import Store
 from dialometer.table import FACTOR_PREFIX, long_table, rater_name
 
 OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
+EXCLUDED = "raters excluded by quality rules or by hand"
 _PEOPLE = ("person", "imported")
 
 SESSION_COLUMNS = {
@@ -33,6 +36,14 @@ ANSWER_COLUMNS = {
     "value": pl.Float64,
 }
 FINDING_COLUMNS = {"rater": pl.String, "rule": pl.String, "action": pl.String, "reason": pl.String}
+CHAT_COLUMNS = {
+    "rater": pl.String,
+    "item": pl.String,
+    "n_turns_user": pl.Int64,
+    "n_turns_agent": pl.Int64,
+    "n_words_user": pl.Int64,
+    "duration_s": pl.Float64,
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,10 @@ class StudyData:
     sources: tuple[str, ...]
     n_left_out: dict[str, int]
     """Judgments left out, by reason."""
+    set_aside: pl.DataFrame = field(default_factory=lambda: long_table(()))
+    """Judgments of excluded raters, which count in nothing but what the exclusion itself has changed."""
+    chats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CHAT_COLUMNS))
+    """One row per live conversation: how long it was."""
 
     @property
     def factors(self) -> list[str]:
@@ -76,8 +91,9 @@ class StudyData:
 
 def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
     """The data of a study. Without ``sources``, people's judgments are used, or simulated ones where there are no others."""
-    sessions = _sessions_table(study, list(store.sessions()))
-    raters = {session.id: rater_name(session.ordinal) for session in store.sessions()}
+    held = list(store.sessions())
+    sessions = _sessions_table(study, held)
+    raters = {session.id: rater_name(session.ordinal) for session in held}
     answers = pl.DataFrame(
         [
             _answer_row(raters[a.session_id], a.part, a.question, a.value)
@@ -98,8 +114,9 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
     )
     table = long_table(store.judgment_batches())
     sources = sources or _default_sources(sessions)
-    judgments, n_left_out = _select(table, sources)
-    return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out)
+    judgments, n_left_out, set_aside = _select(table, sources)
+    chats = _chats_table(store, raters) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
+    return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats)
 
 
 def _sessions_table(study: Study, sessions: list[Session]) -> pl.DataFrame:
@@ -128,24 +145,41 @@ def _answer_row(rater: str, part: str, question: str, value: object) -> tuple[ob
     return rater, part, question, json.dumps(value, ensure_ascii=False), text, number
 
 
+def _chats_table(store: Store, raters: Mapping[str, str]) -> pl.DataFrame:
+    """Lengths of the conversations, read session by session: the texts of all of them need not fit in memory."""
+    rows: list[tuple[str, str, int, int, int, float | None]] = []
+    for session_id, rater in raters.items():
+        for item, group in itertools.groupby(store.chat_turns(session_id), key=lambda turn: turn.item_id):
+            turns = list(group)
+            said = [turn.text for turn in turns if turn.role == "user"]
+            times = [turn.at_ms for turn in turns if turn.at_ms]
+            duration_s = (max(times) - min(times)) / 1000 if len(times) > 1 else None
+            n_agent = sum(turn.role == "agent" for turn in turns)
+            rows.append((rater, item, len(said), n_agent, sum(len(text.split()) for text in said), duration_s))
+    return pl.DataFrame(rows, schema=CHAT_COLUMNS, orient="row")
+
+
 def _default_sources(sessions: pl.DataFrame) -> tuple[str, ...]:
     present = set(sessions["source"].unique())
     people = tuple(source for source in _PEOPLE if source in present)
     return people or tuple(source for source in ("simulated", "model") if source in present) or _PEOPLE
 
 
-def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Judgments that count, and how many were left out for which reason; each is counted for the first reason that holds."""
+def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, int], pl.DataFrame]:
+    """Judgments that count, how many were left out for which reason (the first that holds), and those of excluded raters."""
     reasons = [
         ("practice items", pl.col("is_practice")),
         ("another source of raters", ~pl.col("source").is_in(sources)),
         ("raters screened out, declined or withdrawn", pl.col("state").is_in(OUTSIDE_STATES)),
-        ("raters excluded by quality rules or by hand", pl.col("is_excluded")),
+        (EXCLUDED, pl.col("is_excluded")),
     ]
     n_left_out: dict[str, int] = {}
+    set_aside = table.clear()
     for reason, is_out in reasons:
         kept = table.filter(~is_out)
         if len(kept) < len(table):
             n_left_out[reason] = len(table) - len(kept)
+        if reason == EXCLUDED:
+            set_aside = table.filter(is_out)
         table = kept
-    return table, n_left_out
+    return table, n_left_out, set_aside
