@@ -25,10 +25,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 def open_study(folder: Path) -> Study:
     """The study, refused when it is not in order or was changed after it was frozen."""
-    from dialometer.design.load import load_study
+    from dialometer.cli._checked import check_all
     from dialometer.design.lock import verify
+    from dialometer.errors import StudyError
 
-    study = load_study(folder)
+    study, problems = check_all(folder)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors or study is None:
+        raise StudyError(errors)
     verify(study, folder)
     return study
 

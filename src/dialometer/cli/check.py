@@ -28,9 +28,9 @@ def add_to(app: typer.Typer) -> None:
         ] = True,
     ) -> None:
         """List every problem of a study with file, line and remedy, then its protocol: conditions, raters, minutes, cost."""
-        from dialometer.design.check import check_study
+        from dialometer.cli._checked import check_all
 
-        study, problems = check_study(folder)
+        study, problems = check_all(folder)
         errors = [problem for problem in problems if problem.severity == "error"]
         if as_json:
             from dialometer.design.protocol import protocol
