@@ -1,0 +1,115 @@
+"""Numbers into plain sentences, the same words everywhere, so that two sections never call one size by two names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dialometer.model.estimate import Estimate
+from dialometer.report.numbers import digits_of, write_number, write_p, write_percent
+
+COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
+KOO_LI = "Koo & Li 2016: below 0.5 poor, to 0.75 moderate, to 0.9 good, above excellent"
+
+
+def n_of(n: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: "1 rater", "3 raters"."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def listed(names: Iterable[str], *, most: int = 12, conjunction: str = "and") -> str:
+    """Names in a sentence: "a, b and c"; of very many only the first are named and the rest counted."""
+    given = list(names)
+    if len(given) > most:
+        return f"{', '.join(given[:most])} and {len(given) - most} more"
+    if len(given) < 2:
+        return "".join(given)
+    return f"{', '.join(given[:-1])} {conjunction} {given[-1]}"
+
+
+def confidence_words(confidence: float) -> str:
+    """ "95%" for 0.95."""
+    return f"{100 * confidence:g}%"
+
+
+def with_interval(estimate: Estimate, *, unit: str = "", is_percent: bool = False, n_digits: int = 2) -> str:
+    """ "1.31 (95% interval 1.05 to 1.63)"; what is not known says so."""
+    if not estimate.is_known:
+        return "not known (not enough data)"
+    digits = digits_of(estimate, n_digits, is_percent=is_percent)
+    scale, sign = (100, "%") if is_percent else (1, f" {unit}" if unit else "")
+    text = f"{write_number(scale * estimate.value, digits)}{sign}"
+    if not estimate.has_interval:
+        return text
+    low, high = (write_number(scale * end, digits) for end in (estimate.low, estimate.high))
+    return f"{text} ({confidence_words(estimate.confidence)} interval {low} to {high}{sign if is_percent else ''})"
+
+
+def p_words(p: float) -> str:
+    """ "p = .023", or that there was no test."""
+    return "no test" if math.isnan(p) else write_p(p)
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage."""
+    return write_percent(share)
+
+
+def number(value: float, n_digits: int = 2) -> str:
+    """A number for a sentence."""
+    return write_number(value, n_digits)
+
+
+def excludes(estimate: Estimate, null: float = 0.0) -> bool:
+    """Whether the interval leaves out the value that would mean "no difference"."""
+    return estimate.has_interval and not estimate.low <= null <= estimate.high
+
+
+def size_of_d(d: float) -> str:
+    """Cohen's (1988) words for a standardised difference."""
+    size = abs(d)
+    return "negligible" if size < 0.2 else "small" if size < 0.5 else "medium" if size < 0.8 else "large"
+
+
+def size_of_icc(icc: float) -> str:
+    """Koo and Li's (2016) words for a reliability."""
+    return "poor" if icc < 0.5 else "moderate" if icc < 0.75 else "good" if icc < 0.9 else "excellent"
+
+
+def as_ratio(difference: Estimate) -> Estimate:
+    """A difference of logarithms as a ratio: 0.18 becomes 1.2 times."""
+    if not difference.is_known:
+        return difference
+    return replace(
+        difference,
+        value=math.exp(difference.value),
+        low=math.exp(difference.low),
+        high=math.exp(difference.high),
+        unit="times",
+        method=f"{difference.method}; ratio from the logarithm",
+        details={**difference.details, "log_value": difference.value},
+    )
+
+
+def times_words(ratio: Estimate) -> str:
+    """ "1.31 times (95% interval 1.05 to 1.63)"."""
+    return with_interval(ratio, unit="times")
+
+
+def higher_or_lower(value: float, null: float = 0.0) -> str:
+    """The direction of a difference in one word."""
+    return "higher" if value > null else "lower" if value < null else "the same"
+
+
+def first_note(estimates: Sequence[Estimate]) -> str:
+    """Why something is unknown: the first reason among estimates that could not be computed."""
+    return next((note for one in estimates if not one.is_known for note in one.notes), "")
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    text = text.strip()
+    if not text:
+        return ""
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
