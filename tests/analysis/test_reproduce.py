@@ -1,0 +1,124 @@
+"""``dialometer reproduce``: every number of ours beside a published or independent one, and a difference is not hidden."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dialometer.analysis.reproduce import REPRODUCTIONS, reproduce
+from dialometer.analysis.reproduce.compared import Compared, Comparison, Reproduction
+from dialometer.errors import DialometerError
+
+DATA = os.environ.get("DIALOMETER_DATA", "")
+needs_data = [
+    pytest.mark.realdata,
+    pytest.mark.skipif(not DATA or not Path(DATA).is_dir(), reason="DIALOMETER_DATA does not name a folder"),
+]
+SIZES = {"guerini": 175, "rankme": 372, "crs-arena": 104}
+
+
+def dialometer(*arguments, code=0, **environment):
+    kept = {key: value for key, value in os.environ.items() if key != "DIALOMETER_DATA"}
+    done = subprocess.run(
+        [sys.executable, "-m", "dialometer", "reproduce", *arguments],
+        capture_output=True,
+        text=True,
+        env={**kept, **environment},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_there_are_three():
+    assert REPRODUCTIONS.names() == ["crs-arena", "guerini", "rankme"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["guerini", pytest.param("rankme", marks=needs_data), pytest.param("crs-arena", marks=needs_data)],
+)
+def test_every_number_agrees(name):
+    found = reproduce(name, Path(DATA) if DATA else None)
+    outside = [row for comparison in found.comparisons for row in comparison.rows if not row.is_within]
+    assert outside == []
+    assert sum(len(comparison.rows) for comparison in found.comparisons) == SIZES[name]
+    assert all(comparison.source for comparison in found.comparisons)
+
+
+def test_the_strict_tolerance_is_used_where_numbers_are_exact():
+    rows = [row for comparison in reproduce("guerini").comparisons[2:] for row in comparison.rows]
+    assert {row.tolerance for row in rows} == {1e-6}
+    assert max(row.difference for row in rows) < 1e-9
+
+
+def test_a_difference_shows():
+    assert not Compared("x", 0.5, 0.500002).is_within
+    assert Compared("x", 0.5, 0.5000009).is_within
+    assert not Compared("x", float("nan"), 0.5).is_within
+    assert not Compared("p", 2e-30, 1e-30, is_relative=True).is_within
+    table = Comparison("t", "s", (Compared("x", 1.0, 2.0), Compared("y", 1.0, 1.0)))
+    assert (table.n_outside, table.largest) == (1, 1.0)
+    assert not Reproduction("n", "t", "c", (table,)).is_within
+
+
+def test_printed_as_json_without_any_data():
+    found = json.loads(dialometer("guerini", "--json").stdout)
+    assert found["is_within"] is True
+    cells = {row["label"]: row for row in found["comparisons"][0]["rows"]}
+    assert cells["empathy, satisfaction: ratio"]["ours"] == pytest.approx(112 / 143)
+    assert cells["empathy, satisfaction: ratio"]["other"] == 0.78
+
+
+def test_printed_for_people():
+    told = dialometer("guerini").stdout
+    assert "formal, satisfaction: χ²" in told
+    assert "175 numbers compared: all within what is allowed" in told
+    assert "outside" not in dialometer("guerini", "--brief").stdout
+
+
+def test_without_data_it_says_what_to_do():
+    told = dialometer("rankme", code=1).stderr
+    assert "DIALOMETER_DATA" in told
+    assert "Traceback" not in told
+
+
+def test_an_unknown_name_lists_the_known():
+    assert "did you mean 'crs-arena'" in dialometer("crsarena", code=1).stderr
+
+
+def test_a_changed_file_makes_the_exit_code_one(tmp_path):
+    """One vote turned round: the printed differences say so and the command fails."""
+    folder = tmp_path / "crs_arena"
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    names = list(json.loads((Path(_expected_file())).read_text())["crs-arena"]["elo"])
+    lines = ["crs1,crs2,vote,user_id"]
+    for k in range(81):
+        a, b = rng.choice(names, 2, replace=False)
+        lines.append(f"{a},{b},{rng.choice([a, b, 'tie'])},user{k}")
+    for a in names:  # everybody meets everybody, so that each expected pair has a record
+        lines += [f"{a},{b},{a},user-{a}-{b}" for b in names if a != b]
+    (folder / "votes_open.csv").write_text("\n".join(lines) + "\n")
+    told = dialometer("crs-arena", "--brief", DIALOMETER_DATA=str(tmp_path), code=1).stdout
+    assert "outside" in told
+
+
+def _expected_file():
+    import dialometer.analysis.reproduce as room
+
+    return Path(room.__file__).with_name("expected.json")
+
+
+def test_the_numbers_of_others_stay_few():
+    assert _expected_file().stat().st_size < 30_000
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DialometerError, match=r"votes_open\.csv"):
+        reproduce("crs-arena", tmp_path)
