@@ -77,7 +77,7 @@ def _part(columns: Columns, answers: dict[str, Any], conditions: dict[str, Mappi
         "order": ["|".join(json.loads(text)) if text else "" for text in columns["order"]],
         "shown_at": shown.cast(pl.Datetime("ms", "UTC")),
         "answered_at": answered.cast(pl.Datetime("ms", "UTC")),
-        "duration_s": (answered - shown) / 1000,
+        "duration_s": ((answered - shown) / 1000).round(3),
     }
     for name, (kind, _) in COLUMNS.items():
         data[name] = pl.Series(name, data[name] if name in data else columns[name], dtype=kind, strict=False)

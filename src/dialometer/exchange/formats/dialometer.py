@@ -1,0 +1,214 @@
+"""Our own export: the folder, or its judgments file alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from sys import intern
+from typing import Any, ClassVar, TypeVar, cast, get_args
+
+from dialometer.errors import ImportFileError
+from dialometer.exchange.folder import MANIFEST, changed_files, read_manifest
+from dialometer.exchange.formats.form import FORMATS, Format, Intake, unreadable
+from dialometer.exchange.own_rows import OwnRow, own_rows
+from dialometer.exchange.records import Answered, Condition, Rated, Record, TookPart
+from dialometer.model.session import Source, State
+from dialometer.readers.problems import Problems
+from dialometer.table import FACTOR_PREFIX
+
+R = TypeVar("R", bound=Record)
+DICTIONARY = "data_dictionary.json"
+NEEDED = ("judgment", "rater", "item", "system", "criterion", "scale", "answer")
+CORRECTED = "judgments and answers that were corrected later"
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+@FORMATS.register("dialometer")
+class OwnExport(Format):
+    """What ``dialometer export`` writes. A folder brings answers and sessions too; pseudonyms stay what they are."""
+
+    summary: ClassVar[str] = "a folder that 'dialometer export' wrote, or its judgments file"
+
+    def recognises(self, path: Path, header: Sequence[str]) -> bool:
+        """The manifest in a folder, or our columns."""
+        return set(NEEDED) <= set(header) or (path.is_dir() and read_manifest(path) is not None)
+
+    def file_of(self, path: Path) -> Path:
+        """The judgments file; an incomplete or changed folder is refused."""
+        return _checked_files(path)["judgments"] if path.is_dir() else path
+
+    def declared(self, path: Path) -> Mapping[str, Any]:
+        """The data dictionary beside the judgments."""
+        folder = path if path.is_dir() else path.parent
+        try:
+            told = json.loads((folder / DICTIONARY).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def name_of(self, rater: str, sha256: str) -> str:
+        """R0001 of one export is not R0001 of another one."""
+        return f"{rater}@{sha256[:12]}"
+
+    def records(self, intake: Intake) -> Iterator[Record]:
+        """Sessions first, since they keep the order of arrival; then judgments and answers."""
+        files = _checked_files(intake.path) if intake.path.is_dir() else {"judgments": intake.path}
+        ahead = _look_ahead(files["judgments"], intake, with_sessions="sessions" not in files)
+        if "sessions" in files:
+            yield from _read(files["sessions"], intake, ("rater", "state"), _session)
+        yield from ahead.sessions.values()
+        yield from _read(files["judgments"], intake, NEEDED, _judgment, ahead.replaced)
+        if "answers" in files:
+            replaced = _look_ahead(files["answers"], intake).replaced
+            yield from _read(files["answers"], intake, ("rater", "part", "question", "answer"), _answer, replaced)
+
+
+def _checked_files(folder: Path) -> dict[str, Path]:
+    """The tables of an export by name."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        remedy = f"give the folder that 'dialometer export' wrote; it has the file {MANIFEST}"
+        raise ImportFileError([unreadable(folder, "this folder is no export", remedy)])
+    changed = changed_files(folder, manifest)
+    if changed:
+        remedy = "copy the whole folder again; to import what you changed, name the judgments file itself"
+        problems = [
+            unreadable(folder / name, "the file is not as it was exported, or missing", remedy) for name in changed
+        ]
+        raise ImportFileError(problems)
+    paths = [folder / name for name in manifest["files"] if Path(name).suffix in SUFFIXES and Path(name).name == name]
+    files = {path.stem: path for path in paths}
+    if "judgments" not in files:
+        raise ImportFileError([unreadable(folder, "the export holds no judgments", "export the study again")])
+    return files
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """What must be known of a table before its rows are read."""
+
+    replaced: set[int] = field(default_factory=set)
+    sessions: dict[str, TookPart] = field(default_factory=dict)
+
+
+def _look_ahead(path: Path, intake: Intake, *, with_sessions: bool = False) -> _Ahead:
+    """Numbers of rows that a later one corrects and, where no other file tells them, the sessions.
+
+    Whatever is wrong in the file is told by the reading proper.
+    """
+    ahead = _Ahead()
+    quiet = Intake(intake.path, intake.source, Problems(str(path)))
+    for row in own_rows(path, quiet, ()):
+        try:
+            replaced = row.number("replaces")
+            if replaced is not None:
+                ahead.replaced.add(replaced)
+            if with_sessions and row.text("rater") not in ahead.sessions:
+                ahead.sessions[row.text("rater")] = _session(row)
+        except ValueError:
+            continue
+    return ahead
+
+
+def _read(
+    path: Path,
+    intake: Intake,
+    needed: tuple[str, ...],
+    convert: Callable[[OwnRow], R],
+    replaced: Collection[int] = (),
+) -> Iterator[R]:
+    """The records of a table without those that were replaced; a row that cannot be read is filed."""
+    intake.problems.file = str(path)
+    for row in own_rows(path, intake, needed):
+        try:
+            if replaced and (row.number("judgment") or row.number("entry")) in replaced:
+                intake.left_out[CORRECTED] += 1
+            else:
+                yield convert(row)
+        except ValueError as error:
+            intake.wrong(row.line, str(error), "export the study again")
+        intake.has_read(row.line)
+
+
+def _condition(row: OwnRow) -> Condition:
+    levels = [
+        (name.removeprefix(FACTOR_PREFIX), row.text(name)) for name in row.cells if name.startswith(FACTOR_PREFIX)
+    ]
+    return tuple((name, level) for name, level in levels if level)
+
+
+def _session(row: OwnRow) -> TookPart:
+    is_excluded = row.truth("is_excluded")
+    return TookPart(
+        line=row.line,
+        rater=_rater(row),
+        condition=_condition(row),
+        state=_state(row),
+        source=_source(row),
+        exclusion_reason=row.text("exclusion_reason") if is_excluded else None,
+        started_at_ms=row.time_ms("started_at"),
+        finished_at_ms=row.time_ms("finished_at"),
+        consent_version=row.text("consent_version"),
+    )
+
+
+def _rater(row: OwnRow) -> str:
+    rater = row.text("rater")
+    if not rater:
+        raise ValueError("the rater is missing")
+    return intern(rater)
+
+
+def _state(row: OwnRow) -> State:
+    state = row.text("state") or "completed"
+    if state not in get_args(State):
+        raise ValueError(f"unknown state '{state}'")
+    # Whoever was in the middle of a session cannot go on in another database.
+    return "stale" if state == "active" else cast(State, state)
+
+
+def _source(row: OwnRow) -> Source:
+    """People's sessions become imported ones; simulated raters and models stay what they are, whoever hands them on."""
+    source = row.text("source")
+    if source not in ("", *get_args(Source)):
+        raise ValueError(f"unknown source '{source}'")
+    return cast(Source, source) if source in ("simulated", "model") else "imported"
+
+
+def _judgment(row: OwnRow) -> Rated:
+    order = row.text("order")
+    return Rated(
+        line=row.line,
+        rater=_rater(row),
+        item=intern(row.text("item")),
+        criterion=intern(row.text("criterion")),
+        raw=row.json("answer"),
+        system=intern(row.text("system")),
+        shown=tuple(order.split("|")) if order else (),
+        side=row.number("side") or 0,
+        turn=row.number("turn"),
+        block=row.text("block"),
+        position=row.number("position") or 0,
+        shown_at_ms=row.time_ms("shown_at"),
+        answered_at_ms=row.time_ms("answered_at"),
+        is_late=row.truth("is_late"),
+        is_practice=row.truth("is_practice"),
+        condition=_condition(row),
+        scale=row.text("scale"),
+        column="answer",
+    )
+
+
+def _answer(row: OwnRow) -> Answered:
+    return Answered(
+        line=row.line,
+        rater=_rater(row),
+        question=row.text("question"),
+        raw=row.json("answer"),
+        part=row.text("part"),
+        shown_at_ms=row.time_ms("shown_at"),
+        answered_at_ms=row.time_ms("answered_at"),
+        column="answer",
+    )

@@ -1,0 +1,242 @@
+"""Tables of ratings in the three shapes people keep them: long, wide, and systems side by side.
+
+Long has a column for the criterion and one for the value. Wide has a column for each criterion. Side by side has numbered
+columns: ``team1``, ``team2`` are the systems of one row, ``quality1``, ``quality2`` what was said about each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypedDict
+
+from dialometer.errors import DialometerError
+from dialometer.exchange.cells import CellReader, Cells
+from dialometer.exchange.columns import Columns, Role, Roles
+from dialometer.exchange.formats.form import Intake
+from dialometer.exchange.records import Answered, Condition, Rated, Record, Shown
+from dialometer.readers.table_rows import Row
+from dialometer.registry import did_you_mean
+
+RATING_ROLES = {
+    "rater": Role(
+        "who judged",
+        ("rater_id", "worker", "worker_id", "annotator", "annotator_id", "user_id", "judge"),
+        is_needed=True,
+    ),
+    "item": Role("what was judged", ("item_id", "dialogue_id", "dialog_id", "conversation_id"), is_needed=True),
+    "system": Role("whose output was judged", ("system_id", "model", "bot", "agent")),
+    "criterion": Role("what it was judged for", ("dimension", "metric")),
+    "value": Role("the judgment itself", ("score", "rating")),
+    "time": Role("when it was submitted", ("answered_at", "submitted_at", "timestamp", "created_at")),
+    "shown_at": Role("when it was shown"),
+    "duration_s": Role("seconds from shown to submitted; needs a time too"),
+    "position": Role("place of the item in the rater's session, from 1"),
+    "turn": Role("turn of the dialogue that was judged, counted from 0"),
+    "block": Role("within-subject block"),
+    "context": Role("text before the response, for the items of a new study"),
+    "response": Role("the text that was judged, for the items of a new study"),
+}
+DEFAULT_SYSTEM = "system"
+HEADER_LINE = 1
+NO_ANSWER = "empty cells (nothing was answered)"
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionColumn:
+    """A criterion of a wide table and where it stands: one column, or one for each place on the screen."""
+
+    name: str
+    column: str = ""
+    numbered: Mapping[int, str] = field(default_factory=dict)
+
+
+def named_columns(entries: Sequence[str]) -> list[tuple[str, str]]:
+    """``name=column`` or just ``column`` for each entry of ``--criteria`` or ``--questions``."""
+    pairs = []
+    for entry in entries:
+        name, sign, column = entry.partition("=")
+        if not name.strip() or (sign and not column.strip()):
+            raise DialometerError(f"'{entry}' names no column", remedy="write column, or name=column")
+        pairs.append((name.strip(), (column if sign else name).strip()))
+    return pairs
+
+
+def rating_records(
+    intake: Intake, rows: Iterator[Row], roles: Roles, *, prefixes: Sequence[str] = (), hint: str = ""
+) -> Iterator[Record]:
+    """The records of a table of ratings, its columns bound by what the user says and by their names."""
+    first = next(rows, None)
+    if first is None:
+        return
+    columns = Columns.bind(list(first.cells), intake.options.columns, roles, prefixes)
+    table = RatingTable(intake, columns, HEADER_LINE, hint=hint)
+    if not table.ok:
+        return
+    for row in chain([first], rows):
+        yield from table.records(row)
+        intake.has_read(row.line)
+
+
+class _OfRow(TypedDict):
+    """What all judgments of a row share."""
+
+    line: int
+    rater: str
+    item: str
+    shown_at_ms: int
+    answered_at_ms: int
+    position: int
+    turn: int | None
+    block: str
+    condition: Condition
+    hint: str
+
+
+class RatingTable:
+    """Turns the rows of one table into records. ``ok`` is False when the table lacks what it needs."""
+
+    def __init__(self, intake: Intake, columns: Columns, line: int, *, hint: str = "") -> None:
+        self.intake = intake
+        self.columns = columns
+        self.hint = hint
+        self.cell = CellReader(intake, columns)
+        self.numbers = sorted(columns.numbered.get("system", {}))
+        self._texts: set[tuple[str, ...]] = set()
+        n_before = intake.problems.n_errors
+        self.cell.check_roles(line)
+        self.criteria = self._find(intake.options.criteria, line)
+        self.questions = self._find(intake.options.questions, line, may_be_numbered=False)
+        self._check_judgments(line)
+        self.ok = intake.problems.n_errors == n_before
+        intake.used |= self._used()
+
+    def records(self, row: Row) -> Iterator[Record]:
+        """What one row says."""
+        cells, line = row.cells, row.line
+        rater = self.cell.needed(cells, "rater", line)
+        item = self.cell.needed(cells, "item", line)
+        if not rater or not item:
+            return
+        shown_at_ms, answered_at_ms = self.cell.times(cells, line)
+        of_row: _OfRow = {
+            "line": line,
+            "rater": rater,
+            "item": item,
+            "shown_at_ms": shown_at_ms,
+            "answered_at_ms": answered_at_ms,
+            "position": self.cell.whole(cells, "position", line, least=1) or 0,
+            "turn": self.cell.whole(cells, "turn", line, least=0),
+            "block": self.cell.text(cells, "block", line),
+            "condition": self.cell.condition(cells, line),
+            "hint": self.hint,
+        }
+        yield from self._side_by_side(cells, of_row) if self.numbers else self._single(cells, of_row)
+        for question in self.questions:
+            raw = cells[question.column].strip()
+            if raw:
+                yield Answered(
+                    line=line,
+                    rater=rater,
+                    question=question.name,
+                    raw=raw,
+                    shown_at_ms=shown_at_ms,
+                    answered_at_ms=answered_at_ms,
+                    column=question.column,
+                )
+
+    def _single(self, cells: Cells, of_row: _OfRow) -> Iterator[Record]:
+        line = of_row["line"]
+        system = self.cell.needed(cells, "system", line) if self.columns.has("system") else DEFAULT_SYSTEM
+        if not system:
+            return
+        yield from self._shown(cells, of_row, system)
+        if not self.criteria:
+            name = self.cell.needed(cells, "criterion", line)
+            raw = self.columns.text(cells, "value")
+            if name and self._is_answered(raw):
+                yield Rated(criterion=name, raw=raw, system=system, column=self.cell.column("value"), **of_row)
+        for criterion in self.criteria:
+            raw = cells[criterion.column].strip()
+            if self._is_answered(raw):
+                yield Rated(criterion=criterion.name, raw=raw, system=system, column=criterion.column, **of_row)
+
+    def _side_by_side(self, cells: Cells, of_row: _OfRow) -> Iterator[Record]:
+        line = of_row["line"]
+        systems = {number: self.cell.needed(cells, "system", line, number) for number in self.numbers}
+        order = tuple(systems.values())
+        if not all(order):
+            return
+        if len(set(order)) < len(order):
+            self.intake.wrong(line, f"a system stands twice in one row: {', '.join(order)}", "correct the row")
+            return
+        for place, (number, system) in enumerate(systems.items(), start=1):
+            yield from self._shown(cells, of_row, system, number)
+            for criterion in self.criteria:
+                column = criterion.numbered[number]
+                raw = cells[column].strip()
+                if self._is_answered(raw):
+                    yield Rated(
+                        criterion=criterion.name,
+                        raw=raw,
+                        system=system,
+                        shown=order,
+                        side=place,
+                        column=column,
+                        **of_row,
+                    )
+
+    def _shown(self, cells: Cells, of_row: _OfRow, system: str, number: int = 0) -> Iterator[Shown]:
+        """The texts of a row, once for each that is new."""
+        line, item = of_row["line"], of_row["item"]
+        context = self.cell.text(cells, "context", line)
+        response = self.cell.text(cells, "response", line, number)
+        key = (item, system, context, response)
+        if key not in self._texts:
+            self._texts.add(key)
+            yield Shown(line=line, item=item, system=system, context=context, response=response)
+
+    def _is_answered(self, raw: str) -> bool:
+        if not raw:
+            self.intake.left_out[NO_ANSWER] += 1
+        return bool(raw)
+
+    def _check_judgments(self, line: int) -> None:
+        if self.intake.options.criteria:
+            return
+        if self.numbers or not self.columns.has("value"):
+            remedy = "name it with --map value=COLUMN, or several with --criteria COLUMN,COLUMN"
+            if self.numbers:
+                remedy = "systems stand side by side, so name the criteria: --criteria quality for quality1, quality2 …"
+            header = ", ".join(self.columns.header)
+            self.intake.wrong(line, "no column is known to hold judgments", f"{remedy}; the file has {header}")
+        elif not self.columns.has("criterion"):
+            remedy = "--map criterion=COLUMN, or --map criterion=:quality where all rows are about the same"
+            self.intake.wrong(line, "no column says what was judged", remedy)
+
+    def _find(self, entries: Sequence[str], line: int, *, may_be_numbered: bool = True) -> list[CriterionColumn]:
+        found = []
+        for name, column in named_columns(entries):
+            single, numbered = self.columns.find(column), self.columns.find_numbered(column)
+            if self.numbers and may_be_numbered:
+                if set(self.numbers) <= set(numbered):
+                    found.append(CriterionColumn(name, numbered=numbered))
+                    continue
+                wanted = ", ".join(f"{column}{number}" for number in self.numbers)
+                message = f"systems stand side by side, but '{column}' has no column for each of them"
+                self.intake.wrong(line, message, f"the header needs {wanted}")
+            elif single is None:
+                remedy = did_you_mean(column, list(self.columns.header))
+                self.intake.wrong(line, f"there is no column '{column}'", remedy)
+            else:
+                found.append(CriterionColumn(name, single))
+        return found
+
+    def _used(self) -> dict[str, str]:
+        told = self.columns.used(but=("criterion", "value") if self.criteria else ())
+        for kind, columns in (("criterion", self.criteria), ("question", self.questions)):
+            for one in columns:
+                if one.column != one.name:
+                    told[f"{kind} {one.name}"] = one.column or ", ".join(one.numbered.values())
+        return told
