@@ -1,0 +1,78 @@
+"""dialometer control: start, pause or close a study or one condition, and change quotas while it runs."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dialometer.cli._study import Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from dialometer.model.study import Study
+
+Action = Literal["start", "pause", "close", "quota"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="control",
+        epilog="Example: dialometer control my-study close --cell anchor=both,layout=together --reason 'enough raters'",
+    )
+    def control(
+        folder: StudyDir,
+        action: Annotated[Action, typer.Argument(help="What to do.", show_default=False)],
+        number: Annotated[
+            int | None, typer.Argument(help="With quota: how many raters at most; leave out for no limit.")
+        ] = None,
+        cell: Annotated[str, typer.Option("--cell", help="One condition, such as anchor=both,layout=together.")] = "",
+        reason: Annotated[str, typer.Option("--reason", help="Why; it is kept in the study's log.")] = "",
+        database: Database = "",
+    ) -> None:
+        """Start, pause or close a study or one condition, or set a quota. Raters under way are not thrown out."""
+        from dialometer.cli._console import results
+        from dialometer.errors import DialometerError
+        from dialometer.flow.engine import now_ms
+
+        study = open_study(folder)
+        if number is not None and action != "quota":
+            raise DialometerError(f"'{action}' takes no number", remedy="use 'quota' to set a quota")
+        if cell and action == "pause":
+            raise DialometerError("a condition is open or closed", remedy="use close, and start to open it again")
+        index = _find_cell(study, cell) if cell else None
+        who = {"by": getpass.getuser(), "reason": reason or "from the command line", "at_ms": now_ms()}
+        with open_store(folder, database) as store:
+            if cell:
+                index = _find_cell(study, cell)
+                if action == "quota":
+                    store.set_cell_quota(index, number, **who)  # type: ignore[arg-type]
+                elif action == "pause":
+                    raise DialometerError(
+                        "a condition is open or closed", remedy="use close, and start to open it again"
+                    )
+                else:
+                    store.set_cell_open(index, action == "start", **who)  # type: ignore[arg-type]
+                what = study.cell_label(study.cells[index])
+            else:
+                if action == "quota":
+                    store.set_quota(number, **who)  # type: ignore[arg-type]
+                else:
+                    state = {"start": "running", "pause": "paused", "close": "closed"}[action]
+                    store.set_study_state(state, **who)  # type: ignore[arg-type]
+                what = study.spec.name
+        done = f"quota {'removed' if number is None else f'set to {number}'}" if action == "quota" else f"{action} done"
+        results.print(f"{what}: {done}")
+
+
+def _find_cell(study: Study, text: str) -> int:
+    from dialometer.errors import UnknownName
+
+    wanted = dict(part.split("=", 1) for part in text.replace(" ", "").split(",") if "=" in part)
+    for index, condition in enumerate(study.cells):
+        if wanted and wanted == dict(condition):
+            return index
+    known = "; ".join(study.cell_label(condition) for condition in study.cells)
+    raise UnknownName(f"there is no condition '{text}'", remedy=f"known: {known}")

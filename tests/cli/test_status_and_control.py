@@ -1,0 +1,72 @@
+"""Watching and steering a study from the command line."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dialometer.cli import build_app
+from dialometer.errors import DialometerError, UnknownName
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    app, runner = build_app(), CliRunner()
+
+    def call(*arguments, fails=None):
+        result = runner.invoke(app, [str(a) for a in arguments])
+        if fails:
+            assert isinstance(result.exception, fails)
+            return str(result.exception)
+        assert result.exit_code == 0, result.output + str(result.exception)
+        return result.stdout
+
+    call("new", "anchoring", "s")
+    return call
+
+
+def cells(run):
+    found = json.loads(run("status", "s", "--json"))
+    return {cell["condition"]: cell for cell in found["sessions"].get("simulated", [])}, found
+
+
+def test_a_closed_condition_gets_nobody_and_can_be_opened_again(run):
+    closed = "anchor=both, layout=together"
+    run("control", "s", "close", "--cell", closed, "--reason", "enough")
+    run("simulate", "s", "--raters", 6)
+    found, _ = cells(run)
+    assert found[closed]["completed"] == 0
+    assert not found[closed]["is_open"]
+    assert sorted(cell["completed"] for cell in found.values()) == [0, 2, 2, 2]
+    assert "closed" in run("status", "s")
+    run("control", "s", "start", "--cell", closed)
+    run("simulate", "s", "--raters", 8)
+    found, _ = cells(run)
+    assert [cell["completed"] for cell in found.values()] == [2, 2, 2, 2]
+
+
+def test_pausing_and_quotas(run):
+    run("control", "s", "quota", 3)
+    run("simulate", "s", "--raters", 5)
+    found, whole = cells(run)
+    assert sum(cell["completed"] for cell in found.values()) == 3
+    assert whole["quota"] == 3
+    run("control", "s", "quota", 20)
+    run("control", "s", "pause")
+    refused = run("simulate", "s", "--raters", 5)
+    assert "found no place" in refused
+    assert json.loads(run("status", "s", "--json"))["state"] == "paused"
+    run("control", "s", "start")
+    run("simulate", "s", "--raters", 5)
+    found, _ = cells(run)
+    assert sum(cell["completed"] for cell in found.values()) == 5
+
+
+def test_mistakes_are_told(run):
+    assert "known: anchor=none" in run("control", "s", "close", "--cell", "anchor=maybe", fails=UnknownName)
+    assert "takes no number" in run("control", "s", "close", "5", fails=DialometerError)
+    assert "open or closed" in run(
+        "control", "s", "pause", "--cell", "anchor=none,layout=together", fails=DialometerError
+    )
+    run("status", "s", fails=DialometerError)  # no database yet
