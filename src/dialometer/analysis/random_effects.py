@@ -1,0 +1,161 @@
+"""Means and differences whose intervals speak for other raters and other items.
+
+Raters and items are both samples. Up to some hundred levels the linear mixed model with both as random effects is used;
+beyond that its matrices grow too large and the two-way cluster-robust variance of Cameron, Gelbach and Miller (2011) takes
+its place, which needs many levels and then has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.mixed import fit_crossed
+from dialometer.stats.observations import Floats, Ints
+
+MOST_LEVELS = 600
+"""Levels of the smaller of the two random factors up to which the mixed model is fitted."""
+MIXED = "linear mixed model, REML, crossed random raters and items"
+MIXED_INTERVAL = "Student's t with Satterthwaite's degrees of freedom"
+ROBUST = "mean, two-way cluster-robust by rater and item (Cameron, Gelbach and Miller 2011)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A linear combination of means with its standard error and degrees of freedom."""
+
+    value: float
+    error: float
+    df: float
+    method: str
+    interval_method: str
+    notes: tuple[str, ...] = ()
+
+
+def crossed_mean(
+    values: Floats, raters: Ints, items: Ints, *, confidence: float, label: str = "", is_test: bool = False
+) -> Estimate:
+    """The mean over raters and items, and the test that it is zero if ``is_test`` (for differences)."""
+    n_raters, n_items = _n_levels(raters), _n_levels(items)
+    problem = _problem(values, n_raters)
+    if problem:
+        return _without_interval(values, problem, confidence, label)
+    if min(n_raters, n_items) > MOST_LEVELS:
+        mean = float(values.mean())
+        found = _robust(mean, (values - mean) / len(values), raters, items)
+    else:
+        fit = fit_crossed(values, np.ones((len(values), 1)), raters, items)
+        found = _Found(*fit.contrast([1.0]), MIXED, MIXED_INTERVAL, fit.notes)
+    return _estimate(found, len(values), n_raters, n_items, confidence, label, is_test=is_test)
+
+
+def crossed_differences(
+    values: Floats,
+    groups: Ints,
+    raters: Ints,
+    items: Ints,
+    pairs: Sequence[tuple[int, int]],
+    *,
+    confidence: float,
+) -> dict[tuple[int, int], Estimate]:
+    """Differences of group means (first minus second) where each item belongs to one group and cannot be paired."""
+    present, group = np.unique(groups, return_inverse=True)
+    place = {int(code): index for index, code in enumerate(present)}
+    usable = [pair for pair in pairs if pair[0] in place and pair[1] in place]
+    why = "one of the two has no judgments; collect some for both"
+    found = {pair: unknown(MIXED, why) for pair in pairs if pair not in usable}
+    n_raters, n_items = _n_levels(raters), _n_levels(items)
+    problem = _problem(values, n_raters) or ("" if n_items > len(present) else "one item each: rate more items")
+    if problem or not usable:
+        return found | {pair: unknown(MIXED, problem, n=len(values)) for pair in usable}
+    if min(n_raters, n_items) > MOST_LEVELS:
+        for pair in usable:
+            parts = _robust_difference(values, group, raters, items, place[pair[0]], place[pair[1]])
+            found[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
+        return found
+    design = np.zeros((len(values), len(present)))
+    design[np.arange(len(values)), group] = 1.0
+    fit = fit_crossed(values, design, raters, items)
+    for pair in usable:
+        weights = np.zeros(len(present))
+        weights[place[pair[0]]], weights[place[pair[1]]] = 1.0, -1.0
+        parts = _Found(*fit.contrast(weights), MIXED, MIXED_INTERVAL, fit.notes)
+        found[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
+    return found
+
+
+def _n_levels(codes: Ints) -> int:
+    return int(np.count_nonzero(np.bincount(codes))) if len(codes) else 0
+
+
+def _problem(values: Floats, n_raters: int) -> str:
+    if not len(values):
+        return "no judgments: collect some"
+    if n_raters < 2:
+        return "one rater: no interval speaks for others; recruit more"
+    if len(values) < 3:
+        return f"{len(values)} judgments: at least 3 are needed for an interval; collect more"
+    return "all values are equal: no interval" if np.ptp(values) == 0 else ""
+
+
+def _without_interval(values: Floats, why: str, confidence: float, label: str) -> Estimate:
+    if not len(values):
+        return unknown(MIXED, why, label=label)
+    return Estimate(float(values.mean()), len(values), "mean", confidence=confidence, label=label, notes=(why,))
+
+
+def _estimate(
+    found: _Found, n: int, n_raters: int, n_items: int, confidence: float, label: str, *, is_test: bool
+) -> Estimate:
+    details = {"standard_error": found.error, "n_raters": n_raters, "n_items": n_items}
+    notes = found.notes
+    if n_items < 2:
+        notes = (*notes, "one item: the interval says nothing about other items")
+    if not found.error > 0:
+        why = "no variation between raters and items: no interval"
+        return Estimate(found.value, n, found.method, confidence=confidence, label=label, notes=(*notes, why))
+    half = float(stats.t.isf((1 - confidence) / 2, found.df)) * found.error
+    t = found.value / found.error
+    return Estimate(
+        value=found.value,
+        n=n,
+        method=f"{found.method}{', t-test' if is_test else ''}",
+        low=found.value - half,
+        high=found.value + half,
+        confidence=confidence,
+        interval_method=found.interval_method,
+        statistic=t if is_test else math.nan,
+        df=(found.df,),
+        p_value=float(2 * stats.t.sf(abs(t), found.df)) if is_test else math.nan,
+        label=label,
+        notes=notes,
+        details=details,
+    )
+
+
+def _robust(value: float, influence: Floats, raters: Ints, items: Ints) -> _Found:
+    """Squared sums over raters, plus over items, minus over their meetings; each scaled for its number of clusters."""
+    meeting = raters * (int(items.max()) + 1) + items
+    _, meeting = np.unique(meeting, return_inverse=True)
+    variance, fewest = 0.0, math.inf
+    for codes, sign in ((raters, 1.0), (items, 1.0), (meeting, -1.0)):
+        n = _n_levels(codes)
+        sums = np.bincount(codes, weights=influence)
+        variance += sign * n / (n - 1) * float(sums @ sums)
+        fewest = min(fewest, n)
+    return _Found(value, math.sqrt(max(variance, 0.0)), fewest - 1, ROBUST, "Student's t, levels of the smaller factor")
+
+
+def _robust_difference(values: Floats, group: Ints, raters: Ints, items: Ints, first: int, second: int) -> _Found:
+    influence = np.zeros(len(values))
+    means = []
+    for code, sign in ((first, 1.0), (second, -1.0)):
+        inside = group == code
+        means.append(float(values[inside].mean()))
+        influence[inside] = sign * (values[inside] - means[-1]) / inside.sum()
+    return _robust(means[0] - means[1], influence, raters, items)
