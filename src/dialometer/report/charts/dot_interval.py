@@ -94,7 +94,7 @@ def interval_layers(x: Spec, groups: list[str], screen: Screen, group_title: str
     shape: Spec = {}
     if groups != [""]:
         colour = group_colour(groups, screen, group_title)
-        shape = {"shape": group_shape(groups)}
+        shape = {"shape": group_shape(groups, screen, group_title)}
     return [
         {
             "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ Spec = dict[str, Any]
 
 _CHAR_PX = 6.7
 _LINE_PX = 15
-_FACET_GAP_PX = 24
+_FACET_GAP_PX = 28
 NOT_ENOUGH = "not enough data"
 
 
@@ -55,15 +55,22 @@ def lines_of(label: str, n_chars: int) -> list[str]:
     return textwrap.wrap(label, n_chars, break_long_words=True) or [label]
 
 
-def label_lookup(labels: Sequence[str], n_chars: int) -> str:
-    """A Vega expression that gives the lines of the label at hand."""
-    pairs = ", ".join(f"{_quoted(label)}: {_listed(lines_of(label, n_chars))}" for label in labels)
+def label_lookup(labels: Sequence[str], n_chars: int, shown: Mapping[str, str] | None = None) -> str:
+    """A Vega expression that gives the lines of the label at hand, or of what is shown for it."""
+    texts = shown or {label: label for label in labels}
+    pairs = ", ".join(f"{_quoted(label)}: {_listed(lines_of(texts[label], n_chars))}" for label in labels)
     return f"{{{pairs}}}[datum.value]"
 
 
-def label_axis(labels: Sequence[str], screen: Screen) -> Spec:
+def label_index(labels: Sequence[str], of: str) -> str:
+    """A Vega expression: the place of a label among all."""
+    return f"indexof({_listed(labels)}, {of})"
+
+
+def label_axis(labels: Sequence[str], screen: Screen, *, is_numbered: bool = False) -> Spec:
     """A quiet axis of names, wrapped; names of several lines are moved up so that their middle meets the row."""
-    n_lines = {label: len(lines_of(label, screen.label_chars)) for label in labels}
+    shown = {label: f"{label} {i}" if is_numbered else label for i, label in enumerate(labels, start=1)}
+    n_lines = {label: len(lines_of(shown[label], screen.label_chars)) for label in labels}
     shifts = [
         {"test": f"indexof({_listed(own)}, datum.value) >= 0", "value": -(n - 1) * _LINE_PX / 2}
         for n in sorted(set(n_lines.values()) - {1})
@@ -75,7 +82,7 @@ def label_axis(labels: Sequence[str], screen: Screen) -> Spec:
         "domain": False,
         "grid": False,
         "labelPadding": 10,
-        "labelExpr": label_lookup(labels, screen.label_chars),
+        "labelExpr": label_lookup(labels, screen.label_chars, shown),
         "labelColor": INK,
         "labelLineHeight": _LINE_PX,
         **({"labelOffset": {"condition": shifts, "value": 0}} if shifts else {}),
@@ -100,12 +107,18 @@ def value_axis(title: str, *, is_percent: bool, screen: Screen, n_facets: int = 
     axis: Spec = {"title": title or None, "tickCount": 4 if screen.is_narrow else max(3, 8 // n_columns)}
     if is_percent:
         axis["format"] = ".0%"
+    if n_columns > 1:
+        axis["labelFlush"] = True
     return axis
 
 
 def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -> Spec:
     """A scale of numbers; where a domain is given, what lies outside is cut at its border."""
-    return {"zero": has_zero, "nice": True} if domain is None else {"domain": list(domain), "nice": False}
+    return (
+        {"zero": has_zero, "nice": True, "padding": 0 if has_zero else 6}
+        if domain is None
+        else {"domain": list(domain), "nice": False}
+    )
 
 
 def group_colour(groups: Sequence[str], screen: Screen, title: str = "", *, field: str = "group") -> Spec:
@@ -121,10 +134,10 @@ def group_colour(groups: Sequence[str], screen: Screen, title: str = "", *, fiel
     }
 
 
-def group_shape(groups: Sequence[str], *, field: str = "group") -> Spec:
-    """Shapes by group, for eyes and printers that do not tell the colours apart."""
+def group_shape(groups: Sequence[str], screen: Screen, title: str = "") -> Spec:
+    """Shapes by group in the same legend, for eyes and printers that do not tell the colours apart."""
     scale = {"domain": list(groups), "range": [SHAPES[i % len(SHAPES)] for i in range(len(groups))]}
-    return {"field": field, "type": "nominal", "sort": None, "scale": scale, "legend": None}
+    return {**group_colour(groups, screen, title), "scale": scale}
 
 
 def unknown_text() -> Spec:
@@ -163,5 +176,5 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", " ").replace("\r", " ")
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
     return f"'{escaped}'"

@@ -12,6 +12,7 @@ from dialometer.report.charts.frame import (
     in_facets,
     in_order,
     label_axis,
+    label_index,
     label_lookup,
     label_room_px,
     lines_of,
@@ -67,17 +68,10 @@ def heatmap(
     def draw(screen: Screen) -> Spec:
         room = label_room_px(names, screen)
         width = max(18, min(96, (screen.width_px - room - 12) // max(1, len(columns))))
-        is_tilted = any(len(line) * 6.7 > width for name in columns for line in lines_of(name, max(6, width // 7)))
-        x_axis: Spec = {**label_axis([], screen), "orient": "top", "title": column_title or None, "labelPadding": 4}
-        if is_tilted:
-            x_axis |= {"labelAngle": -45, "labelAlign": "left", "labelExpr": "datum.value"}
-        else:
-            x_axis |= {
-                "labelAngle": 0,
-                "labelExpr": label_lookup(columns, max(6, width // 7)),
-                "labelBaseline": "bottom",
-            }
+        x_axis = _column_axis(columns, names, width, column_title)
         y_axis = {**label_axis(names, screen), "title": row_title or None}
+        if "+ 1" in x_axis["labelExpr"]:
+            y_axis = {**label_axis(names, screen, is_numbered=True), "title": row_title or None}
         encoding = {
             "x": {"field": "column", "type": "nominal", "sort": columns, "axis": x_axis},
             "y": {"field": "row", "type": "nominal", "sort": names, "axis": y_axis},
@@ -101,6 +95,31 @@ def heatmap(
         return {**spec, "autosize": {"type": "pad"}, "width": width * len(columns)}
 
     return on_both_screens(draw, rows)
+
+
+def _column_axis(columns: list[str], names: list[str], width: int, title: str) -> Spec:
+    """Names above the columns; where they do not fit, their numbers (a square matrix) or the names at a slant."""
+    n_chars = max(1, int(width // 7))
+    n_lines = {name: len(lines_of(name, n_chars)) for name in columns}
+    axis: Spec = {
+        **label_axis([], Screen(0, 0, 1)),
+        "orient": "top",
+        "title": title or None,
+        "labelAngle": 0,
+        "labelBaseline": "bottom",
+    }
+    if max(n_lines.values(), default=1) <= 3 and all(len(word) <= n_chars for name in columns for word in name.split()):
+        rooms = [
+            {"test": f"{label_index(columns, 'datum.value')} == {i}", "value": 4 + (n_lines[name] - 1) * 15}
+            for i, name in enumerate(columns)
+            if n_lines[name] > 1
+        ]
+        padding: Spec | int = {"condition": rooms, "value": 4} if rooms else 4
+        return {**axis, "labelExpr": label_lookup(columns, n_chars), "labelPadding": padding}
+    if columns == names:
+        return {**axis, "labelExpr": f"{label_index(columns, 'datum.value')} + 1", "labelPadding": 4}
+    slant = {"labelAngle": -45, "labelAlign": "left", "labelBaseline": "middle", "labelLimit": 150, "labelPadding": 6}
+    return {**axis, **slant, "labelExpr": "datum.value"}
 
 
 def step_of(value: float, low: float, high: float, n_steps: int) -> int:

@@ -43,7 +43,14 @@ def histogram(
 
     def draw(screen: Screen) -> Spec:
         x_axis = {**value_axis(value_title, is_percent=False, screen=screen, n_facets=len(facets)), "grid": False}
-        y_axis = {"title": count_title, "tickCount": 4, "domain": False, "ticks": False, "format": ","}
+        y_axis = {
+            "title": count_title,
+            "tickCount": 4,
+            "domain": False,
+            "ticks": False,
+            "format": ",.0f",
+            "tickMinStep": 1,
+        }
         layers: list[Spec] = [
             {
                 "mark": {"type": "bar", "color": SERIES[0], "stroke": PAPER, "strokeWidth": 0.5},
@@ -55,7 +62,8 @@ def histogram(
                         "scale": {"zero": False, "nice": False},
                     },
                     "x2": {"field": "high"},
-                    "y": {"field": "count", "type": "quantitative", "axis": y_axis},
+                    "y": {"field": "count", "type": "quantitative", "axis": y_axis, "scale": {"zero": True}},
+                    "y2": {"datum": 0},
                 },
             }
         ]

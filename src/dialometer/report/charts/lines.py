@@ -62,28 +62,17 @@ def lines(
             "scale": value_scale(y_domain),
         }
         colour: Spec = {"value": SERIES[0]} if groups == [""] else group_colour(groups, screen, group_title)
+        at_y = {"x": x, "y": {"field": "y", **y}, "color": colour}
         band = {
             "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
             "mark": {"type": "area", "opacity": 0.18, "clip": True},
-            "encoding": {
-                "x": x,
-                "y": {"field": "low", **y},
-                "y2": {"field": "high"},
-                "color": {**colour, "legend": None} if "field" in colour else colour,
-            },
+            "encoding": {"x": x, "y": {"field": "low", **y}, "y2": {"field": "high"}, "color": colour},
         }
-        line = {
-            "mark": {"type": "line", "strokeWidth": 2, "clip": True},
-            "encoding": {"x": x, "y": {"field": "y", **y}},
-        }
-        dot_encoding = {"x": x, "y": {"field": "y", **y}, "color": colour}
-        if groups != [""]:
-            dot_encoding["shape"] = group_shape(groups)
-        line["encoding"]["color"] = band["encoding"]["color"]  # type: ignore[index]
+        line = {"mark": {"type": "line", "strokeWidth": 2, "clip": True}, "encoding": at_y}
         dot = {
             "transform": [{"filter": "isValid(datum.y)"}],
             "mark": {"type": "point", "filled": True, "opacity": 1, "size": 50, "clip": True},
-            "encoding": dot_encoding,
+            "encoding": at_y if groups == [""] else {**at_y, "shape": group_shape(groups, screen, group_title)},
         }
         layers: list[Spec] = [band, line, dot]
         if target is not None:

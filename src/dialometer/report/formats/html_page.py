@@ -1,0 +1,106 @@
+"""The report as one page that stands alone: no other host, no script, light and dark, phone and paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from dialometer.model.report import Figure, Part, Report, Table, Turns
+from dialometer.report import labels
+from dialometer.report.drawing import DrawingError, Drawings
+from dialometer.report.interval_bar import interval_bar
+from dialometer.report.render import FORMATS, Rendering, file_name
+from dialometer.report.style import page_style
+from dialometer.report.written import write_table
+
+
+@FORMATS.register("html")
+def write(rendering: Rendering) -> list[Path]:
+    """``index.html``."""
+    path = rendering.folder / "index.html"
+    path.write_text(html_page(rendering.report, rendering.drawings), encoding="utf-8", newline="\n")
+    return [path]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure's drawings for wide and narrow places, or why there is none."""
+
+    wide: Markup | None = None
+    narrow: Markup | None = None
+    problem: str = ""
+
+
+def html_page(report: Report, drawings: Drawings | None = None) -> str:
+    """The whole page."""
+    sentence, command = labels.reproduce_lines(report)
+    return _template("page.html").render(
+        **_names(drawings or Drawings(), _numbers(report)),
+        report=report,
+        style=Markup(page_style()),
+        reproduce_sentence=sentence,
+        reproduce_command=command,
+    )
+
+
+def html_part(part: Part) -> str:
+    """One table, figure or transcript as a fragment, for notebooks and other pages."""
+    return _template("fragment.html").render(**_names(Drawings(), {}), part=part)
+
+
+def _names(drawings: Drawings, numbers: Mapping[int, str]) -> dict[str, Any]:
+    """What the templates may call."""
+    return {
+        "labels": labels,
+        "kind_of": _kind_of,
+        "number_of": lambda part: numbers.get(id(part), ""),
+        "chart": lambda figure: _chart(figure, drawings),
+        "write_table": write_table,
+        "write_headline": labels.write_headline,
+        "interval_bar": interval_bar,
+        "id_of": file_name,
+    }
+
+
+def _kind_of(part: Part) -> str:
+    return {Table: "table", Figure: "figure", Turns: "turns"}[type(part)]
+
+
+def _numbers(report: Report) -> dict[int, str]:
+    """Tables and figures are numbered in the order they appear, so that they can be cited."""
+    numbers = {id(table): f"Table {i}" for i, table in enumerate(report.tables(), start=1)}
+    return numbers | {id(figure): f"Figure {i}" for i, figure in enumerate(report.figures(), start=1)}
+
+
+def _chart(figure: Figure, drawings: Drawings) -> Chart:
+    try:
+        wide = Markup(drawings.inline(figure))
+        narrow = Markup(drawings.inline(figure, is_narrow=True)) if drawings.has_narrow(figure) else None
+    except DrawingError as error:
+        return Chart(problem=error.message)
+    return Chart(wide, narrow)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dialometer.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["words"] = lambda name: re.sub(r"[_-]+", " ", str(name))
+    return environment
+
+
+def _template(name: str) -> Template:
+    return _environment().get_template(name)

@@ -1,0 +1,115 @@
+r"""Every table for a paper: a ``table`` with booktabs rules, text escaped, notes below.
+
+The preamble needs ``\usepackage{booktabs}`` and UTF-8; texts in scripts other than Latin need LuaLaTeX or XeLaTeX.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dialometer.model.report import Table
+from dialometer.report.render import FORMATS, Rendering, file_name
+from dialometer.report.written import WrittenCell, WrittenTable, write_table
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "−": "$-$",
+    "×": r"$\times$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "∞": r"$\infty$",
+    "✓": "yes",
+    "\u00a0": "~",
+    "\u202f": r"\,",
+}
+_SPECIAL = re.compile("|".join(map(re.escape, _ESCAPES)))
+_ALIGN = {"left": "l", "right": "r", "center": "c"}
+
+
+@FORMATS.register("latex")
+def write(rendering: Rendering) -> list[Path]:
+    """``tables/<name>.tex``, to be used with ``\\input``."""
+    folder = rendering.folder / "tables"
+    written = []
+    for table in rendering.report.tables():
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{file_name(table.name)}.tex"
+        path.write_text(latex_table(table), encoding="utf-8", newline="\n")
+        written.append(path)
+    return written
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX prints as it stands; line breaks become spaces, other control characters go."""
+    flat = " ".join(text.split())
+    clean = "".join(c for c in flat if c.isprintable() or c in "\u00a0\u202f")
+    return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], clean)
+
+
+def latex_table(table: Table) -> str:
+    """The table as a LaTeX float with the caption above and the notes below."""
+    written = write_table(table)
+    columns = "".join(_ALIGN[heading.align] for heading in written.headings)
+    caption = " ".join(escape(part) for part in (_stop(table.title), table.caption) if part)
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}[htbp]",
+        "  \\centering",
+        f"  \\caption{{{caption}}}",
+        f"  \\label{{tab:{file_name(table.name)}}}",
+        f"  \\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+        "    \\toprule",
+        f"    {_row([escape(heading.label) for heading in written.headings])}",
+        "    \\midrule",
+        *(f"    {_row([_cell(cell) for cell in row])}" for row in written.rows),
+        "    \\bottomrule",
+        "  \\end{tabular}",
+        *_notes(written),
+        "\\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    # A bracket right after a line's end would be taken for its option, so a cell never starts with one.
+    return " & ".join(f"{{}}{cell}" if cell.startswith(("[", "*")) else cell for cell in cells) + r" \\"
+
+
+def _cell(cell: WrittenCell) -> str:
+    marks = f"\\textsuperscript{{{','.join(cell.marks)}}}" if cell.marks else ""
+    if not cell.is_known:
+        return f"\\textit{{{escape(cell.value)}}}{marks}"
+    interval = f" {{\\small {escape(cell.interval)}}}" if cell.interval else ""
+    return f"{escape(cell.value)}{interval}{marks}"
+
+
+def _notes(written: WrittenTable) -> list[str]:
+    texts = [f"\\textsuperscript{{{mark}}}~{escape(note)}" for mark, note in written.footnotes]
+    texts += [escape(remark) for remark in written.remarks]
+    if not texts:
+        return []
+    body = " \\par\n    ".join(texts)
+    return [
+        "  \\par\\smallskip",
+        "  \\begin{minipage}{\\linewidth}\\footnotesize",
+        f"    {body}",
+        "  \\end{minipage}",
+    ]
+
+
+def _stop(title: str) -> str:
+    return title if not title or title[-1] in ".?!" else f"{title}."

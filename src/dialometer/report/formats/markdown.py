@@ -1,0 +1,142 @@
+"""The report as Markdown, for repositories, wikis and notes: tables in full, figures as links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dialometer.model.report import Figure, Headline, Part, Report, Section, Summary, Table, Turns
+from dialometer.report.drawing import DrawingError
+from dialometer.report.labels import DECLARED, EXPLORATORY, INTERIM, reproduce_lines, write_headline
+from dialometer.report.render import FORMATS, Rendering, file_name
+from dialometer.report.written import WrittenCell, write_table
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#])")
+_LINE_START = re.compile(r"^(\s*)([-+=])", re.MULTILINE)
+_NUMBERED = re.compile(r"^(\s*\d+)([.)])", re.MULTILINE)
+_RULES = {"left": ":---", "right": "---:", "center": ":---:"}
+
+
+@FORMATS.register("markdown")
+def write(rendering: Rendering) -> list[Path]:
+    """``report.md``; figures are linked where the figure files are written beside it."""
+    path = rendering.folder / "report.md"
+    path.write_text(_document(rendering), encoding="utf-8", newline="\n")
+    return [path]
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it stands, in one paragraph."""
+    flat = " ".join(text.split())
+    return _NUMBERED.sub(r"\1\\\2", _LINE_START.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", flat)))
+
+
+def _document(rendering: Rendering) -> str:
+    report = rendering.report
+    blocks = [f"# {escape(report.title)}", f"Study: {escape(report.study)}"]
+    if not report.is_finished:
+        blocks.append(f"> **{INTERIM[0]}.** {INTERIM[1]}")
+    blocks += _summary(rendering, report.summary)
+    for section in report.sections:
+        blocks += _section(rendering, section)
+    blocks += _methods(report)
+    blocks += _provenance(report)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _summary(rendering: Rendering, summary: Summary) -> list[str]:
+    blocks = ["## Summary", f"**{escape(summary.answer)}**", escape(summary.certainty)]
+    if summary.warnings:
+        blocks.append("\n".join(f"- **Note:** {escape(warning)}" for warning in summary.warnings))
+    if summary.headlines:
+        blocks.append("\n".join(f"- {_headline(headline)}" for headline in summary.headlines))
+    parts = (summary.figure, summary.exclusions, summary.balance)
+    return blocks + [block for part in parts if part is not None for block in _part(rendering, part, True)]
+
+
+def _headline(headline: Headline) -> str:
+    written = write_headline(headline)
+    kind = DECLARED if headline.is_confirmatory else EXPLORATORY
+    numbers = " ".join(escape(text) for text in (written.value, written.unit, written.interval) if text)
+    notes = "".join(f" {escape(note)}" for note in written.notes)
+    return f"**{escape(headline.label)}: {numbers}** ({kind.lower()}). {escape(headline.sentence)}{notes}"
+
+
+def _section(rendering: Rendering, section: Section) -> list[str]:
+    kind = DECLARED if section.is_confirmatory else EXPLORATORY
+    blocks = [f"## {escape(section.title)}", f"*{kind}*"]
+    if section.problem:
+        blocks.append(f"> This part could not be computed: {escape(section.problem)}")
+    blocks += [escape(paragraph) for paragraph in section.paragraphs]
+    return blocks + [block for part in section.parts for block in _part(rendering, part, section.is_confirmatory)]
+
+
+def _part(rendering: Rendering, part: Part, is_confirmatory: bool) -> list[str]:
+    if isinstance(part, Turns):
+        return _turns(part)
+    differs = part.is_confirmatory != is_confirmatory
+    kind = f" ({(DECLARED if part.is_confirmatory else EXPLORATORY).lower()})" if differs else ""
+    head = f"### {escape(part.title)}{kind}"
+    body = _figure(rendering, part) if isinstance(part, Figure) else markdown_table(part)
+    return [head, *([escape(part.caption)] if part.caption else []), *body]
+
+
+def markdown_table(table: Table) -> list[str]:
+    """The table and, below it, its notes."""
+    written = write_table(table)
+    if not written.rows:
+        return ["*No rows.*"]
+    lines = [
+        f"| {' | '.join(escape(heading.label) for heading in written.headings)} |",
+        f"| {' | '.join(_RULES[heading.align] for heading in written.headings)} |",
+        *(f"| {' | '.join(map(_cell, row))} |" for row in written.rows),
+    ]
+    notes = [f"- <sup>{mark}</sup> {escape(note)}" for mark, note in written.footnotes]
+    notes += [f"- {escape(remark)}" for remark in written.remarks]
+    return ["\n".join(lines), *(["\n".join(notes)] if notes else [])]
+
+
+def _cell(cell: WrittenCell) -> str:
+    text = escape(cell.text) if cell.is_known else f"*{escape(cell.value)}*"
+    return text + (f"<sup>{','.join(cell.marks)}</sup>" if cell.marks else "")
+
+
+def _figure(rendering: Rendering, figure: Figure) -> list[str]:
+    if "figures" not in rendering.formats:
+        return [f"*Figure:* {escape(figure.alt)}"]
+    try:
+        rendering.drawings.svg(figure)
+    except DrawingError as error:
+        return [f"> {escape(str(error))}", f"*Figure:* {escape(figure.alt)}"]
+    return [f"![{escape(figure.alt)}](figures/{file_name(figure.name)}.svg)"]
+
+
+def _turns(turns: Turns) -> list[str]:
+    blocks = [f"### {escape(turns.title)}", *([escape(turns.caption)] if turns.caption else [])]
+    lines = []
+    for speaker, stretches in turns.rows:
+        marked = " ".join(text for kind, before, after in stretches if (text := _stretch(kind, before, after)))
+        lines.append(f"- **{escape(speaker)}:** {marked}")
+    return [*blocks, "\n".join(lines), "~~Struck~~: only in the first transcript. **Bold**: only in the second."]
+
+
+def _stretch(kind: str, before: str, after: str) -> str:
+    if kind == "equal":
+        return escape(after)
+    gone = f"~~{escape(before)}~~" if before.strip() else ""
+    new = f"**{escape(after)}**" if after.strip() else ""
+    return f"{gone} {new}".strip()
+
+
+def _methods(report: Report) -> list[str]:
+    if not report.methods:
+        return []
+    rows = [[method.what, method.method, method.why, method.source] for method in report.methods]
+    lines = ["| What | Method | Why this one | Source |", "| :--- | :--- | :--- | :--- |"]
+    return ["## Methods", "\n".join([*lines, *(f"| {' | '.join(map(escape, row))} |" for row in rows)])]
+
+
+def _provenance(report: Report) -> list[str]:
+    facts = "\n".join(f"- {escape(str(key))}: {escape(str(value))}" for key, value in report.provenance.items())
+    sentence, command = reproduce_lines(report)
+    return ["## How to reproduce this", *([facts] if facts else []), escape(sentence), f"```\n{command}\n```"]

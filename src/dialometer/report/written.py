@@ -1,0 +1,214 @@
+"""A table in words, before it has markup: every cell written, every remark collected, how the numbers came about.
+
+HTML, Markdown and LaTeX all start from here, so the same number reads the same everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Table
+from dialometer.report.numbers import (
+    NOT_ENOUGH,
+    Written,
+    shared_digits,
+    write_estimate,
+    write_number,
+    write_p,
+    write_percent,
+)
+
+Align = Literal["left", "right", "center"]
+_ESTIMATE_KINDS = ("estimate", "percent_estimate")
+_N_METHODS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCell:
+    """One cell: what it says, its footnote marks, and more about the number for who asks."""
+
+    value: str
+    interval: str = ""
+    marks: tuple[str, ...] = ()
+    is_known: bool = True
+    more: str = ""
+
+    @property
+    def text(self) -> str:
+        """Value and interval together."""
+        return f"{self.value} {self.interval}" if self.interval else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A column's heading and where its cells are aligned."""
+
+    label: str
+    align: Align
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """The whole table in words. ``footnotes`` are (mark, text); ``remarks`` hold for the whole table."""
+
+    headings: tuple[Heading, ...]
+    rows: tuple[tuple[WrittenCell, ...], ...]
+    footnotes: tuple[tuple[str, str], ...]
+    remarks: tuple[str, ...]
+    has_row_headings: bool
+
+
+def write_table(table: Table) -> WrittenTable:
+    """The table in words."""
+    by_column = [[row[i] for row in table.rows] for i in range(len(table.columns))]
+    writers = [_writer(column, cells) for column, cells in zip(table.columns, by_column, strict=True)]
+    written = [[write(cell) for write, cell in zip(writers, row, strict=True)] for row in table.rows]
+    shared = _shared_notes(cell for row in table.rows for cell in row)
+    marks: dict[str, str] = {}
+    for row in written:
+        for word in row:
+            for note in word.notes:
+                if note not in shared:
+                    marks.setdefault(note, mark_of(len(marks)))
+    rows = tuple(
+        tuple(
+            WrittenCell(
+                word.value,
+                word.interval,
+                tuple(marks[note] for note in dict.fromkeys(word.notes) if note in marks),
+                word.is_known,
+                describe(cell) if isinstance(cell, Estimate) else "",
+            )
+            for word, cell in zip(words, row, strict=True)
+        )
+        for words, row in zip(written, table.rows, strict=True)
+    )
+    return WrittenTable(
+        headings=tuple(Heading(heading_of(column), _align(column)) for column in table.columns),
+        rows=rows,
+        footnotes=tuple((mark, note) for note, mark in marks.items()),
+        remarks=(*table.notes, *shared, *_methods(table.columns, by_column)),
+        has_row_headings=bool(table.columns) and table.columns[0].kind == "text",
+    )
+
+
+def heading_of(column: Column) -> str:
+    """The heading with its unit."""
+    return f"{column.label} ({column.unit})" if column.unit else column.label
+
+
+def describe(estimate: Estimate) -> str:
+    """All about one number in a line: n, method, interval, test."""
+    parts = [estimate.method, f"n = {estimate.n:,}"]
+    if estimate.has_interval:
+        parts.append(interval_words(estimate))
+    if not math.isnan(estimate.p_value):
+        parts.append(write_p(estimate.p_value))
+    return "; ".join(part for part in parts if part)
+
+
+def interval_words(estimate: Estimate) -> str:
+    """How the interval was made."""
+    words = f"{100 * estimate.confidence:g}% interval"
+    if estimate.interval_method:
+        words += f": {estimate.interval_method}"
+    if estimate.n_resamples:
+        words += f", {estimate.n_resamples:,} resamples"
+    if estimate.seed is not None:
+        words += f", seed {estimate.seed}"
+    return words
+
+
+def mark_of(i: int) -> str:
+    """Footnote marks: a to z, then aa, ab …"""
+    letters = ""
+    i += 1
+    while i:
+        i, rest = divmod(i - 1, 26)
+        letters = chr(ord("a") + rest) + letters
+    return letters
+
+
+def _align(column: Column) -> Align:
+    if column.kind == "mark":
+        return "center"
+    return "left" if column.kind == "text" else "right"
+
+
+def _writer(column: Column, cells: Sequence[Cell]) -> Callable[[Cell], Written]:
+    """How the cells of one column are written; digits are settled for the column as a whole."""
+    is_percent = column.kind in ("percent", "percent_estimate")
+    fallback = min(column.n_digits, 1) if is_percent else column.n_digits
+    estimates = [cell for cell in cells if isinstance(cell, Estimate)]
+    n_digits = shared_digits(estimates, fallback, is_percent=is_percent)
+
+    def write(cell: Cell) -> Written:
+        if cell is None:
+            return Written(NOT_ENOUGH, is_known=False)
+        if isinstance(cell, Estimate):
+            if column.kind == "p_value":
+                return _p_of(cell)
+            return write_estimate(cell, n_digits=n_digits, fallback=fallback, is_percent=is_percent)
+        if isinstance(cell, bool):
+            return Written(("✓" if cell else "–") if column.kind == "mark" else ("yes" if cell else "no"))
+        if isinstance(cell, str) or column.kind == "text":
+            return Written(str(cell))
+        if math.isnan(cell):
+            return Written(NOT_ENOUGH, is_known=False)
+        return Written(_plain_number(cell, column, fallback))
+
+    return write
+
+
+def _plain_number(cell: float, column: Column, fallback: int) -> str:
+    if column.kind == "p_value":
+        return write_p(cell, is_bare=True)
+    if column.kind in ("percent", "percent_estimate"):
+        return write_percent(cell, fallback)
+    if column.kind == "count":
+        return write_number(cell, 0 if float(cell).is_integer() else 1)
+    return write_number(cell, fallback)
+
+
+def _p_of(estimate: Estimate) -> Written:
+    if math.isnan(estimate.p_value):
+        return Written(NOT_ENOUGH, notes=estimate.notes, is_known=False)
+    return Written(write_p(estimate.p_value, is_bare=True), notes=estimate.notes)
+
+
+def _shared_notes(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """Notes that every estimate of the table carries: one remark instead of a mark in every cell."""
+    estimates = [cell for cell in cells if isinstance(cell, Estimate)]
+    if len(estimates) < 2:
+        return ()
+    return tuple(note for note in dict.fromkeys(estimates[0].notes) if all(note in e.notes for e in estimates))
+
+
+def _methods(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> tuple[str, ...]:
+    """Sentences on how the estimates were made: one for the table if all are alike, else one per column."""
+    sentences: dict[str, list[str]] = {}
+    for column, cells in zip(columns, by_column, strict=True):
+        known = [cell for cell in cells if isinstance(cell, Estimate) and cell.is_known]
+        if column.kind in _ESTIMATE_KINDS and known:
+            sentences.setdefault(_how(known), []).append(column.label)
+    if len(sentences) == 1:
+        return tuple(_sentence(how) for how in sentences)
+    return tuple(f"{', '.join(labels)}: {how}." for how, labels in sentences.items())
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _how(estimates: Sequence[Estimate]) -> str:
+    ways = list(
+        dict.fromkeys(f"{e.method}; {interval_words(e)}" if e.has_interval else f"{e.method}" for e in estimates)
+    )
+    if len(ways) > _N_METHODS_SHOWN:
+        return "several methods, named for each row in the data files"
+    low, high = min(e.n for e in estimates), max(e.n for e in estimates)
+    return f"{' / '.join(ways)}; n = {low:,}" + (f" to {high:,}" if high > low else "")
