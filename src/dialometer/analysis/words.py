@@ -37,13 +37,28 @@ def with_interval(estimate: Estimate, *, unit: str = "", is_percent: bool = Fals
     """ "1.31 (95% interval 1.05 to 1.63)"; what is not known says so."""
     if not estimate.is_known:
         return "not known (not enough data)"
-    digits = digits_of(estimate, n_digits, is_percent=is_percent)
-    scale, sign = (100, "%") if is_percent else (1, f" {unit}" if unit else "")
-    text = f"{write_number(scale * estimate.value, digits)}{sign}"
+    text = value_only(estimate, is_percent=is_percent, n_digits=n_digits) + (f" {unit}" if unit else "")
     if not estimate.has_interval:
         return text
+    return f"{text} ({interval_only(estimate, is_percent=is_percent, n_digits=n_digits)})"
+
+
+def interval_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 2) -> str:
+    """ "95% interval 1.05 to 1.63"; nothing where there is none."""
+    if not estimate.has_interval:
+        return "no interval"
+    digits = digits_of(estimate, n_digits, is_percent=is_percent)
+    scale, sign = (100, "%") if is_percent else (1, "")
     low, high = (write_number(scale * end, digits) for end in (estimate.low, estimate.high))
-    return f"{text} ({confidence_words(estimate.confidence)} interval {low} to {high}{sign if is_percent else ''})"
+    return f"{confidence_words(estimate.confidence)} interval {low} to {high}{sign}"
+
+
+def value_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 2) -> str:
+    """The value with the digits that its interval deserves."""
+    if not estimate.is_known:
+        return "not known"
+    digits = digits_of(estimate, n_digits, is_percent=is_percent)
+    return write_number((100 if is_percent else 1) * estimate.value, digits) + ("%" if is_percent else "")
 
 
 def p_words(p: float) -> str:
