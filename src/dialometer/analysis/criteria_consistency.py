@@ -104,11 +104,11 @@ def aligned(first: Measure, second: Measure, of_cell: int | None, rows: RaterRow
     for measure in (first, second):
         every = scores(measure)
         inside = np.ones(len(every.y), dtype=bool) if of_cell is None else rows.cell[measure.rater] == of_cell
-        key = (measure.item * len(measure.book.systems) + measure.system)[inside]
+        key = measure.thing[inside]
         tables.append((every.y[inside], key, measure.rater[inside]))
         keys.append(np.unique(key))
         raters.append(np.unique(measure.rater[inside]))
-    targets, people = np.intersect1d(*keys), np.intersect1d(*raters)
+    targets, people = np.intersect1d(keys[0], keys[1]), np.intersect1d(raters[0], raters[1])
     made = []
     for y, key, rater in tables:
         kept = np.isin(key, targets) & np.isin(rater, people)

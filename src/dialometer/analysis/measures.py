@@ -27,6 +27,7 @@ from dialometer.stats.observations import Floats, Ints
 from dialometer.table import FACTOR_PREFIX
 
 OVERALL = "overall"
+_CODES = ("rater", "item", "system", "thing", "cell", "position", "side")
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,10 @@ class Measure:
     rater: Ints
     item: Ints
     system: Ints
+    thing: Ints
+    """What was rated: item, system and turn together; the same number on every criterion."""
     target: Ints
-    """What was rated: item, system, turn and criterion together; counted from 0 without holes."""
+    """What was rated and on which criterion; counted from 0 without holes."""
     cell: Ints
     position: Ints
     side: Ints
@@ -88,6 +91,7 @@ class Measure:
             rater=self.rater[rows],
             item=self.item[rows],
             system=self.system[rows],
+            thing=self.thing[rows],
             target=target.astype(np.int64),
             cell=self.cell[rows],
             position=self.position[rows],
@@ -180,13 +184,16 @@ def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, Book]:
             for name in levels
         ),
         pl.col("_cell").alias("cell"),
-        pl.col("turn").fill_null(-1).cast(pl.Int64) + 1,
+        (pl.col("turn").fill_null(-1).cast(pl.Int64) + 1).alias("turn"),
         pl.col("position").fill_null(0).cast(pl.Int64),
         pl.col("side").fill_null(0).cast(pl.Int64),
         "criterion",
         "block",
         "value",
     )
+    n_turns = int(coded["turn"].max()) + 1  # type: ignore[arg-type]
+    thing = (pl.col("item") * len(levels["system"]) + pl.col("system")) * n_turns + pl.col("turn")
+    coded = coded.with_columns(thing.alias("thing")).drop("turn")
     cells = np.zeros(len(levels["rater"]), dtype=np.int64)
     cells[coded["rater"].to_numpy()] = coded["cell"].to_numpy()
     names = {name: tuple(levels[name].to_list()) for name in levels}
@@ -199,12 +206,9 @@ def _measure(study: Study, asked: Asked, coded: pl.DataFrame, book: Book) -> Mea
         rows = rows.filter(pl.col("block").is_in([block.name for block in asked.blocks]))
     if not len(rows):
         return None
-    columns = {name: rows[name].to_numpy() for name in ("rater", "item", "system", "cell", "turn", "position", "side")}
-    value = rows["value"].to_numpy().astype(np.float64)
-    value, notes = inside(value, columns["cell"], asked.scales)
-    turn = columns.pop("turn")
-    key = (columns["item"] * len(book.systems) + columns["system"]) * (int(turn.max()) + 1) + turn
-    _, target = np.unique(key, return_inverse=True)
+    columns = {name: rows[name].to_numpy() for name in _CODES}
+    value, notes = inside(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
+    _, target = np.unique(columns["thing"], return_inverse=True)
     value, target, columns, repeated = once(value, target.astype(np.int64), columns)
     raw, y, said, constant = on_footing(value, columns, asked, study.spec.analysis.zeros, book.raters)
     is_given = ~np.isnan(y)
@@ -237,8 +241,7 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
     unit = common_unit([scale for measure in measures for scale in measure.scales])
     if unit == "z":
         return None
-    names = ("rater", "item", "system", "cell", "position", "side")
-    columns = {name: np.concatenate([getattr(measure, name) for measure in measures]) for name in names}
+    columns = {name: np.concatenate([getattr(measure, name) for measure in measures]) for name in _CODES}
     raw, target, offset = [], [], 0
     for measure in measures:
         ends = [bounds(scale) for scale in measure.scales]
