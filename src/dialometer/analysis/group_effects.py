@@ -1,0 +1,164 @@
+"""Do groups of raters (by time taken, by experience) rate differently, and does a factor work on one group more?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dialometer.analysis.condition_ratings import cell_chart, cell_counts, cell_dots, cell_means, first_factor
+from dialometer.analysis.consistency import group_table
+from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts
+from dialometer.analysis.factor_sentences import effect_heading, shown
+from dialometer.analysis.family import Options
+from dialometer.analysis.labels import cell_names, factor_label, level_label
+from dialometer.analysis.measures import Measures
+from dialometer.analysis.rater_rows import RaterRows
+from dialometer.analysis.scale_units import unit_words
+from dialometer.analysis.split_raters import Split
+from dialometer.analysis.words import excludes, interval_only, p_words, value_only
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.stats.effect_size import cohens_d
+from dialometer.stats.factorial import factorial_effects
+from dialometer.stats.observations import Floats
+from dialometer.stats.two_groups import welch_t
+
+INTERACTION = "does the effect differ between the groups?"
+
+
+def group_section(
+    split: Split, measures: Measures, rows: RaterRows, effects: list[FactorEffects], options: Options
+) -> Section:
+    """Means by condition and group, the chief factor's effect within each group, and consistency by group."""
+    study = rows.study
+    main = effects[0]
+    chief = first_factor(study)
+    parts: list[Table | Figure] = []
+    said = [f"Raters are split by their answer to: {split.question}"]
+    if split.name == "time":
+        said = [f"Raters are split by {split.question}."]
+    if main.measure.unit != "z":
+        parts += [_figure(split, measures, rows, options), _means(split, measures, rows, options)]
+        parts.append(_effects_within(split, effects, options))
+        said += [_sentence(main, contrast, split, options) for contrast in contrasts(chief)]
+    parts.append(group_table(study, measures, rows, split, options))
+    said.append("Groups were not assigned at random: differences between them may have other reasons. Exploratory.")
+    return Section(f"group_{split.name}", f"{split.label}: groups of raters", (*said, *split.notes), tuple(parts))
+
+
+def _means(split: Split, measures: Measures, rows: RaterRows, options: Options) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    main = rows.raw[measures.main.name]
+    by_group = [
+        (
+            cell_counts(main, rows, split.inside(code)),
+            [cell_means(rows.raw[m.name], rows, options, split.inside(code)) for m in measures.all],
+        )
+        for code in range(len(split.groups))
+    ]
+    for number, name in enumerate(cell_names(rows.study)):
+        for group, (counts, means) in zip(split.groups, by_group, strict=True):
+            body.append((name, group, counts[number], *(column[number] for column in means)))
+    columns = [Column("condition", "Condition"), Column("group", split.label), Column("raters", "Raters", "count")]
+    columns += [Column(m.name, m.label, "estimate") for m in measures.all]
+    title = f"Mean {unit_words(measures.main.unit)} by condition and {split.label.lower()}"
+    return Table(f"means_by_{split.name}", title, tuple(columns), tuple(body))
+
+
+def _figure(split: Split, measures: Measures, rows: RaterRows, options: Options) -> Figure:
+    values = rows.raw[measures.main.name]
+    dots = [
+        dot
+        for code, group in enumerate(split.groups)
+        for dot in cell_dots(rows.study, cell_means(values, rows, options, split.inside(code)), group)
+    ]
+    told = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    return Figure(
+        f"ratings_by_{split.name}",
+        f"Mean rating by condition and {split.label.lower()}",
+        cell_chart(rows.study, dots, f"mean {unit_words(measures.main.unit)}"),
+        alt=f"Mean rating in every condition, one panel for each group of raters. {told}.",
+        caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
+    )
+
+
+def within(effects: FactorEffects, contrast: Contrast, split: Split, code: int) -> tuple[Floats, Floats]:
+    """Rater means at the level and at the baseline, in one group."""
+    values = np.where(split.inside(code), effects.rows.y[effects.measure.name], np.nan)
+    return effects.groups(contrast, values)
+
+
+def interaction(effects: FactorEffects, contrast: Contrast, split: Split, options: Options) -> Estimate:
+    """How the effect changes from the first group to the last; needs raters of both levels in every group."""
+    if len(contrast.factor.levels) != 2 or len(split.groups) != 2:
+        return unknown(INTERACTION, "only for two levels and two groups")
+    known = split.code >= 0
+    values = np.where(known, effects.rows.y[effects.measure.name], np.nan)[known]
+    level = effects.rows.level(contrast.factor)[known]
+    if min(np.bincount(level * 2 + split.code[known], minlength=4)) == 0 or len(values) < 6:
+        return unknown(INTERACTION, "a group has no raters at one of the levels; recruit more")
+    names = [one.name for one in contrast.factor.levels]
+    order = [str(names.index(contrast.base.name)), str(names.index(contrast.level.name))]
+    fit = factorial_effects(
+        values,
+        {"level": level, "group": split.code[known]},
+        np.arange(len(values)),
+        levels={"level": order, "group": ["0", "1"]},
+        is_log=effects.measure.is_log,
+        confidence=options.confidence,
+    )
+    return fit.effect("level:group")
+
+
+def _effects_within(split: Split, effects: list[FactorEffects], options: Options) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    chief = first_factor(effects[0].study)
+    for effect in effects:
+        for contrast in contrasts(chief):
+            for code, group in enumerate(split.groups):
+                groups = within(effect, contrast, split, code)
+                found = welch_t(*groups, confidence=options.confidence)
+                d = cohens_d(*groups, confidence=options.confidence)
+                p = found.p_value if found.is_known else None
+                sizes = (len(groups[0]), len(groups[1]))
+                body.append((effect.measure.label, contrast.label, group, *sizes, shown(effect.measure, found), p, d))
+            change = interaction(effect, contrast, split, options)
+            if change.is_known:
+                told = f"{split.groups[1]} relative to {split.groups[0]}"
+                ratio = shown(effect.measure, change)
+                body.append((effect.measure.label, contrast.label, told, "", "", ratio, change.p_value, ""))
+    return Table(
+        f"effects_by_{split.name}",
+        f"Effect of {factor_label(chief)} within each group",
+        (
+            Column("criterion", "Criterion"),
+            Column("compared", "Compared"),
+            Column("group", "Group"),
+            Column("raters_first", "Raters, first", "count"),
+            Column("raters_second", "Raters, second", "count"),
+            Column("estimate", effect_heading(effects[0].measure), "estimate"),
+            Column("p", "p", "p_value"),
+            Column("cohens_d", "Cohen's d", "estimate"),
+        ),
+        tuple(body),
+        caption="Welch's test on rater means in each group; the last row of each block asks whether the effect differs "
+        "between the two groups. p values are not corrected.",
+    )
+
+
+def _sentence(effects: FactorEffects, contrast: Contrast, split: Split, options: Options) -> str:
+    measure = effects.measure
+    told = []
+    for code, group in enumerate(split.groups):
+        first, second = within(effects, contrast, split, code)
+        found = shown(measure, welch_t(first, second, confidence=options.confidence))
+        size = "not known" if not found.is_known else f"{value_only(found)}, {interval_only(found)}"
+        told.append(f"“{group}” ({len(first)} and {len(second)} raters): {size}")
+    what = "ratio" if measure.is_log else "difference"
+    text = (
+        f"The {what} of “{level_label(contrast.level)}” to “{level_label(contrast.base)}” by group: {'; '.join(told)}."
+    )
+    change = interaction(effects, contrast, split, options)
+    if not change.is_known:
+        return text
+    verdict = "differs" if excludes(change) else "does not demonstrably differ"
+    return f"{text} The effect {verdict} between the groups ({p_words(change.p_value)})."
