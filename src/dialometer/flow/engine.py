@@ -154,9 +154,10 @@ class Flow:
         Kept apart from storing so that a server can store many submissions in one commit.
         """
         path = self.path(session)
-        index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
-        if session.state == "active" and index == session.step:
+        is_here = session.step < len(path.steps) and path.steps[session.step].key == screen_key
+        if session.state == "active" and is_here:
             return self._forward(session, path, raw, timing, token)
+        index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
         earlier = self.store.receipt(session.id, token)
         if earlier is not None:
             return earlier
@@ -168,7 +169,7 @@ class Flow:
         self, session: Session, path: Path, raw: Mapping[str, object], timing: Timing, token: str
     ) -> Submission:
         step = path.steps[session.step]
-        screen = build_screen(self.study, path, session.step)
+        screen = build_screen(self.study, path, session.step, is_shown=False)
         is_late = self._is_late(screen, timing)
         judgments: list[Judgment] = []
         answers: list[Answer] = []

@@ -96,14 +96,14 @@ class Screen:
     state: str = "active"
 
 
-def build_screen(study: Study, path: Path, index: int) -> Screen:
-    """The screen at a step of a session's path."""
+def build_screen(study: Study, path: Path, index: int, *, is_shown: bool = True) -> Screen:
+    """The screen at a step of a session's path; one that is only read back can do without what the item looks like."""
     step = path.steps[index]
     common: dict[str, Any] = {"kind": step.kind, "key": step.key, "step": index, "n_steps": len(path.steps)}
     common["may_go_back"] = (
         study.spec.design.may_go_back and index > 0 and path.steps[index - 1].kind in ("item", "attention")
     )
-    common["n_items"] = sum(not task.is_practice for task in path.plan.tasks)
+    common["n_items"] = path.n_items
     base = study.presentation(path.plan.condition)
     match step.kind:
         case "screening" | "pre" | "post":
@@ -126,23 +126,27 @@ def build_screen(study: Study, path: Path, index: int) -> Screen:
         case "more":
             return Screen(**common)
         case "item" | "chat":
-            return _item_screen(study, path, step, common)
+            return _item_screen(study, path, step, common, is_shown=is_shown)
 
 
-def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any]) -> Screen:
+def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any], *, is_shown: bool) -> Screen:
     task = step.task
     assert task is not None
     block = block_of(study, task)
     presentation = study.presentation(path.plan.condition, block)
     item = study.items_by_id[task.item_id]
-    view = _view(study, item, task.systems, presentation, step)
+    if is_shown or not isinstance(item, ResponsesItem | PairItem):
+        view = _view(study, item, task.systems, presentation, step)
+        view = replace(view, title=block.title, text=fill(study, presentation, block.text))
+    else:
+        view = ItemView(item.id, item.kind)
     fields: list[Field] = []
     for name in step.criteria:
         fields += _criterion_fields(study, item, name, presentation, len(task.systems))
     return Screen(
         **common,
         fields=tuple(fields),
-        item=replace(view, title=block.title, text=fill(study, presentation, block.text)),
+        item=view,
         deadline_s=presentation.deadline_s if step.kind == "item" else None,
         is_practice=task.is_practice,
         position=task.position,
@@ -206,6 +210,15 @@ def _marks(item: PairItem) -> dict[str, dict[int, tuple[Segment, ...]]]:
 
 
 def _criterion_fields(study: Study, item: Item, name: str, shown: Presentation, n_systems: int) -> list[Field]:
+    """The fields of a criterion; remembered, since they are the same for every rater who sees the item this way."""
+    key = (id(shown), item.id, name, n_systems)
+    if key not in study.remembered:
+        study.remembered[key] = _make_fields(study, item, name, shown, n_systems)
+    fields: list[Field] = study.remembered[key]
+    return fields
+
+
+def _make_fields(study: Study, item: Item, name: str, shown: Presentation, n_systems: int) -> list[Field]:
     criterion = study.criteria_by_name[name]
     scale = study.scale_for(criterion, shown)
     common: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
@@ -35,6 +35,10 @@ class Path:
 
     plan: Plan
     steps: tuple[Step, ...]
+    n_items: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_items", sum(not task.is_practice for task in self.plan.tasks))
 
 
 class Paths:

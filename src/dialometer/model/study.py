@@ -343,17 +343,19 @@ class Study:
     def presentation(self, condition: Condition, block: Block = MAIN_BLOCK) -> Presentation:
         """What raters of this condition see in this block; remembered, since every screen asks for it."""
         key = (block.name, *sorted(condition.items()))
-        if key not in self._presentations:
+        if key not in self.remembered:
             result = self.spec.presentation
             for factor in self.spec.design.factors:
                 for level in factor.levels:
                     if condition.get(factor.name) == level.name:
                         result = level.set.apply(result)
-            self._presentations[key] = block.set.apply(result)
-        return self._presentations[key]
+            self.remembered[key] = block.set.apply(result)
+        presentation: Presentation = self.remembered[key]
+        return presentation
 
     @cached_property
-    def _presentations(self) -> dict[tuple[object, ...], Presentation]:
+    def remembered(self) -> dict[tuple[object, ...], Any]:
+        """What follows from the study alone and is asked for all the time; a study never changes."""
         return {}
 
     def block_criteria(self, block: Block) -> tuple[Criterion, ...]:

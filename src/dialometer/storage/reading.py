@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Row, Select, Table, exists, select
@@ -98,6 +99,7 @@ def query(table: Table, session_id: str | None = None, include_corrected: bool =
     return rows
 
 
+@lru_cache
 def is_current(table: Table) -> Any:
     """Whether no correction has replaced a row."""
     correction = table.alias("correction")
