@@ -1,0 +1,69 @@
+"""Which system is best on a measure, and how certain that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dialometer.analysis.factor_sentences import difference_words, interval_of
+from dialometer.analysis.measures import OVERALL
+from dialometer.analysis.system_ratings import SystemPair, SystemRatings
+from dialometer.analysis.words import listed, p_words
+from dialometer.model.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Best:
+    """The system with the highest mean, those that cannot be told from it, and the pair that decides."""
+
+    system: int | None
+    label: str
+    rivals: tuple[str, ...]
+    next_pair: SystemPair | None
+    sentence: str
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every other system is behind it after correction."""
+        return self.system is not None and not self.rivals
+
+    @property
+    def lead(self) -> Estimate | None:
+        """The lead over the next system, on the analysed footing."""
+        return self.next_pair.difference if self.next_pair else None
+
+
+def best_system(ratings: SystemRatings) -> Best:
+    """The best system: certain when its lead over each other system is, after the declared correction."""
+    measure, options = ratings.measure, ratings.options
+    on = "over all criteria" if measure.name == OVERALL else f"on {measure.label}"
+    known = [system for system in ratings.systems if ratings.means[system].is_known]
+    if len(known) < 2:
+        names = listed(ratings.label(system) for system in ratings.systems)
+        why = f"only {names} has judgments" if names else "no system has judgments"
+        return Best(None, "", (), None, f"No comparison of systems {on}: {why}.")
+    best = max(known, key=lambda system: ratings.means[system].value)
+    own = [pair for pair in ratings.pairs if pair.first == best]
+    if not any(pair.difference.has_interval for pair in own):
+        why = next((note for pair in own for note in pair.difference.notes), "not enough data")
+        said = f"Which system is best {on} is not known: {why}."
+        return Best(None, "", tuple(ratings.label(pair.second) for pair in own), None, said)
+    alpha = 1 - options.confidence
+    rivals = [pair for pair in own if not pair.p_adjusted < alpha]
+    # The nearest by its mean decides how the lead is told.
+    nearest = max(own, key=lambda pair: ratings.means[pair.second].value)
+    label, second = ratings.label(best), ratings.label(nearest.second)
+    corrected = "" if options.correction == "none" or len(ratings.pairs) < 2 else f" ({options.correction.title()})"
+    told = (
+        f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
+        f"{p_words(nearest.p_adjusted)}{corrected}"
+    )
+    if not rivals:
+        others = "the other system" if len(own) == 1 else "every other system"
+        said = f"{label} is rated best {on}, ahead of {others}: {told}."
+    elif len(rivals) == len(own):
+        names = listed(ratings.label(pair.second) for pair in rivals)
+        said = f"No best system {on}: {label} has the highest mean, but {names} cannot be told from it ({told})."
+    else:
+        names = listed(ratings.label(pair.second) for pair in rivals)
+        said = f"{label} has the highest mean {on}, but {names} cannot be told from it ({told})."
+    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, said)
