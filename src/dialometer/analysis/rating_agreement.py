@@ -1,0 +1,162 @@
+"""Agreement of raters on each criterion when all raters saw the same thing: ICC, Krippendorff's alpha, weighted kappa."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dialometer.analysis.family import Options
+from dialometer.analysis.measures import Measure, Measures
+from dialometer.analysis.reliability_form import (
+    FORM_NAMES,
+    REASONS,
+    Reliability,
+    matrix,
+    raters_needed,
+    reliability,
+    scores,
+)
+from dialometer.analysis.scale_units import alpha_level
+from dialometer.analysis.words import KOO_LI, first_note, size_of_icc, with_interval
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.bootstrap import bootstrap, weighted_sums
+from dialometer.stats.kappa import cohen_kappa
+from dialometer.stats.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.ratings import stack
+
+WANTED = 0.8
+ALPHA_WORDS = "Krippendorff (2018) asks for 0.8, and 0.667 at the least for tentative conclusions"
+
+
+def agreement_section(measures: Measures, options: Options) -> tuple[Section, tuple[Method, ...]]:
+    """One row per criterion, and a sentence on how many raters a reliable mean needs."""
+    found = {m.name: reliability(scores(m), confidence=options.confidence, label=m.label) for m in measures.criteria}
+    body: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    has_kappa = len(measures.book.raters) == 2 and any(alpha_level(m.scales) == "ordinal" for m in measures.criteria)
+    for measure in measures.criteria:
+        one = found[measure.name]
+        alpha = criterion_alpha(measure, options)
+        p = one.average.p_value if one.average.is_known else None
+        cells: list[Cell] = [measure.label, one.n_raters, one.n_targets, one.average, p, one.single, alpha]
+        if has_kappa:
+            cells.append(two_rater_kappa(measure, options))
+        body.append(tuple(cells))
+        notes += [f"{measure.label}: {note}" for note in (*one.average.notes, *alpha.notes)]
+    columns = [
+        Column("criterion", "Criterion"),
+        Column("raters", "Raters", "count"),
+        Column("targets", "Things rated", "count"),
+        Column("icc_average", "ICC, mean of the raters of a thing", "estimate"),
+        Column("p", "p", "p_value"),
+        Column("icc_single", "ICC, one rater", "estimate"),
+        Column("alpha", "Krippendorff's α", "estimate"),
+    ]
+    if has_kappa:
+        columns.append(Column("kappa", "Quadratic κ", "estimate"))
+    kinds = list(dict.fromkeys(one.crossing for one in found.values() if one.crossing != "none"))
+    why = " ".join(f"{FORM_NAMES[kind]}: {REASONS[kind]}." for kind in kinds)
+    table = Table(
+        "agreement",
+        "Agreement of the raters",
+        tuple(columns),
+        tuple(body),
+        caption=f"{why} ICC in words after {KOO_LI}. {ALPHA_WORDS}.",
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    said = [_sentence(measure, found[measure.name]) for measure in measures.criteria]
+    methods = tuple(
+        Method("Agreement of raters", FORM_NAMES[kind], REASONS[kind], "Shrout & Fleiss 1979; McGraw & Wong 1996")
+        for kind in kinds
+    )
+    return Section("agreement", "Agreement of the raters", tuple(said), (_figure(measures, found), table)), methods
+
+
+def _sentence(measure: Measure, one: Reliability) -> str:
+    if not one.single.is_known:
+        return f"{measure.label}: agreement is not known, {first_note([one.single])}."
+    word = size_of_icc(one.average.value)
+    said = f"{measure.label}: the mean of the raters has {word} reliability, ICC {with_interval(one.average)}"
+    n = raters_needed(one.single.value, WANTED)
+    if n is None:
+        return f"{said}; single raters do not agree at all, so that more of them would not help."
+    return (
+        f"{said}. A reliability of {WANTED:g} needs the mean of about {n} rater{'' if n == 1 else 's'} per thing rated."
+    )
+
+
+def _figure(measures: Measures, found: dict[str, Reliability]) -> Figure:
+    dots = [
+        Dot(m.label, one, group)
+        for m in measures.criteria
+        for group, one in (
+            ("mean of the raters", found[m.name].average),
+            ("one rater", found[m.name].single),
+        )
+    ]
+    told = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    return Figure(
+        "agreement",
+        "Agreement by criterion",
+        dot_interval(dots, value_title="intraclass correlation"),
+        alt=f"Intraclass correlation by criterion. {told}.",
+    )
+
+
+def criterion_alpha(measure: Measure, options: Options) -> Estimate:
+    """Alpha at the level of the scale: ordinal for Likert points, else interval (on normalised logarithms)."""
+    data = scores(measure)
+    if alpha_level(measure.scales) == "interval" or measure.unit != "points":
+        return interval_alpha(data.y, data.target, options)
+    return krippendorff_alpha(
+        stack(data.y, data.target).ratings,
+        "ordinal",
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
+
+
+def interval_alpha(values: Floats, targets: Ints, options: Options) -> Estimate:
+    """Interval alpha from rows: only sums per thing rated are needed, so that distinct values may be as many as rows.
+
+    Equal to ``krippendorff.alpha(..., level_of_measurement="interval")`` and to ``stats.krippendorff_alpha``.
+    """
+    method = "Krippendorff's alpha, interval"
+    _, target = np.unique(targets, return_inverse=True)
+    size = np.bincount(target).astype(np.float64)
+    x = values - values.mean()
+    total, square = (np.bincount(target, weights=part, minlength=len(size)) for part in (x, x**2))
+    paired = size >= 2
+    size, total, square = size[paired], total[paired], square[paired]
+    if len(size) < 2:
+        return unknown(method, "fewer than two things with two ratings; have items judged by more raters")
+    parts = np.stack([(size * square - total**2) / (size - 1), size, total, square], axis=1)
+
+    def statistic(counts: Floats) -> Floats:
+        inside, n, sums, squares = weighted_sums(counts, parts).T
+        expected = n * squares - sums**2
+        is_varied = expected > 1e-12 * n * np.maximum(squares, 0.0)
+        ratio = np.divide(inside, expected, out=np.full(len(n), np.nan), where=is_varied)
+        return np.asarray(1 - (n - 1) * ratio)
+
+    return bootstrap(
+        statistic,
+        len(size),
+        method=method,
+        resampled="things rated",
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
+
+
+def two_rater_kappa(measure: Measure, options: Options) -> Estimate:
+    """Quadratically weighted kappa where exactly two raters judged; the labels come from the scale."""
+    labels = measure.scales[0].categories()
+    table = matrix(scores(measure))
+    if alpha_level(measure.scales) != "ordinal" or labels is None or table.shape[1] != 2:
+        return unknown("Cohen's kappa", "only for two raters on the points of one scale")
+    return cohen_kappa(table[:, 0], table[:, 1], labels, weights="quadratic", confidence=options.confidence)
