@@ -62,7 +62,8 @@ def draw_svg(spec: Mapping[str, Any], *, where: str = "figure") -> str:
     try:
         svg: str = vl_convert.vegalite_to_svg(themed(spec), vl_version=_VEGA_LITE, allowed_base_urls=[])
     except ValueError as error:
-        reason = str(error).strip().splitlines()[0][:300]
+        told = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("    at ")]
+        reason = (told[1] if len(told) > 1 else told[0] if told else "no reason given")[:300]
         raise DrawingError(f"cannot be drawn: {reason}", where=where, remedy="correct its specification") from error
     return svg
 

@@ -9,6 +9,8 @@ from dialometer.model.estimate import Estimate
 from dialometer.report.labels import SHARE_UNITS
 from dialometer.report.numbers import write_number, write_percent
 
+_REACH = 3
+
 
 @dataclass(frozen=True, slots=True)
 class IntervalBar:
@@ -26,8 +28,9 @@ class IntervalBar:
 def interval_bar(estimate: Estimate | None) -> IntervalBar | None:
     """The bar of an estimate with an interval.
 
-    A share is drawn on 0 to 100 %. Anything else gets a scale around its interval, with zero on it if zero is near.
-    The reference is ``details["null"]`` where the statistic names what it was tested against, else zero if it is near.
+    A share is drawn on 0 to 100 %. Anything else gets a scale around its interval, with zero on it if zero is not far.
+    The reference is ``details["null"]`` where the statistic names what it was tested against, else zero; the ends are in words only
+    where there is no reference to read the bar by, and for shares.
     """
     if estimate is None or not (estimate.is_known and estimate.has_interval):
         return None
@@ -47,6 +50,8 @@ def interval_bar(estimate: Estimate | None) -> IntervalBar | None:
         return round(100 * (number - start) / (end - start), 2)
 
     def words(number: float) -> str:
+        if reference is not None and not is_share:
+            return ""
         if is_share:
             return write_percent(number, 0)
         return write_number(number, max(0, min(4, 1 - math.floor(math.log10(end - start)))))
@@ -68,8 +73,8 @@ def _reference(estimate: Estimate, low: float, high: float) -> float | None:
         return float(declared)
     if estimate.unit in SHARE_UNITS:
         return None
-    width = high - low
-    return 0.0 if low - width <= 0 <= high + width else None
+    reach = _REACH * (high - low)
+    return 0.0 if low - reach <= 0 <= high + reach else None
 
 
 def _short(reference: float, is_share: bool) -> str:

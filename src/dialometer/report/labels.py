@@ -46,6 +46,14 @@ def write_headline(headline: Headline) -> WrittenHeadline:
     )
 
 
+def as_sentence(text: str) -> str:
+    """A message as a sentence: error texts start small and end without a stop."""
+    stripped = text.strip()
+    if not stripped:
+        return ""
+    return stripped[0].upper() + stripped[1:] + ("" if stripped[-1] in ".?!…:" else ".")
+
+
 def reproduce_lines(report: Report) -> tuple[str, str]:
     """How to get the same numbers again: a sentence and a command."""
     facts = report.provenance

@@ -60,14 +60,21 @@ def write_p(p: float, *, is_bare: bool = False) -> str:
 
 
 def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) -> int:
-    """Digits after the point that show half the interval's width with two significant ones."""
-    scale = 100 if is_percent else 1
-    if not estimate.has_interval or not math.isfinite(estimate.high - estimate.low):
+    """Digits after the point that half the interval's width justifies, by the rule of the Particle Data Group.
+
+    The first three digits of the half width decide: 100 to 354 show two of them, 355 to 949 one, from 950 it counts as
+    1000 (Review of Particle Physics, introduction, "Rounding"). So 0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.013 is 0.414.
+    """
+    if not estimate.has_interval:
         return fallback
-    half = scale * (estimate.high - estimate.low) / 2
-    if half <= 0:
+    half = (100 if is_percent else 1) * (estimate.high - estimate.low) / 2
+    if not (half > 0 and math.isfinite(half)):
         return fallback
-    return min(_MAX_DIGITS, max(0, 1 - math.floor(math.log10(half))))
+    power = math.floor(math.log10(half))
+    leading = half / 10.0**power
+    n_shown = 2 if leading < 3.55 else 1 if leading < 9.5 else 2
+    power += 1 if leading >= 9.5 else 0
+    return min(_MAX_DIGITS, max(0, n_shown - 1 - int(power)))
 
 
 def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: bool = False) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from importlib.resources import files
 
 from dialometer.report.theme import DARK, LIGHT
@@ -29,18 +31,49 @@ _PAGE_DARK = {
     "delete": "#5a2a1e",
 }
 
+_FRAGMENT_RULES = (
+    *(".hidden", ".muted", ".unknown", ".badge", ".part", ".number", ".caption", ".scroll", ".notes", ".notice"),
+    *("table", "thead", "tbody", "th", "td", "sup", ".right", ".center", ".interval", ".tick", ".together", "h3"),
+    *(".chart", "@container", ".turns", ".speaker", "ins", "del", ".key"),
+)
+
 
 def page_style() -> str:
     """The whole style sheet of a page."""
-    sheet = files("dialometer.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     light = _variables({**LIGHT, **_PAGE_LIGHT})
     dark = _variables({**DARK, **_PAGE_DARK})
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
         f"@media print{{:root{{color-scheme:light}}}}\n"
-        f"{drawing_rules()}\n{sheet}"
+        f"{drawing_rules()}\n{_sheet()}"
     )
+
+
+def fragment_style() -> str:
+    """The style of a part inside somebody else's page: every rule reaches no further than the part."""
+    basic = _sheet().split("@media", 1)[0]
+    rules = "\n".join(line for line in basic.splitlines() if line.startswith(_FRAGMENT_RULES))
+    light = _variables({**LIGHT, **_PAGE_LIGHT})
+    dark = _variables({**DARK, **_PAGE_DARK})
+    own = f"color:var(--ink);background:var(--paper);padding:.5rem 1rem;{light}"
+    return (
+        f".dialometer-part{{{own}}}\n"
+        f"@media (prefers-color-scheme:dark){{.dialometer-part{{{dark}}}}}\n"
+        f"{_within('.dialometer-part', drawing_rules())}\n{_within('.dialometer-part', rules)}"
+    )
+
+
+def _within(scope: str, rules: str) -> str:
+    """The rules with every selector put below ``scope``; conditions (``@…``) stay as they are."""
+
+    def narrowed(found: re.Match[str]) -> str:
+        selectors = found[1].strip()
+        if selectors.startswith("@"):
+            return f"{selectors}{{"
+        return ",".join(f"{scope} {selector.strip()}" for selector in selectors.split(",")) + "{"
+
+    return re.sub(r"([^{}]+)\{", narrowed, rules).replace("}" + scope, "}\n" + scope)
 
 
 def drawing_rules() -> str:
@@ -50,6 +83,11 @@ def drawing_rules() -> str:
         for name, colour in LIGHT.items()
         for part in ("fill", "stroke")
     )
+
+
+@cache
+def _sheet() -> str:
+    return files("dialometer.report").joinpath("templates/report.css").read_text(encoding="utf-8")
 
 
 def _variables(colours: dict[str, str]) -> str:

@@ -45,10 +45,11 @@ class WrittenCell:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A column's heading and where its cells are aligned."""
+    """A column's heading, where its cells are aligned, and the room its intervals need so that values line up."""
 
     label: str
     align: Align
+    n_interval_chars: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,11 @@ def write_table(table: Table) -> WrittenTable:
         )
         for words, row in zip(written, table.rows, strict=True)
     )
+    rooms = [max((len(words[i].interval) for words in written), default=0) for i in range(len(table.columns))]
     return WrittenTable(
-        headings=tuple(Heading(heading_of(column), _align(column)) for column in table.columns),
+        headings=tuple(
+            Heading(heading_of(column), _align(column), room) for column, room in zip(table.columns, rooms, strict=True)
+        ),
         rows=rows,
         footnotes=tuple((mark, note) for note, mark in marks.items()),
         remarks=(*table.notes, *shared, *_methods(table.columns, by_column)),

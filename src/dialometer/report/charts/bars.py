@@ -20,7 +20,7 @@ from dialometer.report.charts.frame import (
     value_axis,
     value_scale,
 )
-from dialometer.report.theme import DIVERGING, INK, ON_STRONG, PAPER, SEQUENTIAL, SERIES
+from dialometer.report.theme import DIVERGING, INK, ON_SERIES, ON_STRONG, PAPER, SEQUENTIAL, SERIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def stacked_shares(
     n_facet_columns: int = 2,
 ) -> Spec:
     """Rows that add up to 100 %, cut into ``parts`` in that order; an ordered scale gets colours that run from low to high."""
-    colours, strong = part_colours(len(parts), is_ordered=is_ordered)
+    colours, inks = part_colours(len(parts), is_ordered=is_ordered)
     index = {part: i for i, part in enumerate(parts)}
     facets, labels = in_order(s.facet for s in shares), in_order(s.label for s in shares)
     rows = []
@@ -104,7 +104,7 @@ def stacked_shares(
                 "middle": (start + end) / 2,
                 "text": f"{100 * share.share:.0f}%" if share.share >= 0.045 else "",
                 "text_narrow": f"{100 * share.share:.0f}%" if share.share >= 0.13 else "",
-                "is_strong": strong[index[share.part]],
+                "ink": inks[index[share.part]],
             }
         )
 
@@ -118,13 +118,12 @@ def stacked_shares(
             "mark": {"type": "bar", "stroke": PAPER, "strokeWidth": 1},
             "encoding": {"x": {"field": "start", **x}, "x2": {"field": "end"}, "color": colour},
         }
-        ink = {"condition": {"test": "datum.is_strong", "value": ON_STRONG}, "value": INK}
         number = {
             "mark": {"type": "text", "fontSize": 11},
             "encoding": {
                 "x": {"field": "middle", **x},
                 "text": {"field": "text_narrow" if screen.is_narrow or len(facets) > 1 else "text"},
-                "color": ink,
+                "color": {"field": "ink", "type": "nominal", "scale": None, "legend": None},
             },
         }
         view = {"encoding": {"y": {**y, "scale": {"paddingInner": 0.25}}}, "layer": [block, number]}
@@ -134,11 +133,14 @@ def stacked_shares(
     return on_both_screens(draw, rows, n_facet_columns)
 
 
-def part_colours(n_parts: int, *, is_ordered: bool) -> tuple[list[str], list[bool]]:
-    """A colour per part, and whether writing on it has to be in the background's colour."""
+def part_colours(n_parts: int, *, is_ordered: bool) -> tuple[list[str], list[str]]:
+    """A colour per part, and the colour of the writing on it."""
     if not is_ordered:
-        return [SERIES[i % len(SERIES)] for i in range(n_parts)], [True] * n_parts
-    ramp = DIVERGING if n_parts > 2 else (SEQUENTIAL[2], SEQUENTIAL[5])
-    places = [round(i * (len(ramp) - 1) / max(1, n_parts - 1)) for i in range(n_parts)]
-    strong = {0, 1, len(ramp) - 2, len(ramp) - 1} if n_parts > 2 else {1}
-    return [ramp[place] for place in places], [place in strong for place in places]
+        places = [i % len(SERIES) for i in range(n_parts)]
+        return [SERIES[place] for place in places], [ON_SERIES[place] for place in places]
+    if n_parts <= 2:
+        return [SEQUENTIAL[2], SEQUENTIAL[5]][:n_parts], [INK, ON_STRONG][:n_parts]
+    last = len(DIVERGING) - 1
+    places = [round(i * last / (n_parts - 1)) for i in range(n_parts)]
+    strong = (0, 1, last - 1, last)
+    return [DIVERGING[place] for place in places], [ON_STRONG if place in strong else INK for place in places]

@@ -16,6 +16,7 @@ Spec = dict[str, Any]
 _CHAR_PX = 6.7
 _LINE_PX = 15
 _FACET_GAP_PX = 28
+_FONT_SLACK = 0.13
 NOT_ENOUGH = "not enough data"
 
 
@@ -130,7 +131,7 @@ def group_colour(groups: Sequence[str], screen: Screen, title: str = "", *, fiel
         "type": "nominal",
         "sort": None,
         "scale": {"domain": list(groups), "range": [SERIES[i % len(SERIES)] for i in range(len(groups))]},
-        "legend": {"title": title or None, "columns": n_columns} if groups != [""] else None,
+        "legend": {"title": title or None, "columns": n_columns, "symbolOpacity": 1} if groups != [""] else None,
     }
 
 
@@ -152,15 +153,20 @@ def unknown_text() -> Spec:
 def in_facets(
     view: Spec, facets: Sequence[str], screen: Screen, *, room_px: int, height_px: int, is_shared: bool = True
 ) -> Spec:
-    """The view by itself, or once per facet; both fill the screen's width."""
+    """The view by itself, or once per facet; both fill the screen's width.
+
+    Names are measured with one font and shown with the reader's, which may be wider: some room is left for that.
+    """
+    padding = {"left": max(8, round(room_px * _FONT_SLACK)), "right": 12, "top": 4, "bottom": 4}
     if list(facets) == [""]:
         fit = {"type": "fit-x", "contains": "padding"}
-        return {"autosize": fit, "width": screen.width_px, "height": height_px, **view}
+        return {"autosize": fit, "width": screen.width_px, "height": height_px, "padding": padding, **view}
     n_columns = min(screen.n_facet_columns, len(facets))
-    width = (screen.width_px - room_px - 16 - _FACET_GAP_PX * (n_columns - 1)) // n_columns
+    width = (screen.width_px - room_px - padding["left"] - 12 - _FACET_GAP_PX * (n_columns - 1)) // n_columns
     n_chars = max(12, int(width // _CHAR_PX))
     header = {"title": None, "labelExpr": label_lookup(facets, n_chars), "labelAnchor": "start", "labelOrient": "top"}
     spec: Spec = {
+        "padding": padding,
         "facet": {"field": "facet", "type": "nominal", "sort": list(facets), "header": header},
         "columns": n_columns,
         "spacing": _FACET_GAP_PX,

@@ -66,7 +66,15 @@ def _names(drawings: Drawings, numbers: Mapping[int, str]) -> dict[str, Any]:
         "write_headline": labels.write_headline,
         "interval_bar": interval_bar,
         "id_of": file_name,
+        "trimmed": _trimmed,
     }
+
+
+def _trimmed(text: str) -> tuple[str, str, str]:
+    """Space before, the text, space after: only the text itself is marked as changed."""
+    core = text.strip()
+    before, _, after = text.partition(core) if core else (text, "", "")
+    return before, core, after
 
 
 def _kind_of(part: Part) -> str:
@@ -84,7 +92,7 @@ def _chart(figure: Figure, drawings: Drawings) -> Chart:
         wide = Markup(drawings.inline(figure))
         narrow = Markup(drawings.inline(figure, is_narrow=True)) if drawings.has_narrow(figure) else None
     except DrawingError as error:
-        return Chart(problem=error.message)
+        return Chart(problem=f"this figure {error.message}")
     return Chart(wide, narrow)
 
 
@@ -99,6 +107,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["words"] = lambda name: re.sub(r"[_-]+", " ", str(name))
+    environment.filters["sentence"] = labels.as_sentence
     return environment
 
 

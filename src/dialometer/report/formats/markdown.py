@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dialometer.model.report import Figure, Headline, Part, Report, Section, Summary, Table, Turns
 from dialometer.report.drawing import DrawingError
-from dialometer.report.labels import DECLARED, EXPLORATORY, INTERIM, reproduce_lines, write_headline
+from dialometer.report.labels import DECLARED, EXPLORATORY, INTERIM, as_sentence, reproduce_lines, write_headline
 from dialometer.report.render import FORMATS, Rendering, file_name
 from dialometer.report.written import WrittenCell, write_table
 
@@ -66,7 +66,7 @@ def _section(rendering: Rendering, section: Section) -> list[str]:
     kind = DECLARED if section.is_confirmatory else EXPLORATORY
     blocks = [f"## {escape(section.title)}", f"*{kind}*"]
     if section.problem:
-        blocks.append(f"> This part could not be computed: {escape(section.problem)}")
+        blocks.append(f"> This part could not be computed: {escape(as_sentence(section.problem))}")
     blocks += [escape(paragraph) for paragraph in section.paragraphs]
     return blocks + [block for part in section.parts for block in _part(rendering, part, section.is_confirmatory)]
 
@@ -107,7 +107,7 @@ def _figure(rendering: Rendering, figure: Figure) -> list[str]:
     try:
         rendering.drawings.svg(figure)
     except DrawingError as error:
-        return [f"> {escape(str(error))}", f"*Figure:* {escape(figure.alt)}"]
+        return [f"> This figure {escape(error.message)}.", f"*Figure:* {escape(figure.alt)}"]
     return [f"![{escape(figure.alt)}](figures/{file_name(figure.name)}.svg)"]
 
 

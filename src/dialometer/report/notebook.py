@@ -1,0 +1,41 @@
+"""Reports, tables and figures that show themselves in notebooks.
+
+``enable()`` gives the model's classes the method that Jupyter, Colab, marimo and others look for. The model itself
+knows nothing of HTML, so whoever wants the display switches it on; ``%load_ext dialometer.report.notebook`` does too.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from dialometer.model.report import Figure, Report, Table, Turns
+from dialometer.report.formats.html_page import html_page, html_part
+from dialometer.report.style import fragment_style
+
+_HEIGHT_PX = 720
+
+
+def enable() -> None:
+    """Let reports and their parts show themselves as HTML from now on."""
+    setattr(Report, "_repr_html_", report_html)  # noqa: B010 (the classes are frozen for type checkers, not for us)
+    for part in (Table, Figure, Turns):
+        setattr(part, "_repr_html_", part_html)  # noqa: B010
+
+
+def load_ipython_extension(_shell: object) -> None:
+    """What ``%load_ext`` calls."""
+    enable()
+
+
+def part_html(part: Table | Figure | Turns) -> str:
+    """One part with its own style, which reaches no further than the part."""
+    return f"<div class='dialometer-part'><style>{fragment_style()}</style>{html_part(part)}</div>"
+
+
+def report_html(report: Report) -> str:
+    """The whole page in a frame of its own, so that its style and the notebook's leave each other alone."""
+    page = escape(html_page(report), quote=True)
+    return (
+        f'<iframe srcdoc="{page}" title="{escape(report.title, quote=True)}" sandbox="" '
+        f'style="width:100%;height:{_HEIGHT_PX}px;border:1px solid #8886;border-radius:8px"></iframe>'
+    )
