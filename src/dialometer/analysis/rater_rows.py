@@ -52,7 +52,7 @@ def rater_rows(data: StudyData, measures: Measures) -> RaterRows:
     raw, y = {}, {}
     for measure in measures.all:
         raw[measure.name] = _means(measure.raw, measure.rater, len(book.raters))
-        y[measure.name] = _adjusted_means(measure, len(book.raters))
+        y[measure.name] = adjusted_means(measure, len(book.raters))
     return RaterRows(data.study, book.raters, book.cell_of_rater, minutes, raw, y)
 
 
@@ -62,7 +62,7 @@ def _means(values: Floats, rater: Ints, n: int) -> Floats:
     return np.asarray(np.divide(sums, count, out=np.full(n, np.nan), where=count > 0))
 
 
-def _adjusted_means(measure: Measure, n: int) -> Floats:
+def adjusted_means(measure: Measure, n: int) -> Floats:
     """As ``stats.permutation.rater_means`` with items, but with a place for every rater of the study."""
     of_target = _means(measure.y, measure.target, measure.n_targets)
     return _means(measure.y - of_target[measure.target] + measure.y.mean(), measure.rater, n)

@@ -1,0 +1,252 @@
+"""Comparisons that were declared before the data: only these confirm or refute; everything else explores.
+
+The tests of the primary comparison are corrected among themselves, those of all other declared comparisons together.
+Size and consistency of ratings are different questions and corrected apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dialometer.analysis.consistency import difference as consistency_difference
+from dialometer.analysis.factor_effects import Contrast, FactorEffects
+from dialometer.analysis.factor_sentences import difference_words, interval_of, null_of, shown
+from dialometer.analysis.family import Options
+from dialometer.analysis.labels import baseline, factor_named, level_label, system_label
+from dialometer.analysis.measures import Measure, Measures
+from dialometer.analysis.rater_rows import RaterRows, adjusted_means
+from dialometer.analysis.system_ratings import SystemRatings
+from dialometer.analysis.words import excludes, p_words, with_interval
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Headline, Section, Table
+from dialometer.model.study import Comparison, Study
+from dialometer.stats.clustered import clustered_mean
+from dialometer.stats.multiplicity import adjust
+
+SIZE, CONSISTENCY = "size of ratings", "consistency"
+
+
+@dataclass(frozen=True)
+class DeclaredTest:
+    """One test of a declared comparison. ``estimate`` is on the analysed footing; for consistency a difference of ICCs."""
+
+    comparison: Comparison
+    outcome: str
+    measure: Measure
+    first: str
+    second: str
+    estimate: Estimate
+    p_adjusted: float = float("nan")
+
+    @property
+    def shown(self) -> Estimate:
+        """The estimate as readers want it."""
+        return shown(self.measure, self.estimate) if self.outcome == SIZE else self.estimate
+
+    @property
+    def null(self) -> float:
+        """What "no difference" is for it."""
+        return null_of(self.measure) if self.outcome == SIZE else 0.0
+
+
+def declared_tests(study: Study, measures: Measures, rows: RaterRows, options: Options) -> list[DeclaredTest]:
+    """Every test of every declared comparison, corrected; comparisons whose data are missing are unknown and say why."""
+    found: list[DeclaredTest] = []
+    for comparison in study.spec.analysis.comparisons:
+        for measure in _measures_of(comparison, measures, study):
+            if comparison.between == "factor":
+                found += _factor_tests(study, comparison, measure, rows, options)
+            elif comparison.between == "systems":
+                found += _system_tests(study, comparison, measure, options)
+            else:
+                found += _item_tests(comparison, measure, options)
+    return _corrected(found, study.spec.analysis.primary, options)
+
+
+def _measures_of(comparison: Comparison, measures: Measures, study: Study) -> list[Measure]:
+    """The criteria a comparison names, in the blocks it names."""
+    wanted = [m for m in measures.criteria if not comparison.criteria or m.criteria[0] in comparison.criteria]
+    if not comparison.blocks:
+        return wanted
+    inside = np.array([study.items_by_id[name].block in comparison.blocks for name in measures.book.items])
+    return [part for m in wanted if len((part := m.where(inside[m.item])).y)]
+
+
+def _factor_tests(
+    study: Study, comparison: Comparison, measure: Measure, rows: RaterRows, options: Options
+) -> list[DeclaredTest]:
+    factor = factor_named(study, comparison.factor or "")
+    if factor is None or measure.unit == "z":
+        return []
+    own = replace(rows, y={**rows.y, measure.name: adjusted_means(measure, rows.n)})
+    effects = FactorEffects(study, measure, own, options)
+    chosen = [level for level in factor.levels if not comparison.levels or level.name in comparison.levels]
+    base = baseline(factor) if baseline(factor) in chosen else chosen[0]
+    tests = []
+    for level in chosen:
+        if level.name == base.name:
+            continue
+        contrast = Contrast(factor, level, base)
+        names = (level_label(level), level_label(base))
+        tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast)))
+        steady = consistency_difference(measure, rows, contrast, options)
+        tests.append(DeclaredTest(comparison, CONSISTENCY, measure, *names, steady))
+    return tests
+
+
+def _system_tests(study: Study, comparison: Comparison, measure: Measure, options: Options) -> list[DeclaredTest]:
+    ratings = SystemRatings(study, measure, options)
+    names = measure.book.systems
+    chosen = [code for code in ratings.systems if not comparison.levels or names[code] in comparison.levels]
+    ordered = sorted(chosen, key=lambda code: -ratings.means[code].value)
+    pairs = ratings.compare(list(itertools.combinations(ordered, 2)))
+    return [
+        DeclaredTest(
+            comparison,
+            SIZE,
+            measure,
+            system_label(study, names[pair.first]),
+            system_label(study, names[pair.second]),
+            pair.difference,
+        )
+        for pair in pairs
+    ]
+
+
+def _item_tests(comparison: Comparison, measure: Measure, options: Options) -> list[DeclaredTest]:
+    """Items two by two, from the differences within raters who saw both."""
+    names = measure.book.items
+    chosen = [name for name in comparison.levels if name in names] or list(names)
+    n = len(measure.book.raters)
+    means = {}
+    for name in chosen:
+        inside = measure.item == names.index(name)
+        count = np.bincount(measure.rater[inside], minlength=n)
+        sums = np.bincount(measure.rater[inside], weights=measure.y[inside], minlength=n)
+        means[name] = np.divide(sums, count, out=np.full(n, np.nan), where=count > 0)
+    tests = []
+    for first, second in itertools.combinations(chosen, 2):
+        gap = means[first] - means[second]
+        gap = gap[~np.isnan(gap)]
+        one = clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
+        if not len(gap):
+            one = unknown("mean difference", "no rater saw both items")
+        tests.append(DeclaredTest(comparison, SIZE, measure, first, second, one))
+    return tests
+
+
+def _corrected(tests: list[DeclaredTest], primary: str | None, options: Options) -> list[DeclaredTest]:
+    families: dict[tuple[bool, str], list[int]] = {}
+    for place, test in enumerate(tests):
+        families.setdefault((test.comparison.name == primary, test.outcome), []).append(place)
+    made = list(tests)
+    for places in families.values():
+        adjusted = adjust([tests[place].estimate.p_value for place in places], options.correction)  # type: ignore[arg-type]
+        for place, p in zip(places, adjusted, strict=True):
+            made[place] = replace(tests[place], p_adjusted=float(p))
+    return made
+
+
+def declared_section(study: Study, tests: list[DeclaredTest], options: Options) -> Section:
+    """What was declared, and what came of it."""
+    analysis = study.spec.analysis
+    if not analysis.comparisons:
+        raise NotEnoughData(
+            "nothing was declared before the data, so all results are exploratory",
+            remedy="declare comparisons under 'analysis:' in study.yaml before the next study is frozen",
+        )
+    said = []
+    for comparison in analysis.comparisons:
+        kind = "Primary" if comparison.name == analysis.primary else "Declared"
+        said.append(f"{kind}, {comparison.name}: {comparison.hypothesis or 'no hypothesis in words.'}")
+        own = [test for test in tests if test.comparison.name == comparison.name]
+        said += [declared_sentence(test, options) for test in own if test.outcome == SIZE][:6] or [
+            "No data for it yet."
+        ]
+    return Section(
+        "declared",
+        "Declared comparisons",
+        tuple(said),
+        (_table(tests, analysis.primary, options),),
+        is_confirmatory=True,
+    )
+
+
+def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    for test in tests:
+        is_known = test.estimate.has_interval
+        body.append(
+            (
+                test.comparison.name + (" (primary)" if test.comparison.name == primary else ""),
+                test.outcome,
+                test.measure.label,
+                test.first,
+                test.second,
+                test.shown,
+                test.estimate.p_value if is_known else None,
+                test.p_adjusted if is_known else None,
+            )
+        )
+        notes += [] if is_known else test.estimate.notes
+    has_ratio = any(test.measure.is_log for test in tests)
+    return Table(
+        "declared",
+        "Declared comparisons",
+        (
+            Column("comparison", "Comparison"),
+            Column("outcome", "Outcome"),
+            Column("criterion", "Criterion"),
+            Column("first", "First"),
+            Column("second", "Second"),
+            Column("estimate", "Ratio, or difference of ICCs" if has_ratio else "Difference", "estimate"),
+            Column("p", "p", "p_value"),
+            Column("p_adjusted", f"p, {options.correction}", "p_value"),
+        ),
+        tuple(body),
+        caption="The first relative to the second. Tests of the primary comparison are corrected among themselves, all "
+        "others together; size and consistency apart.",
+        notes=tuple(dict.fromkeys(notes)),
+        is_confirmatory=True,
+    )
+
+
+def declared_sentence(test: DeclaredTest, options: Options) -> str:
+    """One declared result in words."""
+    what = f"{test.measure.label}: “{test.first}” against “{test.second}”"
+    if not test.estimate.has_interval:
+        why = test.estimate.notes[0] if test.estimate.notes else "not enough data"
+        return f"{what}: not known, {why}."
+    corrected = f"{p_words(test.p_adjusted)} after {options.correction.title()}" if options.correction != "none" else ""
+    found = "a difference" if test.p_adjusted < 1 - options.confidence else "no demonstrable difference"
+    if test.outcome == CONSISTENCY:
+        return f"{what}: {found} in consistency, ICC {with_interval(test.estimate)} apart, {corrected}."
+    told = difference_words(test.measure, test.estimate, f"“{test.second}”")
+    return f"{what}: {found}; {told} ({interval_of(test.measure, test.estimate)}, {corrected})."
+
+
+def declared_headlines(
+    study: Study, tests: list[DeclaredTest], options: Options, most: int = 4
+) -> tuple[Headline, ...]:
+    """The primary comparison's numbers for the first screen."""
+    primary = study.spec.analysis.primary
+    own = [test for test in tests if test.comparison.name == primary and test.outcome == SIZE]
+    return tuple(
+        Headline(
+            f"{test.measure.label}: {test.first} against {test.second}",
+            test.shown,
+            declared_sentence(test, options),
+            is_confirmatory=True,
+        )
+        for test in own[:most]
+    )
+
+
+def confirmed(tests: list[DeclaredTest], options: Options) -> list[DeclaredTest]:
+    """Tests that stand after correction."""
+    return [test for test in tests if test.p_adjusted < 1 - options.confidence and excludes(test.shown, test.null)]
