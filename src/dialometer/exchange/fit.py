@@ -25,8 +25,17 @@ class _Sitting:
     condition: Condition = ()
     condition_line: int = 0
     facts: TookPart | None = None
-    judged: list[tuple[Rated, Place, Value]] = field(default_factory=list)
+    records: list[Rated] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    lines: dict[int, int] = field(default_factory=dict)
+    """Line by spot, to notice what is judged twice."""
     answered: dict[tuple[str, str], tuple[Answered, Value]] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> Iterator[tuple[Rated, Place, Value]]:
+        """The judgments with their places and values."""
+        return zip(self.records, self.places, self.values, strict=True)
 
 
 class Fit:
@@ -44,7 +53,6 @@ class Fit:
         self.sittings: dict[str, _Sitting] = {}
         self.n_judgments = 0
         self.n_answers = 0
-        self._lines: dict[tuple[object, ...], int] = {}
         self._conditions: dict[Condition, Condition | Refusal] = {}
         self._constant: dict[str, tuple[str, int]] = {}
         self._values: dict[tuple[object, ...], Value | AnswerError] = {}
@@ -75,8 +83,7 @@ class Fit:
         if value is None:
             return
         if not record.is_practice:
-            key = (record.rater, record.item, place.criterion, place.system, record.turn)
-            first = self._lines.setdefault(key, record.line)
+            first = sitting.lines.setdefault(place.spot, record.line)
             if first != record.line:
                 what = f"'{record.item}'" + (f" by '{place.system}'" if place.system else "")
                 self.intake.wrong(
@@ -85,7 +92,9 @@ class Fit:
                     "keep one of the two",
                 )
                 return
-        sitting.judged.append((record, place, value))
+        sitting.records.append(record)
+        sitting.places.append(place)
+        sitting.values.append(value)
         self.n_judgments += 1
 
     def _value(self, record: Rated, place: Place) -> Value | None:
@@ -206,7 +215,7 @@ def _remedy(sentence: str) -> str:
 def _session(sitting: _Sitting, rater: str, cell: int) -> ImportedSession:
     session_id = secrets.token_urlsafe(12)
     facts = sitting.facts or TookPart(line=0, rater=sitting.rater)
-    positions = _positions([record for record, _, _ in sitting.judged])
+    positions = _positions(sitting.records)
     judgments = [
         Judgment(
             session_id=session_id,

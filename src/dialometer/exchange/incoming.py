@@ -118,7 +118,7 @@ class Reading:
         for file in files:
             for record, intake in self._records(file, "Looking at"):
                 draft.add(record, intake)
-            self._finish(file)
+            self._finish(file, has_judgments=bool(draft.evidence))
         return draft
 
     def fit(self, file: Incoming, study: Study, *, is_new: bool) -> Fit:
@@ -132,18 +132,15 @@ class Reading:
                 fit.add(record)
         fit = fit or Fit(study, self.intakes[file.path])
         fit.finish()
-        if not fit.n_judgments and not fit.intake.problems.n_errors:
-            remedy = f"is it really of the format '{file.format_name}'?"
-            fit.intake.problems.of_file(unreadable(file.path, "there are no judgments in the file", remedy))
-        self._finish(file)
+        self._finish(file, has_judgments=fit.n_judgments > 0)
         return fit
 
     def describe(self, file: Incoming, fit: Fit) -> FileImport:
         """What a file holds, in numbers."""
         intake = self.intakes[file.path]
         sittings = fit.sittings.values()
-        judged = [(record, place) for sitting in sittings for record, place, _ in sitting.judged]
-        systems = {one for _, place in judged for one in ((place.system,) if place.system else place.order)}
+        places = dict.fromkeys(place for sitting in sittings for place in sitting.places)
+        systems = {one for place in places for one in ((place.system,) if place.system else place.order)}
         return FileImport(
             path=file.path,
             format=file.format_name,
@@ -151,9 +148,9 @@ class Reading:
             n_judgments=fit.n_judgments,
             n_answers=fit.n_answers,
             n_raters=len(fit.sittings),
-            n_items=len({record.item for record, _ in judged}),
+            n_items=len({record.item for sitting in sittings for record in sitting.records}),
             systems=tuple(sorted(systems)),
-            criteria=tuple(dict.fromkeys(place.criterion for _, place in judged)),
+            criteria=tuple(dict.fromkeys(place.criterion for place in places)),
             used=dict(intake.used),
             left_out=dict(intake.left_out),
             n_simulated=sum(one.facts is not None and one.facts.source == "simulated" for one in sittings),
@@ -173,7 +170,10 @@ class Reading:
         except OSError as error:
             raise _unopened(file.path, error) from error
 
-    def _finish(self, file: Incoming) -> None:
+    def _finish(self, file: Incoming, *, has_judgments: bool) -> None:
         problems = self.intakes[file.path].problems
+        if not has_judgments and not problems.n_errors:
+            remedy = f"is it really of the format '{file.format_name}'?"
+            problems.of_file(unreadable(file.path, "there are no judgments in the file", remedy))
         if problems.n_errors:
             raise ImportFileError(problems.errors, n_more=problems.n_errors - len(problems.errors))

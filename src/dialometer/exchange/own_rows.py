@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +59,29 @@ class OwnRow:
         value = self.cells.get(name)
         if isinstance(value, datetime):
             return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
-        return read_time_ms(str(value)) if value not in (None, "") else UNKNOWN_MS
+        return _time_ms(str(value)) if value not in (None, "") else UNKNOWN_MS
 
     def json(self, name: str) -> Any:
         """A value stored as JSON."""
         try:
-            return json.loads(self.text(name))
+            return _from_json(self.text(name))
         except RecursionError as error:
             raise ValueError(f"'{name}' is nested too deeply") from error
         except json.JSONDecodeError as error:
             raise ValueError(f"'{name}' is not valid JSON: {error.msg}") from error
+
+
+# A screen's judgments share their times, and most answers are one of a few: what is read is kept and shared.
+
+
+@lru_cache(maxsize=16_384)
+def _time_ms(text: str) -> int:
+    return read_time_ms(text)
+
+
+@lru_cache(maxsize=16_384)
+def _from_json(text: str) -> Any:
+    return json.loads(text)
 
 
 def _check_characters(text: str, name: str) -> None:

@@ -22,10 +22,14 @@ class Refusal:
     column: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """A judgment's place; ``order`` holds the systems that were on the screen."""
+    """A judgment's place; ``order`` holds the systems that were on the screen.
 
+    ``spot`` numbers what can be judged once by a rater: a criterion of an item, system and turn.
+    """
+
+    spot: int
     criterion: str
     scale_name: str
     scale: Scale
@@ -48,6 +52,7 @@ class Places:
         self.criteria = KnownNames("criterion", [(one.name, one.label) for one in study.spec.criteria])
         self.blocks = {block.name: block for block in study.blocks}
         self._known: dict[tuple[object, ...], Place | Refusal] = {}
+        self._spots: dict[tuple[object, ...], int] = {}
         self._questions = _questions_of(study)
 
     def find(self, record: Rated, condition: Condition) -> Place | Refusal:
@@ -110,7 +115,8 @@ class Places:
         system = self._system(record, item, scale)
         if isinstance(system, Refusal):
             return system
-        return self._turn(record, item) or Place(criterion.name, scale_name, scale, system, order, block.name)
+        spot = self._spots.setdefault((item.id, criterion.name, system, record.turn), len(self._spots))
+        return self._turn(record, item) or Place(spot, criterion.name, scale_name, scale, system, order, block.name)
 
     def _ids(self) -> list[str]:
         return [item.id for item in self.study.items[:200]]

@@ -20,7 +20,8 @@ from dialometer.exchange.rating_table import RATING_ROLES, named_columns, rating
 from dialometer.exchange.records import Record
 from dialometer.readers.table_rows import Row, table_rows
 
-PREFIXES = ("Input.", "Answer.")
+PREFIXES = ("Input.",)
+ANSWER = "Answer."
 JSON_COLUMN = "Answer.taskAnswers"
 REJECTED = "rejected assignments"
 NOT_TAKEN = "rows without a worker (nobody took the assignment)"
@@ -47,26 +48,39 @@ class Batch(Format):
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
         """The platform's columns."""
-        return {"HITId", "WorkerId"} <= set(header) and any(name.startswith("Answer.") for name in header)
+        return {"HITId", "WorkerId"} <= set(header) and any(name.startswith(ANSWER) for name in header)
 
     def records(self, intake: Intake) -> Iterator[Record]:
         """One judgment for each criterion of an assignment."""
         taken = (row for row in table_rows(intake.source, intake.problems, ()) if _is_wanted(row, intake))
         rows = _with_one_header(_ticked([_unpacked(row, intake) for row in taken], intake))
-        if rows and not intake.options.criteria:
-            intake.options = replace(intake.options, criteria=self._criteria(list(rows[0].cells), intake))
+        if rows:
+            columns = Columns.bind(list(rows[0].cells), intake.options.columns, self.roles, PREFIXES)
+            questions = _in_answers(named_columns(intake.options.questions), columns)
+            criteria = _in_answers(named_columns(intake.options.criteria), columns)
+            intake.options = replace(
+                intake.options,
+                criteria=[f"{name}={column}" for name, column in criteria or _all_answers(columns, questions)],
+                questions=[f"{name}={column}" for name, column in questions],
+            )
         return rating_records(intake, iter(rows), self.roles, prefixes=PREFIXES)
 
-    def _criteria(self, header: list[str], intake: Intake) -> list[str]:
-        """All answers that play no other role; where systems stand side by side, their names without the number."""
-        columns = Columns.bind(header, intake.options.columns, self.roles, PREFIXES)
-        questions = {columns.find(column) for _, column in named_columns(intake.options.questions)}
-        other = {*columns.by_role.values(), *questions}
-        answers = [column for column in header if column.startswith("Answer.") and column not in other]
-        names = [column.removeprefix("Answer.") for column in answers]
-        if "system" in columns.numbered:
-            names = [re.sub(r"[_.\- ]?[1-9]\d?$", "", name) for name in names]
-        return list(dict.fromkeys(names))
+
+def _in_answers(pairs: list[tuple[str, str]], columns: Columns) -> list[tuple[str, str]]:
+    """Names of answers with the prefix that their columns have."""
+    return [
+        (name, column if column in columns.header or column.startswith(ANSWER) else ANSWER + column)
+        for name, column in pairs
+    ]
+
+
+def _all_answers(columns: Columns, questions: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """All answers that play no other role; where systems stand side by side, once without the number."""
+    other = {*columns.by_role.values(), *(column for _, column in questions)}
+    answers = [column for column in columns.header if column.startswith(ANSWER) and column not in other]
+    if "system" in columns.numbered:
+        answers = [re.sub(r"[_.\- ]?[1-9]\d?$", "", column) for column in answers]
+    return [(column.removeprefix(ANSWER), column) for column in dict.fromkeys(answers)]
 
 
 def _is_wanted(row: Row, intake: Intake) -> bool:
@@ -92,7 +106,7 @@ def _unpacked(row: Row, intake: Intake) -> Row:
             told = None
         answers = told[0] if isinstance(told, list) and len(told) == 1 else told
         if isinstance(answers, dict):
-            cells |= {f"Answer.{name}": _plain(value, name, row.line, intake) for name, value in answers.items()}
+            cells |= {ANSWER + name: _plain(value, name, row.line, intake) for name, value in answers.items()}
         else:
             intake.wrong(row.line, "the answers are not a JSON object", "download the batch again", JSON_COLUMN)
     return Row(cells, row.line)
@@ -108,7 +122,7 @@ def _plain(value: Any, name: str, line: int, intake: Intake) -> str:
         return str(value).lower()
     if value is None or isinstance(value, str | int | float):
         return "" if value is None else str(value)
-    intake.wrong(line, f"the answer '{name}' has parts, which cannot be read as one answer", "", f"Answer.{name}")
+    intake.wrong(line, f"the answer '{name}' has parts, which cannot be read as one answer", "", ANSWER + name)
     return ""
 
 
@@ -118,7 +132,7 @@ def _only(ticked: list[str], name: str, line: int, intake: Intake) -> str:
             line,
             f"several options of '{name}' are ticked: {', '.join(ticked)}",
             "only single choices can be read; make a column of your own from them",
-            f"Answer.{name}",
+            ANSWER + name,
         )
     return ticked[0] if ticked else ""
 
@@ -141,7 +155,7 @@ def _ticked(rows: list[Row], intake: Intake) -> list[Row]:
             ticked = [
                 option for column, option in columns.items() if _TRUTHS.get(row.cells.get(column, "").strip().lower())
             ]
-            cells[f"Answer.{name}"] = _only(ticked, name, row.line, intake)
+            cells[ANSWER + name] = _only(ticked, name, row.line, intake)
         result.append(Row(cells, row.line))
     return result
 

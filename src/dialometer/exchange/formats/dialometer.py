@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any, ClassVar, TypeVar, cast, get_args
@@ -133,10 +134,23 @@ def _read(
 
 
 def _condition(row: OwnRow) -> Condition:
-    levels = [
-        (name.removeprefix(FACTOR_PREFIX), row.text(name)) for name in row.cells if name.startswith(FACTOR_PREFIX)
-    ]
-    return tuple((name, level) for name, level in levels if level)
+    columns = _factor_columns(tuple(row.cells))
+    return _levels(tuple((name, row.text(column)) for name, column in columns))
+
+
+@lru_cache
+def _factor_columns(header: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(column.removeprefix(FACTOR_PREFIX), column) for column in header if column.startswith(FACTOR_PREFIX)]
+
+
+@lru_cache(maxsize=4_096)
+def _levels(given: Condition) -> Condition:
+    return tuple((name, level) for name, level in given if level)
+
+
+@lru_cache(maxsize=16_384)
+def _systems(order: str) -> tuple[str, ...]:
+    return tuple(intern(system) for system in order.split("|")) if order else ()
 
 
 def _session(row: OwnRow) -> TookPart:
@@ -178,7 +192,6 @@ def _source(row: OwnRow) -> Source:
 
 
 def _judgment(row: OwnRow) -> Rated:
-    order = row.text("order")
     return Rated(
         line=row.line,
         rater=_rater(row),
@@ -186,17 +199,17 @@ def _judgment(row: OwnRow) -> Rated:
         criterion=intern(row.text("criterion")),
         raw=row.json("answer"),
         system=intern(row.text("system")),
-        shown=tuple(order.split("|")) if order else (),
+        shown=_systems(row.text("order")),
         side=row.number("side") or 0,
         turn=row.number("turn"),
-        block=row.text("block"),
+        block=intern(row.text("block")),
         position=row.number("position") or 0,
         shown_at_ms=row.time_ms("shown_at"),
         answered_at_ms=row.time_ms("answered_at"),
         is_late=row.truth("is_late"),
         is_practice=row.truth("is_practice"),
         condition=_condition(row),
-        scale=row.text("scale"),
+        scale=intern(row.text("scale")),
         column="answer",
     )
 

@@ -1,0 +1,108 @@
+"""Studies with collected data, on either database, for the tests of export and import."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.exchange.formats import Options
+from dialometer.exchange.importing import Import, import_files
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineDoor
+from dialometer.model.session import Judgment
+from dialometer.model.study import Study
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+START_MS = 1_760_000_000_000
+Collect = Callable[..., tuple[Study, Path]]
+
+
+@pytest.fixture
+def collect(tmp_path: Path) -> Collect:
+    """Makes a study from a template and lets simulated raters take part, stored in the database given."""
+
+    def make(
+        template: str, database: str, n_raters: int = 4, name: str = "study", **habits: float
+    ) -> tuple[Study, Path]:
+        folder = tmp_path / name
+        copy_template(template, folder)
+        study = load_study(folder)
+        with Store.open(database) as store:
+            simulate(
+                study,
+                EngineDoor(Flow(study, store)),
+                draw_truth(study, 7),
+                n_raters=n_raters,
+                seed=7,
+                start_ms=START_MS,
+                habits=Habits(**habits),
+            )
+        return study, folder
+
+    return make
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def rows() -> Callable[[Path], list[dict[str, str]]]:
+    """Reads a CSV file as dictionaries, with the standard library alone."""
+    return read_csv
+
+
+AT_MS = 1_770_000_000_000
+
+
+@pytest.fixture
+def bring_in(tmp_path: Path) -> Callable[..., Import]:
+    """Writes a text as a file and imports it into the folder 'in' (database beside it unless given)."""
+
+    def call(
+        text: str | Path,
+        format: str = "long",
+        *,
+        name: str = "data.csv",
+        folder: str = "in",
+        database: str = "",
+        columns: dict[str, str] | None = None,
+        criteria: Sequence[str] = (),
+        questions: Sequence[str] = (),
+        time_format: str = "",
+        is_dry_run: bool = False,
+    ) -> Import:
+        path = text if isinstance(text, Path) else tmp_path / name
+        if isinstance(text, str):
+            path.write_text(text, encoding="utf-8")
+        return import_files(
+            tmp_path / folder,
+            [path],
+            database or tmp_path / f"{folder}.db",
+            format=format,
+            options=Options(columns or {}, criteria, questions, time_format),
+            at_ms=AT_MS,
+            is_dry_run=is_dry_run,
+        )
+
+    return call
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Callable[..., list[Judgment]]:
+    """The judgments in a database, in order."""
+
+    def call(folder: str = "in", database: str = "") -> list[Judgment]:
+        with Store.open(database or tmp_path / f"{folder}.db") as store:
+            return list(store.judgments())
+
+    return call
