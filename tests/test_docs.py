@@ -1,0 +1,86 @@
+"""What the documentation tells people to type works: every shell and Python block of a page runs, in order, in a new folder.
+
+Blocks marked ``console`` or ``text`` only show something. Lines that set up (make, pip, cd, git) are for people and passed
+over; a page's files are the blocks with a ``title``.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?[^\n]*\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+SET_UP = ("make ", "pip ", "cd ", "git ")
+
+
+def blocks(page):
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def needs_data(page):
+    return any("DIALOMETER_DATA" in text for language, _, text in blocks(page) if language in ("sh", "python"))
+
+
+RUNNABLE = [page for page in PAGES if any(language in ("sh", "python") for language, _, _ in blocks(page))]
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_tells_to_type_works(page, tmp_path):
+    if needs_data(page) and not os.environ.get("DIALOMETER_DATA"):
+        pytest.skip("realdata: the page works on public data, and DIALOMETER_DATA names no folder")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
+    for _, title, text in blocks(page):
+        if title:
+            (tmp_path / title).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / title).write_text(text, encoding="utf-8")
+    for language, title, text in blocks(page):
+        if title:
+            continue
+        if language == "sh":
+            lines = [line for line in text.splitlines() if not line.startswith(SET_UP)]
+            command = ["bash", "-e", "-c", "\n".join(lines)]
+            done = subprocess.run(
+                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+            )
+            assert done.returncode == 0, f"{page.name}:\n{text}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        elif language == "python":
+            (tmp_path / "_block.py").write_text(text, encoding="utf-8")
+            command = [sys.executable, "_block.py"]
+            done = subprocess.run(
+                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+            )
+            expects_error = "dialogues.md" in page.name and "broken" in text
+            assert done.returncode == 0 or expects_error, f"{page.name}:\n{text}\n{done.stderr[-2000:]}"
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+def test_no_block_has_an_unknown_language():
+    known = {
+        "sh",
+        "python",
+        "console",
+        "text",
+        "yaml",
+        "json",
+        "csv",
+        "jsonl",
+        "toml",
+        "html",
+        "ini",
+        "nginx",
+        "bash",
+        "sql",
+        "mermaid",
+    }
+    for page in PAGES:
+        assert {language for language, _, _ in blocks(page)} <= known - {"bash"}, page
