@@ -46,7 +46,10 @@ def analyse(
         study=study.spec.name,
         title=study.spec.title,
         summary=summary,
-        sections=tuple(section for one in found for section in one.sections),
+        sections=(
+            *(section for one in found for section in one.sections),
+            *(section for one in found for section in one.closing),
+        ),
         methods=tuple(dict.fromkeys(method for one in found for method in one.methods)),
         provenance=_provenance(data, options),
         is_finished=not unfinished(data),

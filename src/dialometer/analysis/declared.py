@@ -168,7 +168,7 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
             "No data for it yet."
         ]
     return Section(
-        "declared",
+        "declared_ratings",
         "Declared comparisons",
         tuple(said),
         (_table(tests, analysis.primary, options),),
@@ -196,7 +196,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
         notes += [] if is_known else test.estimate.notes
     has_ratio = any(test.measure.is_log for test in tests)
     return Table(
-        "declared",
+        "declared_ratings",
         "Declared comparisons",
         (
             Column("comparison", "Comparison"),

@@ -34,6 +34,8 @@ class Findings:
     sections: tuple[Section, ...] = ()
     methods: tuple[Method, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    closing: tuple[Section, ...] = ()
+    """Sections that end the report, after those of all other families."""
 
 
 class Analysis(Protocol):

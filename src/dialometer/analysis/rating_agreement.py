@@ -59,7 +59,7 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
     kinds = list(dict.fromkeys(one.crossing for one in found.values() if one.crossing != "none"))
     why = " ".join(f"{FORM_NAMES[kind]}: {REASONS[kind]}." for kind in kinds)
     table = Table(
-        "agreement",
+        "rating_agreement",
         "Agreement of the raters",
         tuple(columns),
         tuple(body),
@@ -71,7 +71,9 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
         Method("Agreement of raters", FORM_NAMES[kind], REASONS[kind], "Shrout & Fleiss 1979; McGraw & Wong 1996")
         for kind in kinds
     )
-    return Section("agreement", "Agreement of the raters", tuple(said), (_figure(measures, found), table)), methods
+    return Section(
+        "rating_agreement", "Agreement of the raters", tuple(said), (_figure(measures, found), table)
+    ), methods
 
 
 def _sentence(measure: Measure, one: Reliability) -> str:
@@ -98,7 +100,7 @@ def _figure(measures: Measures, found: dict[str, Reliability]) -> Figure:
     ]
     told = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     return Figure(
-        "agreement",
+        "rating_agreement",
         "Agreement by criterion",
         dot_interval(dots, value_title="intraclass correlation"),
         alt=f"Intraclass correlation by criterion. {told}.",

@@ -1,0 +1,225 @@
+"""What the factors of a study did to its ratings, in plain words, and what that means for the next study."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dialometer.analysis.consistency import Compared
+from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, simple_contrasts
+from dialometer.analysis.factor_sentences import effect_sentence, interval_of, is_found, shown
+from dialometer.analysis.group_effects import interaction
+from dialometer.analysis.labels import is_anchor, level_label
+from dialometer.analysis.pull import Nearness, nearness_sentence
+from dialometer.analysis.reliability_form import raters_needed
+from dialometer.analysis.split_raters import Split
+from dialometer.analysis.words import excludes, interval_only, listed, number, p_words, value_only
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Section
+from dialometer.model.study import Factor
+
+WANTED = 0.8
+SMALL_RATIO = 1.1
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was found on the factors, for the closing words."""
+
+    effects: list[FactorEffects]
+    near: list[Nearness]
+    steady: list[Compared]
+    splits: list[Split]
+    shift_sentences: list[str]
+
+    @property
+    def main(self) -> FactorEffects:
+        """All criteria together, or the only one."""
+        return self.effects[0]
+
+
+def conclusion(evidence: Evidence) -> Section:
+    """One paragraph for each question, then what to do."""
+    factors = evidence.main.factors
+    has_anchor = any(is_anchor(factor) for factor in factors)
+    said: list[str] = []
+    for factor in sorted(factors, key=lambda factor: not is_anchor(factor)):
+        for contrast in contrasts(factor):
+            said += _about(evidence, contrast)
+    said += evidence.shift_sentences[:2]
+    said.append("For the next study:")
+    said += [f"• {advice}" for advice in _advice(evidence)]
+    title = "What was found on anchoring" if has_anchor else "What the conditions did"
+    return Section("conclusion", title, tuple(said))
+
+
+def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
+    """One sentence: found in size, in consistency, in both or in neither."""
+    name = "Anchoring" if is_anchor(contrast.factor) else f"An effect of “{level_label(contrast.level)}”"
+    size = is_found(evidence.main, contrast)
+    steady = [one for _, other, one in evidence.steady if _is_same(other, contrast)]
+    known = [one for one in steady if one.has_interval]
+    is_steadier = any(excludes(one) for one in known)
+    if size is None and not known:
+        return f"{name}: not enough data to tell."
+    if size and is_steadier:
+        return f"{name} was found both in the size and in the consistency of ratings."
+    if size:
+        return f"{name} was found in the size of ratings; consistency did not demonstrably change."
+    if is_steadier:
+        return f"{name} was found in the consistency of ratings, not demonstrably in their size."
+    return f"{name} was not demonstrated, neither in the size nor in the consistency of ratings."
+
+
+def _is_same(one: Contrast, other: Contrast) -> bool:
+    return (one.factor.name, one.level.name, one.base.name, one.where_label) == (
+        other.factor.name,
+        other.level.name,
+        other.base.name,
+        other.where_label,
+    )
+
+
+def _about(evidence: Evidence, contrast: Contrast) -> list[str]:
+    main = evidence.main
+    said = [verdict_words(evidence, contrast)]
+    if main.measure.unit != "z":
+        said += [effect_sentence(effect, contrast) for effect in evidence.effects]
+        said += [nearness_sentence(one) for one in evidence.near if _is_same(one.contrast, contrast)]
+        said += _by_place(main, contrast.factor)
+        said += _by_group(evidence, contrast)
+    said += _steady_sentences(evidence, contrast)
+    return said
+
+
+def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
+    """Is the effect larger at one level of another factor?"""
+    others = [other for other in main.factors if other.name != factor.name]
+    if not others or len(factor.levels) != 2:
+        return []
+    told = [
+        f"{one.where_label}: {value_only(shown(main.measure, difference))} ({interval_of(main.measure, difference)})"
+        for one in simple_contrasts(main.study, factor)
+        if (difference := main.difference(one)).has_interval
+    ]
+    if not told:
+        return []
+    terms = [f"{factor.name}:{other.name}" for other in others] + [f"{other.name}:{factor.name}" for other in others]
+    tests = [main.fit.effect(term) for term in terms if term in main.fit.terms]
+    verdict = ""
+    if len(tests) == 1 and tests[0].is_known:
+        changed = "differs" if tests[0].p_value < 1 - main.options.confidence else "does not demonstrably differ"
+        verdict = f" The effect {changed} between them ({p_words(tests[0].p_value)})."
+    what = "ratio" if main.measure.is_log else "difference"
+    return [f"The {what} in each place: {'; '.join(told)}.{verdict}"]
+
+
+def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
+    changed: list[str] = []
+    same: list[str] = []
+    for split in evidence.splits:
+        found = interaction(evidence.main, contrast, split, evidence.main.options)
+        if not found.is_known:
+            continue
+        told = f"{split.label.lower()} ({p_words(found.p_value)})"
+        (changed if excludes(found) else same).append(told)
+    said = []
+    if changed:
+        said.append(f"The effect differs between groups of raters by {listed(changed)}; exploratory.")
+    if same:
+        said.append(f"The effect does not demonstrably differ between groups of raters by {listed(same)}.")
+    return said
+
+
+def _steady_sentences(evidence: Evidence, contrast: Contrast) -> list[str]:
+    said = []
+    for measure, other, one in evidence.steady:
+        if not _is_same(other, contrast):
+            continue
+        if not one.has_interval:
+            why = one.notes[0] if one.notes else "not enough data"
+            said.append(f"Whether consistency on {measure.label} changed is not known: {why}.")
+            continue
+        more = "more" if one.value > 0 else "less"
+        verdict = f"are {more} consistent" if excludes(one) else "are not demonstrably more or less consistent"
+        first, second = (number(float(one.details[key]), 2) for key in ("icc_first", "icc_second"))
+        said.append(
+            f"On {measure.label}, raters under “{level_label(contrast.level)}” {verdict} than under "
+            f"“{level_label(contrast.base)}”: ICC of one rating {first} against {second}, difference {value_only(one)} "
+            f"({interval_only(one)}, {p_words(one.p_value)})."
+        )
+    return said
+
+
+def _advice(evidence: Evidence) -> list[str]:
+    advice: list[str] = []
+    for factor in evidence.main.factors:
+        for contrast in contrasts(factor):
+            advice += _size_advice(evidence.main, contrast)
+            advice += _raters_advice(evidence, contrast)
+    if not advice:
+        advice.append("Collect more data before drawing conclusions on the conditions.")
+    advice.append("Before collecting, see what a design can find: dialometer power, with the effect found here.")
+    return list(dict.fromkeys(advice))
+
+
+def _size_advice(main: FactorEffects, contrast: Contrast) -> list[str]:
+    if main.measure.unit == "z":
+        return []
+    level, base = level_label(contrast.level), level_label(contrast.base)
+    found = is_found(main, contrast)
+    if found is None:
+        return []
+    if found:
+        text = (
+            f"Show “{level}” to all raters or to none: ratings collected under it and under “{base}” must not be pooled, "
+            "and systems must be compared within one condition."
+        )
+        if is_anchor(contrast.factor):
+            text += " Report the anchor with the numbers: their size is partly the anchor's."
+        return [text]
+    difference = shown(main.measure, main.difference(contrast))
+    what = "ratios" if main.measure.is_log else "differences"
+    text = (
+        f"For “{level}” against “{base}”, {what} outside {number(difference.low)} to {number(difference.high)} are "
+        "unlikely."
+    )
+    n = raters_per_level(main, contrast)
+    if n is not None and main.measure.is_log:
+        text += f" Finding a ratio of {SMALL_RATIO:g} with 80% power would take about {n:,} raters per level."
+    return [text]
+
+
+def raters_per_level(main: FactorEffects, contrast: Contrast, ratio: float = SMALL_RATIO) -> int | None:
+    """Raters per level for 80% power at 5%, from the spread between raters seen here (normal approximation)."""
+    first, second = main.groups(contrast)
+    if min(len(first), len(second)) < 2:
+        return None
+    variance = (float(first.var(ddof=1)) + float(second.var(ddof=1))) / 2
+    return math.ceil(2 * variance * (1.959964 + 0.841621) ** 2 / math.log(ratio) ** 2)
+
+
+def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
+    """How many raters a reliable mean needs on either side."""
+    said = []
+    for measure, other, one in evidence.steady:
+        if not _is_same(other, contrast) or not _is_worth(one):
+            continue
+        needs = [raters_needed(float(one.details[key]), WANTED) for key in ("icc_first", "icc_second")]
+        if None in needs:
+            continue
+        level, base = level_label(contrast.level), level_label(contrast.base)
+        said.append(
+            f"On {measure.label}, a mean with a reliability of {WANTED:g} needs about {needs[0]} raters per response under "
+            f"“{level}” and {needs[1]} under “{base}”."
+        )
+    if said and is_anchor(contrast.factor):
+        said.append(
+            "Agreement that comes from a common anchor is not proof of better judgments: check it with raters who see the "
+            "standard response without its value."
+        )
+    return said
+
+
+def _is_worth(one: Estimate) -> bool:
+    return one.has_interval and excludes(one)

@@ -1,0 +1,155 @@
+"""Numeric ratings without between-rater factors: which system is rated best, and do raters agree?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from dialometer.analysis.anchoring import KINDS
+from dialometer.analysis.best_system import best_system
+from dialometer.analysis.data import StudyData
+from dialometer.analysis.declared import DeclaredTest, declared_headlines, declared_section, declared_tests
+from dialometer.analysis.factor_sentences import shown
+from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.measures import Measures, numeric_measures
+from dialometer.analysis.order_effects import order_section
+from dialometer.analysis.rater_rows import RaterRows, rater_rows
+from dialometer.analysis.rating_agreement import agreement_section
+from dialometer.analysis.rating_spread import disputed_section, distribution_section
+from dialometer.analysis.scale_units import has_numeric_criteria
+from dialometer.analysis.system_groups import system_group_section
+from dialometer.analysis.system_ratings import SystemRatings
+from dialometer.analysis.system_section import mean_figures, system_methods, system_section
+from dialometer.analysis.words import confidence_words, n_of
+from dialometer.errors import DialometerError
+from dialometer.model.report import Headline, Method, Section
+from dialometer.model.study import Study
+
+
+class Ratings:
+    """The family for likert, slider and magnitude ratings of systems."""
+
+    rank = 20
+
+    def fits(self, study: Study) -> bool:
+        """Something rated with numbers, all raters under the same conditions."""
+        return not study.spec.design.factors and study.spec.items.kind in KINDS and has_numeric_criteria(study)
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """Everything; a part that cannot be computed says why."""
+        work = _Work(data, options)
+        agreement, methods = work.agreement()
+        figures = mean_figures([work.deciding])
+        return Findings(
+            answer=work.answer(),
+            certainty=work.certainty(),
+            headlines=work.headlines(),
+            figure=figures[0] if figures else None,
+            sections=(*work.sections(), agreement, *work.later_sections()),
+            methods=(*system_methods(work.systems), *methods),
+            warnings=work.measures.notes,
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One run: what several sections share is computed once."""
+
+    data: StudyData
+    options: Options
+
+    @property
+    def study(self) -> Study:
+        return self.data.study
+
+    @cached_property
+    def measures(self) -> Measures:
+        return numeric_measures(self.data)
+
+    @cached_property
+    def rows(self) -> RaterRows:
+        return rater_rows(self.data, self.measures)
+
+    @cached_property
+    def systems(self) -> list[SystemRatings]:
+        return [SystemRatings(self.study, m, self.options) for m in self.measures.all]
+
+    @cached_property
+    def deciding(self) -> SystemRatings:
+        """The measure that decides: the primary comparison's only criterion, else all criteria together."""
+        analysis = self.study.spec.analysis
+        primary = next((c for c in analysis.comparisons if c.name == analysis.primary), None)
+        if primary is not None and len(primary.criteria) == 1:
+            own = [one for one in self.systems if one.measure.criteria == (primary.criteria[0],)]
+            if own:
+                return own[0]
+        return self.systems[0]
+
+    @cached_property
+    def tests(self) -> list[DeclaredTest]:
+        return declared_tests(self.study, self.measures, self.rows, self.options)
+
+    def sections(self) -> tuple[Section, ...]:
+        return (
+            section_or_problem(
+                "declared_ratings",
+                "Declared comparisons",
+                lambda: declared_section(self.study, self.tests, self.options),
+            ),
+            section_or_problem("systems", "Systems", lambda: system_section(self.systems)),
+            section_or_problem(
+                "distribution",
+                "Distribution of the ratings",
+                lambda: distribution_section(self.study, self.measures),
+            ),
+        )
+
+    def agreement(self) -> tuple[Section, tuple[Method, ...]]:
+        try:
+            return agreement_section(self.measures, self.options)
+        except DialometerError as error:
+            return Section("rating_agreement", "Agreement of the raters", problem=str(error)), ()
+
+    def later_sections(self) -> tuple[Section, ...]:
+        groups = [self._group(name) for name in self.study.spec.analysis.subgroups]
+        return (
+            *groups,
+            section_or_problem(
+                "order", "Order of presentation", lambda: order_section(self.data, self.measures.main, self.options)
+            ),
+            section_or_problem("disputed", "Most disputed items", lambda: disputed_section(self.study, self.measures)),
+        )
+
+    def _group(self, name: str) -> Section:
+        title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
+        return section_or_problem(
+            f"group_{name}",
+            title,
+            lambda: system_group_section(self.data, self.rows, name, self.systems, self.options),
+        )
+
+    def answer(self) -> str:
+        return best_system(self.deciding).sentence
+
+    def certainty(self) -> str:
+        best = best_system(self.deciding)
+        means = self.deciding.means.values()
+        n = max((int(one.details.get("n_raters", 0)) for one in means), default=0)
+        declared = "declared before the data" if self.study.spec.analysis.comparisons else "not declared: exploratory"
+        if best.system is None:
+            return "Not enough data to tell systems apart."
+        level = confidence_words(self.options.confidence)
+        if best.is_certain:
+            return f"The lead stands at {level} confidence after correction, with {n_of(n, 'rater')}; {declared}."
+        return f"At {level} confidence the leading systems cannot be told apart with {n_of(n, 'rater')}; {declared}."
+
+    def headlines(self) -> tuple[Headline, ...]:
+        made = list(declared_headlines(self.study, self.tests, self.options, most=3))
+        for one in self.systems:
+            best = best_system(one)
+            lead = None if best.lead is None else shown(one.measure, best.lead)
+            made.append(Headline(f"Best system, {one.measure.label}", lead, best.sentence))
+        return tuple(made)
+
+
+ANALYSES.register("ratings")(Ratings())
