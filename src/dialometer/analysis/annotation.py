@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dialometer.analysis.candidate_agreement import agreement_section, rating_columns
+from dialometer.analysis.candidate_groups import candidate_group_section
 from dialometer.analysis.candidates import Pool, pool_of
 from dialometer.analysis.data import StudyData
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
@@ -121,6 +122,14 @@ def _criterion_sections(
     sections = [
         section_or_problem(prefix + name, title, partial(build, prefix + name, *given))
         for name, title, build, given in builders
+    ]
+    sections += [
+        section_or_problem(
+            f"{prefix}group_{question}",
+            f"Groups of raters: {question.replace('_', ' ')}",
+            partial(candidate_group_section, f"{prefix}group_{question}", data, pool, question, options),
+        )
+        for question in data.study.spec.analysis.subgroups
     ]
     return sections, _Main(pool, answers, retrieval)
 

@@ -14,7 +14,7 @@ from dialometer.stats.bootstrap import estimate_from
 from dialometer.stats.observations import Floats, Ints, codes
 
 METHOD = "Spearman's rho"
-MOST_RANKED = 200_000_000
+MOST_RANKED = 50_000_000
 """Rows ranked over all resamples: of very many observations fewer resamples are drawn."""
 
 

@@ -1,0 +1,178 @@
+"""What self-ratings go together with: each other, and the length of the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.clustered_spearman import clustered_spearman
+from dialometer.analysis.conversations import LENGTHS, SelfRatings
+from dialometer.analysis.family import Options
+from dialometer.analysis.words import excludes, listed, number, with_interval
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.clustered import clustered_mean, clustered_proportion
+from dialometer.stats.observations import Floats
+
+CLOSE = 0.8
+"""A correlation from which two criteria are called nearly one."""
+
+
+def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
+    """Whether several criteria say the same about a conversation."""
+    title = "Do the criteria say the same?"
+    if len(ratings) < 2:
+        return Section(name, title, ("There is one criterion only.",))
+    rows: list[tuple[Cell, ...]] = []
+    close: list[str] = []
+    loose: list[str] = []
+    for one, two in combinations(ratings, 2):
+        both = _table(one).join(_table(two), on=["rater", "item"], how="inner", suffix="_two")
+        first, second, rater = (both[key].to_numpy() for key in ("value", "value_two", "rater"))
+        rho = clustered_spearman(first, second, rater, options, resampled="raters")
+        same, gap = _same(one, two, first, second, rater, options)
+        rows.append((one.label, two.label, rho, same, gap, len(both)))
+        if rho.is_known:
+            (close if rho.value >= CLOSE else loose).append(f"{one.label} and {two.label} ({number(rho.value)})")
+    text = "Each conversation was rated on several criteria by the same person at the same moment. "
+    if close:
+        text += f"Nearly one and the same by Spearman's rho: {listed(close)}. One question could stand for both. "
+    if loose:
+        text += f"Going together, but not the same: {listed(loose)}. "
+    if not close and not loose:
+        text += "There are too few conversations, or too little variation, to tell."
+    table = Table(
+        name,
+        "Criteria compared, conversation by conversation",
+        (
+            Column("first", "Criterion"),
+            Column("second", "and"),
+            Column("rho", "Spearman's rho", "estimate"),
+            Column("same", "Same point", "percent_estimate"),
+            Column("gap", "Mean difference", "estimate"),
+            Column("n", "Conversations", "count"),
+        ),
+        tuple(rows),
+        caption="Intervals draw raters (rho) or take them as clusters. A rater's general mood raises all criteria at once, so "
+        "some of this is the rater and not the conversation.",
+    )
+    return Section(name, title, (text.strip(),), (table,))
+
+
+def _table(ratings: SelfRatings) -> pl.DataFrame:
+    return pl.DataFrame({"rater": ratings.rater, "item": ratings.item, "value": ratings.value})
+
+
+def _same(
+    one: SelfRatings, two: SelfRatings, first: Floats, second: Floats, rater: np.ndarray, options: Options
+) -> tuple[Estimate | None, Estimate | None]:
+    """Share of conversations with the same point on both criteria, and the mean difference; None on unlike scales."""
+    if one.ends != two.ends or not len(first):
+        return None, None
+    same = clustered_proportion((first == second).astype(np.float64), rater, confidence=options.confidence)
+    return same, clustered_mean(first - second, rater, null=0.0, confidence=options.confidence)
+
+
+def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
+    """Whether longer conversations are rated higher, over all and within each system."""
+    title = "Ratings and the length of the conversation"
+    known = [key for key in LENGTHS if not all(np.isnan(one.lengths[key]).all() for one in ratings)]
+    if not known:
+        raise NotEnoughData(
+            "no turns of the conversations are stored", remedy="length is known of conversations held in this study"
+        )
+    systems = ratings[0].systems
+    rows: list[tuple[Cell, ...]] = []
+    dots: list[Dot] = []
+    told: list[str] = []
+    for one in ratings:
+        for key in known:
+            length = one.lengths[key]
+            found = clustered_spearman(length, one.value, one.rater, options, resampled="raters")
+            within = [
+                clustered_spearman(
+                    length[one.of(system)],
+                    one.value[one.of(system)],
+                    one.rater[one.of(system)],
+                    options,
+                    resampled="raters",
+                )
+                if system in one.systems
+                else unknown("Spearman's rho", "no ratings")
+                for system in systems
+            ]
+            own = within if len(systems) > 1 else []
+            rows.append((one.label, LENGTHS[key], found, *own, found.n))
+            dots.append(Dot(LENGTHS[key], found, facet=one.label if len(ratings) > 1 else ""))
+            if excludes(found):
+                direction = "higher" if found.value > 0 else "lower"
+                told.append(
+                    f"{one.label} is {direction} with more of “{LENGTHS[key].lower()}” ({with_interval(found)})"
+                )
+    text = f"{'; '.join(told)}." if told else "No relation between length and rating is established."
+    paragraphs = [
+        text,
+        "Length is an outcome too: people go on with a partner they like, and stop when bored, so a relation does not mean that "
+        "longer conversations are better for it. Between systems length and rating may differ for unrelated reasons; the "
+        "columns of single systems are free of that.",
+    ]
+    table = Table(
+        name,
+        "Spearman's rho of rating and length",
+        (
+            Column("criterion", "Criterion"),
+            Column("length", "Length"),
+            Column("rho", "All conversations", "estimate"),
+            *(
+                Column(f"system_{k + 1}", system, "estimate")
+                for k, system in enumerate(systems if len(systems) > 1 else ())
+            ),
+            Column("n", "Conversations", "count"),
+        ),
+        tuple(rows),
+        caption="Duration runs from the first to the last turn. Intervals draw raters.",
+    )
+    return Section(
+        name, title, tuple(paragraphs), (table, _length_figure(name, dots), _lengths_table(name, ratings[0], known))
+    )
+
+
+def _length_figure(name: str, dots: list[Dot]) -> Figure:
+    told = listed(
+        f"{dot.facet} {dot.label} {number(dot.estimate.value)}".strip() for dot in dots if dot.estimate.is_known
+    )
+    return Figure(
+        f"{name}_figure",
+        "Rating and length",
+        dot_interval(dots, value_title="Spearman's rho", reference=0.0),
+        alt=f"Spearman's rho of rating and length: {told}.",
+    )
+
+
+def _lengths_table(name: str, ratings: SelfRatings, known: list[str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for system in ratings.systems:
+        for key in known:
+            values = ratings.lengths[key][ratings.of(system)]
+            values = values[~np.isnan(values)]
+            quartiles = np.quantile(values, [0.25, 0.5, 0.75]).tolist() if len(values) else [None] * 3
+            unit = "s" if key == "duration_s" else ""
+            rows.append((system, LENGTHS[key] + (f" ({unit})" if unit else ""), *quartiles, len(values)))
+    return Table(
+        f"{name}_lengths",
+        "How long the conversations were",
+        (
+            Column("system", "System"),
+            Column("length", "Length"),
+            Column("low", "Lower quartile", "number", 1),
+            Column("median", "Median", "number", 1),
+            Column("high", "Upper quartile", "number", 1),
+            Column("n", "Conversations", "count"),
+        ),
+        tuple(rows),
+    )
