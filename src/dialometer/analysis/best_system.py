@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dialometer.analysis.factor_sentences import difference_words, interval_of
 from dialometer.analysis.measures import OVERALL
 from dialometer.analysis.system_ratings import SystemPair, SystemRatings
-from dialometer.analysis.words import listed, p_words
+from dialometer.analysis.words import correction_name, listed, p_words
 from dialometer.model.estimate import Estimate
 
 
@@ -52,7 +52,9 @@ def best_system(ratings: SystemRatings) -> Best:
     # The nearest by its mean decides how the lead is told.
     nearest = max(own, key=lambda pair: ratings.means[pair.second].value)
     label, second = ratings.label(best), ratings.label(nearest.second)
-    corrected = "" if options.correction == "none" or len(ratings.pairs) < 2 else f" ({options.correction.title()})"
+    corrected = (
+        "" if options.correction == "none" or len(ratings.pairs) < 2 else f" ({correction_name(options.correction)})"
+    )
     told = (
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(nearest.p_adjusted)}{corrected}"

@@ -1,8 +1,9 @@
 """Are raters more consistent on one criterion than on another? The same raters and things rated, two criteria.
 
-The interval draws raters and things rated, the same for both criteria. The test exchanges the two criteria of a rater at
-random, after both have been brought to the same level and spread. Complete designs use the two-way ICC, others the one-way
-form, which uses every judgment; both as sums over counts, so that all resamples are a few matrix products.
+Raters and things rated are drawn, the same for both criteria; the p value is the smallest level at which the interval
+leaves out zero, so that the two never contradict each other. (Exchanging the criteria of a rater would test something
+else: whether both criteria see the same differences.) Complete designs use the two-way ICC, others the one-way form, which
+uses every judgment; both as sums over counts, so that all resamples are a few matrix products.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def paired_icc_difference(first: Floats, second: Floats, options: Options, label
         label=label,
         details={"icc_first": parts[0], "icc_second": parts[1], "form": "ICC(1,1)" if has_holes else "ICC(2,1)"},
     )
-    return replace(found, p_value=_exchanged_p(first, second, icc_of, found.value, rng, options.n_resamples))
+    return replace(found, p_value=_inverted_p(np.concatenate(replicates)))
 
 
 def _two_way(table: Floats, targets: Floats | None, raters: Floats | None) -> Floats:
@@ -76,25 +77,12 @@ def _one_way(table: Floats, targets: Floats | None, raters: Floats | None) -> Fl
     return one_way_icc(sums, of_targets, repeats=of_raters**2 @ given.T)
 
 
-def _exchanged_p(
-    first: Floats, second: Floats, icc_of: IccOf, value: float, rng: np.random.Generator, n_permutations: int
-) -> float:
-    """Share of random exchanges at least as far apart, the observed one counted among them."""
-    both = np.hstack([_standard(first), _standard(second)])
-    n_raters = first.shape[1]
-    hits = n_done = 0
-    for size in batch_sizes(len(both) + 2 * n_raters, n_permutations):
-        is_swapped = rng.random((size, n_raters)) < 0.5
-        chosen = np.hstack([~is_swapped, is_swapped]).astype(np.float64)
-        null = icc_of(both, None, chosen) - icc_of(both, None, 1 - chosen)
-        null = null[np.isfinite(null)]
-        hits += int(np.sum(np.abs(null) >= abs(value) * (1 - 1e-12)))
-        n_done += len(null)
-    return (1 + hits) / (1 + n_done)
-
-
-def _standard(table: Floats) -> Floats:
-    return np.asarray((table - np.nanmean(table)) / np.nanstd(table))
+def _inverted_p(replicates: Floats) -> float:
+    """Twice the smaller tail beyond zero, the estimate itself counted among the replicates so that p is never 0."""
+    usable = replicates[np.isfinite(replicates)]
+    n = len(usable)
+    tail = min(int(np.sum(usable <= 0)), int(np.sum(usable >= 0)))
+    return min(1.0, 2 * (1 + tail) / (1 + n))
 
 
 def aligned(first: Measure, second: Measure, of_cell: int | None, rows: RaterRows) -> tuple[Floats, Floats]:
@@ -144,7 +132,7 @@ def criteria_section(measures: Measures, rows: RaterRows, options: Options) -> S
             Column("icc_first", "ICC, first", "number", 3),
             Column("icc_second", "ICC, second", "number", 3),
             Column("difference", "Difference", "estimate"),
-            Column("p", "p, permutation", "p_value"),
+            Column("p", "p, bootstrap", "p_value"),
         ),
         tuple(body),
         caption="ICC of a single rating. The interval draws raters and things rated, the same for both criteria.",

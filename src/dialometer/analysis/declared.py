@@ -19,7 +19,7 @@ from dialometer.analysis.labels import baseline, factor_named, level_label, syst
 from dialometer.analysis.measures import Measure, Measures
 from dialometer.analysis.rater_rows import RaterRows, adjusted_means
 from dialometer.analysis.system_ratings import SystemRatings
-from dialometer.analysis.words import excludes, p_words, with_interval
+from dialometer.analysis.words import correction_name, excludes, p_words, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
@@ -206,7 +206,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
             Column("second", "Second"),
             Column("estimate", "Ratio, or difference of ICCs" if has_ratio else "Difference", "estimate"),
             Column("p", "p", "p_value"),
-            Column("p_adjusted", f"p, {options.correction}", "p_value"),
+            Column("p_adjusted", f"p, {correction_name(options.correction)}", "p_value"),
         ),
         tuple(body),
         caption="The first relative to the second. Tests of the primary comparison are corrected among themselves, all "
@@ -218,16 +218,21 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
 
 def declared_sentence(test: DeclaredTest, options: Options) -> str:
     """One declared result in words."""
-    what = f"{test.measure.label}: “{test.first}” against “{test.second}”"
     if not test.estimate.has_interval:
         why = test.estimate.notes[0] if test.estimate.notes else "not enough data"
-        return f"{what}: not known, {why}."
-    corrected = f"{p_words(test.p_adjusted)} after {options.correction.title()}" if options.correction != "none" else ""
-    found = "a difference" if test.p_adjusted < 1 - options.confidence else "no demonstrable difference"
+        return f"{test.measure.label}, “{test.first}” against “{test.second}”: not known, {why}."
+    corrected = p_words(test.p_adjusted)
+    if options.correction != "none":
+        corrected += f" after {correction_name(options.correction)}"
+    is_sure = test.p_adjusted < 1 - options.confidence
     if test.outcome == CONSISTENCY:
-        return f"{what}: {found} in consistency, ICC {with_interval(test.estimate)} apart, {corrected}."
+        found = "differ" if is_sure else "do not demonstrably differ"
+        told = f"difference in ICC {with_interval(test.estimate)}, {corrected}"
+        return f"{test.measure.label}: “{test.first}” and “{test.second}” {found} in consistency ({told})."
     told = difference_words(test.measure, test.estimate, f"“{test.second}”")
-    return f"{what}: {found}; {told} ({interval_of(test.measure, test.estimate)}, {corrected})."
+    verdict = "" if is_sure else "; no demonstrable difference"
+    interval = interval_of(test.measure, test.estimate)
+    return f"{test.measure.label}: “{test.first}” is rated {told} ({interval}, {corrected}){verdict}."
 
 
 def declared_headlines(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from dialometer.analysis.factor_effects import Contrast, FactorEffects
 from dialometer.analysis.labels import factor_label, is_anchor, level_label
 from dialometer.analysis.measures import OVERALL, Measure
-from dialometer.analysis.words import as_ratio, excludes, interval_only, p_words, size_of_d, value_only
+from dialometer.analysis.words import as_ratio, d_words, excludes, interval_only, p_words, value_only
 from dialometer.model.estimate import Estimate
 
 
@@ -58,7 +58,7 @@ def effect_sentence(effects: FactorEffects, contrast: Contrast) -> str:
         said[-1] += f", by permutation {p_words(term.p_value)}"
     d, _ = effects.sizes(contrast)
     if d.is_known:
-        said.append(f"Cohen's d {value_only(d)}, {interval_only(d)}: {size_of_d(d.value)}")
+        said.append(f"Cohen's {d_words(d)}")
     compared = difference_words(measure, difference, f"under “{base}”")
     where = f" where {contrast.where_label}" if contrast.where else ""
     return f"Ratings{on} under “{level}”{where} were {compared} ({'; '.join(said)})."

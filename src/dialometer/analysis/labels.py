@@ -6,11 +6,11 @@ from dialometer.model.study import Criterion, Factor, Level, Study
 
 ANCHOR_WORDS = {
     "none": "no anchor",
-    "number": "number shown",
-    "text": "standard response shown",
-    "both": "standard response and its value shown",
+    "number": "anchor (number)",
+    "text": "anchor (text)",
+    "both": "anchor (text and number)",
 }
-LAYOUT_WORDS = {"together": "all criteria on one screen", "one_per_screen": "one criterion per screen"}
+LAYOUT_WORDS = {"together": "criteria together", "one_per_screen": "one criterion per screen"}
 
 
 def system_label(study: Study, name: str) -> str:

@@ -45,7 +45,10 @@ def crossed_mean(
     problem = _problem(values, n_raters)
     if problem:
         return _without_interval(values, problem, confidence, label)
-    if min(n_raters, n_items) > MOST_LEVELS:
+    balanced = _balanced(values, raters, items, n_raters, n_items)
+    if balanced is not None:
+        found = balanced
+    elif min(n_raters, n_items) > MOST_LEVELS:
         mean = float(values.mean())
         found = _robust(mean, (values - mean) / len(values), raters, items)
     else:
@@ -136,6 +139,30 @@ def _estimate(
         notes=notes,
         details=details,
     )
+
+
+def _balanced(values: Floats, raters: Ints, items: Ints, n_raters: int, n_items: int) -> _Found | None:
+    """Every rater judged every item once: REML is the analysis of variance, as long as no component is negative."""
+    if len(values) != n_raters * n_items or n_items < 2:
+        return None
+    _, row = np.unique(raters, return_inverse=True)
+    _, column = np.unique(items, return_inverse=True)
+    table = np.full((n_raters, n_items), np.nan)
+    table[row, column] = values
+    if np.isnan(table).any():
+        return None
+    mean = float(table.mean())
+    by_rater, by_item = table.mean(axis=1) - mean, table.mean(axis=0) - mean
+    df_rater, df_item = n_raters - 1, n_items - 1
+    of_rater = n_items * float(by_rater @ by_rater) / df_rater
+    of_item = n_raters * float(by_item @ by_item) / df_item
+    table -= mean + by_rater[:, None] + by_item[None, :]
+    rest = float(np.sum(table**2)) / (df_rater * df_item)
+    if min(of_rater, of_item) < rest or rest <= 0:
+        return None
+    spread = of_rater + of_item - rest
+    df = spread**2 / (of_rater**2 / df_rater + of_item**2 / df_item + rest**2 / (df_rater * df_item))
+    return _Found(mean, math.sqrt(spread / len(values)), df, MIXED, MIXED_INTERVAL)
 
 
 def _robust(value: float, influence: Floats, raters: Ints, items: Ints) -> _Found:

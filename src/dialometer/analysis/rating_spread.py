@@ -105,7 +105,7 @@ def disputed_section(study: Study, measures: Measures) -> Section:
     """The things rated with the widest spread of judgments between raters."""
     body: list[tuple[Cell, ...]] = []
     for measure in measures.criteria:
-        body += _disputed(study, measure)
+        body += _disputed(study, measure, max(3, N_DISPUTED // len(measures.criteria)))
     if not body:
         raise NotEnoughData(f"nothing was rated by {FEWEST_RATERS} raters", remedy="have items judged by more raters")
     is_log = measures.criteria[0].is_log
@@ -132,7 +132,7 @@ def disputed_section(study: Study, measures: Measures) -> Section:
     return Section("disputed", "Most disputed items", (said,), (table,))
 
 
-def _disputed(study: Study, measure: Measure) -> list[tuple[Cell, ...]]:
+def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...]]:
     n = measure.n_targets
     centred = _without_level(measure)
     count = np.bincount(measure.target, minlength=n)
@@ -141,7 +141,6 @@ def _disputed(study: Study, measure: Measure) -> list[tuple[Cell, ...]]:
     spread = np.sqrt(square / np.maximum(count - 1, 1))
     spread[count < FEWEST_RATERS] = -1.0
     rows: list[tuple[Cell, ...]] = []
-    most = max(2, N_DISPUTED // max(1, len(measure.criteria)))
     for target in np.argsort(-spread, kind="stable")[:most].tolist():
         if spread[target] <= 0:
             continue

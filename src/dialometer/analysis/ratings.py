@@ -15,9 +15,9 @@ from dialometer.analysis.measures import Measures, numeric_measures
 from dialometer.analysis.order_effects import order_section
 from dialometer.analysis.rater_rows import RaterRows, rater_rows
 from dialometer.analysis.rating_agreement import agreement_section
+from dialometer.analysis.rating_groups import rating_group_section
 from dialometer.analysis.rating_spread import disputed_section, distribution_section
 from dialometer.analysis.scale_units import has_numeric_criteria
-from dialometer.analysis.system_groups import system_group_section
 from dialometer.analysis.system_ratings import SystemRatings
 from dialometer.analysis.system_section import mean_figures, system_methods, system_section
 from dialometer.analysis.words import confidence_words, n_of
@@ -125,7 +125,7 @@ class _Work:
         return section_or_problem(
             f"group_{name}",
             title,
-            lambda: system_group_section(self.data, self.rows, name, self.systems, self.options),
+            lambda: rating_group_section(self.data, self.rows, name, self.systems, self.options),
         )
 
     def answer(self) -> str:

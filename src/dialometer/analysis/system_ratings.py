@@ -79,11 +79,12 @@ class SystemRatings:
         """The mean of every system; geometric for magnitudes."""
         found = {}
         for system in self.systems:
-            inside = self.measure.system == system
+            y = self.table.y[:, system]
+            given = ~np.isnan(y)
             one = crossed_mean(
-                self.measure.y[inside],
-                self.measure.rater[inside],
-                self.measure.item[inside],
+                y[given],
+                self.table.rater[given],
+                self.table.item[given],
                 confidence=self.options.confidence,
                 label=self.label(system),
             )

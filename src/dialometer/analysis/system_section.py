@@ -7,7 +7,7 @@ from dialometer.analysis.factor_sentences import effect_heading, null_of, shown
 from dialometer.analysis.measures import Measure
 from dialometer.analysis.scale_units import bounds, unit_words
 from dialometer.analysis.system_ratings import SystemRatings
-from dialometer.analysis.words import listed
+from dialometer.analysis.words import correction_name, listed
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval, forest
 
@@ -83,7 +83,7 @@ def _pairs_table(found: list[SystemRatings]) -> Table:
             Column("estimate", effect_heading(found[0].measure), "estimate"),
             Column("test", "Test"),
             Column("p", "p", "p_value"),
-            Column("p_adjusted", f"p, {correction}" if correction != "none" else "p, not corrected", "p_value"),
+            Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
             Column("raters_for_first", "Raters who rate the first higher", "percent_estimate"),
         ),
         tuple(body),

@@ -8,7 +8,7 @@ from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrast
 from dialometer.analysis.factor_sentences import effect_heading, shown
 from dialometer.analysis.labels import level_label
 from dialometer.analysis.system_ratings import SystemRatings
-from dialometer.analysis.words import excludes, listed
+from dialometer.analysis.words import correction_name, excludes, listed
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Section, Table
@@ -92,7 +92,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
             Column("at_base", f"{heading}, second condition", "estimate"),
             Column("change", "First relative to second", "estimate"),
             Column("p", "p, Welch", "p_value"),
-            Column("p_adjusted", f"p, {correction}", "p_value"),
+            Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
         ),
         tuple(body),
         caption="From each rater's mean difference between the two systems. Exploratory.",

@@ -87,6 +87,22 @@ def size_of_d(d: float) -> str:
     return "negligible" if size < 0.2 else "small" if size < 0.5 else "medium" if size < 0.8 else "large"
 
 
+def d_words(d: Estimate) -> str:
+    """Cohen's d with its interval and what it means: "d = 0.55, 95% interval 0.10 to 1.00, a medium effect"."""
+    if not d.is_known:
+        return "effect size not known"
+    told = f"d = {write_number(d.value, 2)}"
+    if d.has_interval:
+        ends = " to ".join(write_number(end, 2) for end in (d.low, d.high))
+        told += f", {confidence_words(d.confidence)} interval {ends}"
+    return f"{told}, a {size_of_d(d.value)} effect"
+
+
+def correction_name(correction: str) -> str:
+    """A correction as it is written: "Holm"."""
+    return "not corrected" if correction == "none" else correction.title()
+
+
 def size_of_icc(icc: float) -> str:
     """Koo and Li's (2016) words for a reliability."""
     return "poor" if icc < 0.5 else "moderate" if icc < 0.75 else "good" if icc < 0.9 else "excellent"
