@@ -12,6 +12,12 @@ from dialometer.model.report import Report, Section, Summary
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 
+_NOTHING = Findings(
+    "There are no judgments yet.",
+    "Not enough data.",
+    sections=(Section("none", "Results", problem="There are no judgments yet; the report grows with them."),),
+)
+
 
 def families(study: Study) -> list[Analysis]:
     """The families that fit a study, the one that gives the answer first."""
@@ -31,7 +37,7 @@ def analyse(
         seed=study.spec.seed if seed is None else seed,
         correction=declared.correction,
     )
-    found = [_run(family, data, options) for family in families(study)]
+    found = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
     first = found[0] if found else Findings("There is no analysis for this design yet.", "")
     summary = Summary(
         answer=first.answer,
@@ -57,9 +63,6 @@ def analyse(
 
 
 def _run(family: Analysis, data: StudyData, options: Options) -> Findings:
-    if not len(data.judgments):
-        nothing = "There are no judgments yet."
-        return Findings(nothing, "Not enough data.", sections=(Section("none", "Results", problem=nothing),))
     try:
         return family.run(data, options)
     except NotEnoughData as error:

@@ -1,0 +1,248 @@
+"""The raters themselves, in every report: do they agree with the rest, know the gold answers, take their time?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.data import StudyData
+from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.measures import numeric_measures
+from dialometer.analysis.rater_checks import (
+    choice_frame,
+    correlation_frame,
+    gold_frame,
+    monotony_frame,
+    pace_frame,
+    robust_z,
+)
+from dialometer.analysis.words import n_of, percent
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.study import Study
+from dialometer.report.charts import strip
+from dialometer.stats.proportion import proportion
+
+TITLE = "The raters"
+FAR = 3.5
+"""Robust standard deviations from the other raters beyond which a rater is looked at (Iglewicz and Hoaglin 1993)."""
+MONOTONOUS = 0.9
+FEWEST_ANSWERS = 10
+LOW_GOLD = 0.75
+MOST_ROWS = 50
+
+
+class Raters:
+    """The family that every study has: it speaks last and gives no answer of its own."""
+
+    rank = 900
+
+    def fits(self, study: Study) -> bool:
+        """Always."""
+        return True
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """One section."""
+        section = section_or_problem("raters", TITLE, lambda: raters_section(data, options))
+        return Findings("There is no analysis for this design yet.", "", sections=(section,), methods=METHODS)
+
+
+METHODS = (
+    Method(
+        "Raters to look at",
+        "agreement with the mean of the other raters, answer times and gold answers; robust z over raters",
+        "careless raters differ from the rest in more than one of these; a robust z is not stretched by them",
+        "Iglewicz & Hoaglin 1993",
+    ),
+)
+
+
+def rater_frame(data: StudyData, options: Options) -> tuple[pl.DataFrame, str]:
+    """One row per rater with all signs, and which kind of agreement is in it."""
+    rows = data.judgments
+    kind = "correlation with the mean of the other raters"
+    try:
+        agreement = correlation_frame(numeric_measures(data), options.confidence)
+    except NotEnoughData:
+        agreement = choice_frame(data, options.confidence)
+        kind = "share of the other raters who chose the same"
+    frame = rows.group_by("rater").agg(pl.len().alias("n_judgments")).sort("rater")
+    for part in (agreement, pace_frame(rows), monotony_frame(rows), gold_frame(data.study, rows)):
+        frame = frame.join(part, on="rater", how="left")
+    agreed = frame["agreement"].fill_null(float("nan")).to_numpy()
+    scale = np.arctanh(np.clip(agreed, -0.999, 0.999)) if kind.startswith("correlation") else agreed
+    frame = frame.with_columns(pl.Series("agreement_z", robust_z(scale)))
+    flagged = data.findings.filter(pl.col("action") == "flag").group_by("rater").agg(pl.col("reason").str.join("; "))
+    return frame.join(flagged, on="rater", how="left"), kind
+
+
+def raters_section(data: StudyData, options: Options) -> Section:
+    """Which raters to look at and why, how raters differ, and who was excluded."""
+    frame, kind = rater_frame(data, options)
+    if not len(frame):
+        raise NotEnoughData("no raters yet", remedy="collect judgments")
+    reasons = _reasons(frame, is_correlation=kind.startswith("correlation"))
+    suspicious = [place for place, said in enumerate(reasons) if said]
+    suspicious.sort(key=lambda place: -len(reasons[place]))
+    parts: list[Table | Figure] = []
+    said = [f"{n_of(len(frame), 'rater')} gave judgments that count. Pseudonyms are those of the export."]
+    if suspicious:
+        said.append(
+            f"{n_of(len(suspicious), 'rater')} should be looked at; nobody is left out for this alone. To leave "
+            "someone out, exclude the session and say why: the report then shows it among the exclusions."
+        )
+        parts.append(_look_table(frame, reasons, suspicious[:MOST_ROWS], options, kind))
+    else:
+        said.append("Nobody stands out by agreement, time, monotony, gold answers or flags.")
+    parts += [_spread_table(frame, kind), *_figure(frame, kind)]
+    excluded = _excluded_table(data)
+    if excluded is not None:
+        parts.append(excluded)
+    return Section("raters", TITLE, tuple(said), tuple(parts))
+
+
+def _reasons(frame: pl.DataFrame, *, is_correlation: bool) -> list[list[str]]:
+    return [_why(row, is_correlation=is_correlation) for row in frame.iter_rows(named=True)]
+
+
+def _why(row: dict[str, object], *, is_correlation: bool) -> list[str]:
+    """The reasons to look at a rater, in words."""
+
+    def number(name: str) -> float:
+        value = row.get(name)
+        return float("nan") if value is None else float(value)  # type: ignore[arg-type]
+
+    said = []
+    enough = number("n_shared") >= FEWEST_ANSWERS
+    if enough and number("agreement_z") < -FAR:
+        said.append("agrees far less with the rest than other raters do")
+    elif enough and is_correlation and number("agreement_low") <= 0:
+        said.append("no demonstrable agreement with the rest")
+    if number("pace_z") < -FAR:
+        said.append(f"much faster than the others ({number('median_s'):.1f} s per screen)")
+    if number("n_answers") >= FEWEST_ANSWERS and number("same_share") >= MONOTONOUS:
+        said.append(f"{percent(number('same_share'))} of the answers are the same")
+    if number("n_gold") > 0 and number("n_right") / number("n_gold") < LOW_GOLD:
+        said.append(f"{int(number('n_gold') - number('n_right'))} of {int(number('n_gold'))} gold answers wrong")
+    if row.get("reason"):
+        said.append(f"flagged: {row['reason']}")
+    return said
+
+
+def _agreement(row: dict[str, object], options: Options, kind: str) -> Estimate:
+    value = row.get("agreement")
+    if value is None or np.isnan(float(value)):  # type: ignore[arg-type]
+        return unknown(kind, "too few things shared with other raters, or always the same answer")
+    return Estimate(
+        float(value),  # type: ignore[arg-type]
+        int(row["n_shared"]),  # type: ignore[call-overload]
+        kind,
+        float(row["agreement_low"]),  # type: ignore[arg-type]
+        float(row["agreement_high"]),  # type: ignore[arg-type]
+        options.confidence,
+        "Fisher's z" if kind.startswith("correlation") else "Wilson",
+    )
+
+
+def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int], options: Options, kind: str) -> Table:
+    has_gold = frame["n_gold"].fill_null(0).sum() > 0
+    body: list[tuple[Cell, ...]] = []
+    for place in places:
+        row = frame.row(place, named=True)
+        cells: list[Cell] = [row["rater"], row["n_judgments"], _agreement(row, options, kind)]
+        if has_gold:
+            n_gold = row["n_gold"] or 0
+            cells.append(proportion(row["n_right"] or 0, n_gold, confidence=options.confidence) if n_gold else None)
+        body.append((*cells, row["median_s"], row["same_share"], row["longest_run"], "; ".join(reasons[place])))
+    columns = [
+        Column("rater", "Rater"),
+        Column("judgments", "Judgments", "count"),
+        Column("agreement", "Agreement with the rest", "estimate"),
+    ]
+    if has_gold:
+        columns.append(Column("gold", "Gold answers right", "percent_estimate"))
+    columns += [
+        Column("median_s", "Seconds per screen", "number", 1),
+        Column("same_share", "Same answer", "percent"),
+        Column("longest_run", "Longest run", "count"),
+        Column("why", "Why"),
+    ]
+    n_more = sum(bool(said) for said in reasons) - len(places)
+    return Table(
+        "raters_to_look_at",
+        "Raters to look at",
+        tuple(columns),
+        tuple(body),
+        caption=f"Agreement: {kind}. Same answer: share of the commonest answer, mean over criteria.",
+        notes=(f"{n_more} more are left out of this table.",) if n_more else (),
+    )
+
+
+def _spread_table(frame: pl.DataFrame, kind: str) -> Table:
+    """How raters differ: quartiles of every sign."""
+    shown: list[tuple[str, str, Callable[[float], float]]] = [
+        ("agreement", f"Agreement: {kind}", float),
+        ("median_s", "Seconds per screen", float),
+        ("same_share", "Share of the commonest answer", float),
+        ("longest_run", "Longest run of one answer", float),
+    ]
+    body: list[tuple[Cell, ...]] = []
+    for name, label, _ in shown:
+        values = frame[name].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
+        cells = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist() if len(values) else [None] * 5
+        body.append((label, len(values), *cells))
+    headings = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest")
+    return Table(
+        "rater_spread",
+        "How raters differ",
+        (
+            Column("sign", "Sign"),
+            Column("raters", "Raters", "count"),
+            *(Column(f"q{place}", heading, "number") for place, heading in enumerate(headings)),
+        ),
+        tuple(body),
+    )
+
+
+def _figure(frame: pl.DataFrame, kind: str) -> list[Figure]:
+    values = frame["agreement"].fill_nan(None).drop_nulls().to_numpy()
+    if len(values) < 3:
+        return []
+    return [
+        Figure(
+            "rater_agreement",
+            "Agreement of each rater with the rest",
+            strip({"raters": values}, value_title=kind),
+            alt=f"{kind.capitalize()} for {len(values)} raters: median {np.median(values):.2f}, lowest {values.min():.2f}, "
+            f"highest {values.max():.2f}.",
+            caption="One point per rater (a selection where there are many); the bar spans the middle half.",
+        )
+    ]
+
+
+def _excluded_table(data: StudyData) -> Table | None:
+    rows = (
+        data.findings.filter(pl.col("action").is_in(["exclude", "screen_out"]))
+        .sort("rater")
+        .unique(maintain_order=True)
+    )
+    if not len(rows):
+        return None
+    body: list[tuple[Cell, ...]] = [
+        (rater, rule, "screened out" if action == "screen_out" else "excluded", reason)
+        for rater, rule, action, reason in rows.head(MOST_ROWS).iter_rows()
+    ]
+    n_more = len(rows) - len(body)
+    return Table(
+        "raters_left_out",
+        "Raters left out by quality rules",
+        (Column("rater", "Rater"), Column("rule", "Rule"), Column("what", "What followed"), Column("reason", "Reason")),
+        tuple(body),
+        notes=(f"{n_more} more are left out of this table.",) if n_more > 0 else (),
+    )
+
+
+ANALYSES.register("raters")(Raters())
