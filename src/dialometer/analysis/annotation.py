@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dialometer.analysis.candidate_agreement import agreement_section, rating_columns
@@ -147,18 +147,18 @@ def _answer(main: _Main) -> str:
     best = answers.lead.best
     rating = f"{number(answers.means[best].value)} on the scale from {main.pool.ends[0]:g} to {main.pool.ends[1]:g}"
     if answers.gold is not None and answers.shares[best].is_known:
-        rating += f", {percent(answers.shares[best].value)} of what the gold answers got"
+        rating += f", {percent(answers.shares[best].value)} of gold"
     text = f"The first answers of {best} are rated best ({rating})."
-    if answers.lead.shared:
-        text = f"The first answers of {listed(answers.lead.first)} are rated alike and best ({rating})."
+    if not answers.lead.is_clear and answers.pairs:
+        text = f"No system is shown to be best. Rated highest: the first answers of {listed(answers.lead.first)} ({rating})."
     told = []
     for judge in ("maker", "crowd"):
         judged = main.by(judge)
         if judged is not None and judged.lead is not None:
             rate = judged.answerable[judged.lead.best][FIRST]
             each = " each" if judged.lead.shared else ""
-            told.append(f"for the {judge}, {listed(judged.lead.first)} ({percent(rate.value)} of first answers{each})")
-    return f"{text} Most often right is, {'; '.join(told)}." if told else text
+            told.append(f"for the {judge}: {listed(judged.lead.first)} ({percent(rate.value)}{each})")
+    return f"{text} Most often right {'; '.join(told)}." if told else text
 
 
 def _certainty(main: _Main, options: Options) -> str:
@@ -210,7 +210,8 @@ def _headlines(main: _Main) -> tuple[Headline, ...]:
             if judged.lead.behind
             else ""
         )
-        lines.append(Headline(f"Success Rate@1 by the {word}: {who}", judged.answerable[best][FIRST], sentence))
+        rate = replace(judged.answerable[best][FIRST], unit="share")
+        lines.append(Headline(f"Success Rate@1 by the {word}: {who}", rate, sentence))
     return tuple(lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -162,14 +162,17 @@ def _kappa_table(name: str, found: Agreement, notes: tuple[str, ...]) -> Table:
         rows.append(
             (
                 words[choice],
-                one.kappa,
+                bare(one.kappa),
                 one.null,
                 None if math.isnan(p) else p,
-                other.kappa,
+                bare(other.kappa),
                 other.null.value if other.null.is_known else None,
                 one.kappa.n,
             )
         )
+    n_two = found.n_candidates - found.n_whole
+    if n_two and len(found.linear) > 1:
+        notes = (*notes, f"{n_of(n_two, 'candidate')} with two ratings only leave no choice and count with those two.")
     ambiguous = found.linear.get("closest")
     if ambiguous is not None and ambiguous.n_ambiguous:
         n = n_of(ambiguous.n_ambiguous, "candidate")
@@ -185,6 +188,11 @@ def _kappa_table(name: str, found: Agreement, notes: tuple[str, ...]) -> Table:
         ),
         notes=(*notes, "Which of the two counts as first rater is drawn by lot."),
     )
+
+
+def bare(estimate: Estimate) -> Estimate:
+    """A known estimate without remarks that its table makes once for all; an unknown one keeps its reason."""
+    return replace(estimate, notes=()) if estimate.is_known else estimate
 
 
 def _other_table(name: str, found: Agreement) -> Table:

@@ -108,4 +108,4 @@ def crossed_means(
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))

@@ -143,7 +143,7 @@ def first_answers_section(name: str, answers: FirstAnswers, options: Options, ha
             "No rated candidate is marked as gold (the maker's own answer), so there is no percentage of gold; mark such "
             "candidates with is_gold in the item file."
         )
-    parts = [_table(name, answers, options), _figure(name, answers)]
+    parts: list[Table | Figure] = [_table(name, answers, options), _figure(name, answers)]
     return Section(
         name,
         "How good the first answers are",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from dialometer.analysis.candidate_agreement import Agreement, agreement_of, rating_columns
+from dialometer.analysis.candidate_agreement import Agreement, agreement_of, bare, rating_columns
 from dialometer.analysis.candidates import Pool, pool_of
 from dialometer.analysis.data import StudyData
 from dialometer.analysis.family import Options
@@ -110,7 +110,7 @@ def _agreements(data: StudyData, kept: Pool, everyone: Pool, options: Options) -
             sides.append(None)
     alphas = [side.alpha if side is not None else None for side in sides]
     rows: list[tuple[str, Cell, Cell]] = [("Krippendorff's alpha", alphas[0], alphas[1])]
-    kappas = [side.linear["random"].kappa if side is not None and side.linear else None for side in sides]
+    kappas = [bare(side.linear["random"].kappa) if side is not None and side.linear else None for side in sides]
     if any(kappa is not None for kappa in kappas):
         rows.append(("Weighted kappa, random two", kappas[0], kappas[1]))
     return rows

@@ -14,6 +14,8 @@ from dialometer.stats.multiplicity import adjust_estimates
 
 CORRECTIONS = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}
 
+_NOTHING = 1e-12
+
 Pairs = Mapping[tuple[str, str], Estimate]
 """Differences (first minus second) between systems, with ``p_adjusted`` in their details."""
 
@@ -44,8 +46,14 @@ class Lead:
 
 def adjusted_pairs(pairs: Pairs, correction: str) -> dict[tuple[str, str], Estimate]:
     """The pairs as one family of tests."""
-    found = adjust_estimates(list(pairs.values()), correction)  # type: ignore[arg-type]  # declared by the study
+    found = adjust_estimates([_tidy(one) for one in pairs.values()], correction)  # type: ignore[arg-type]
     return dict(zip(pairs, found, strict=True))
+
+
+def _tidy(estimate: Estimate) -> Estimate:
+    """Ends that are zero but for rounding, which would be written as 4.4e-17."""
+    value, low, high = (0.0 if abs(end) < _NOTHING else end for end in (estimate.value, estimate.low, estimate.high))
+    return replace(estimate, value=value, low=low, high=high)
 
 
 def p_adjusted(estimate: Estimate) -> float:
@@ -76,7 +84,9 @@ def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> 
     if not known:
         return None
     best = max(known, key=lambda name: scores[name].value)
-    behind, level, untested = [], [], []
+    behind: list[str] = []
+    level: list[str] = []
+    untested: list[str] = []
     shared = [name for name in known if name != best and math.isclose(scores[name].value, scores[best].value)]
     for name in known:
         if name == best:

@@ -34,6 +34,16 @@ SHAPE_WORDS: Mapping[Shape, str] = {
     "hump": "gathered between the ends",
     "none": "of no clear shape",
 }
+SHORT_WORDS: Mapping[Shape, str] = {
+    "J": "J",
+    "reversed J": "J turned round",
+    "U": "U",
+    "top": "piled up at the top",
+    "bottom": "piled up at the bottom",
+    "hump": "between the ends",
+    "none": "none is established",
+}
+ALL = "all systems"
 TESTS = ("highest against between", "lowest against between", "highest against lowest")
 
 
@@ -54,12 +64,7 @@ def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confi
     """The shape of ratings given as places among the points; intervals and tests take raters as clusters."""
     n_points = len(points)
     ids = np.asarray(raters)
-    shares = tuple(
-        clustered_proportion(
-            (place == k).astype(np.float64), ids, null=1 / n_points, confidence=confidence, label=point
-        )
-        for k, point in enumerate(points)
-    )
+    shares = tuple(_share((place == k).astype(np.float64), ids, confidence, point) for k, point in enumerate(points))
     high, low = place == n_points - 1, place == 0
     between = (~high & ~low) / max(1, n_points - 2)
     scores = {"index": (high | low) / 2 - between}
@@ -75,6 +80,13 @@ def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confi
         for (name, one), p in zip(found.items(), corrected, strict=True)
     }
     return RatingShape(tuple(points), shares, index, contrasts, _shape(contrasts, index, 1 - confidence), len(place))
+
+
+def _share(chosen: Floats, raters: np.ndarray, confidence: float, label: str) -> Estimate:
+    """A share without the test of one half that comes with it and means nothing here."""
+    found = clustered_proportion(chosen, raters, confidence=confidence, label=label)
+    method = found.method.partition(", score t-test")[0]
+    return replace(found, method=method, statistic=math.nan, p_value=math.nan, df=(), unit="share")
 
 
 def _contrast(score: Floats, raters: np.ndarray, confidence: float, label: str) -> Estimate:
@@ -151,8 +163,7 @@ def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], Rating
     own = {system: shape for (criterion, system), shape in shapes.items() if criterion == label}
     points = next(iter(own.values())).points
     rows: list[tuple[Cell, ...]] = [
-        (system or "all systems", *shape.shares, shape.index if shape.index.is_known else None, shape.n)
-        for system, shape in own.items()
+        (system or ALL, *(replace(share, notes=()) for share in shape.shares), shape.n) for system, shape in own.items()
     ]
     return Table(
         f"{name}_shares",
@@ -160,36 +171,32 @@ def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], Rating
         (
             Column("system", "System"),
             *(Column(f"point_{k + 1}", point, "percent_estimate") for k, point in enumerate(points)),
-            Column("index", "Index of extremity", "estimate"),
-            Column("n", "Conversations", "count"),
+            Column("n", "n", "count"),
         ),
         tuple(rows),
-        caption="The index is the mean share of the two ends minus the mean share of a point between: 0 where all points are "
-        "chosen alike, above 0 where the ends are preferred. Intervals take raters as clusters.",
+        caption="Intervals take raters as clusters; at a point that nobody chose, each rater counts as one answer.",
     )
 
 
 def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (label, system), shape in shapes.items():
-        for test, found in shape.contrasts.items():
-            p = float(found.details.get("p_adjusted", math.nan))
-            own, corrected = found.p_value, None if math.isnan(p) else p
-            rows.append((label, system or "all systems", test, found, None if math.isnan(own) else own, corrected))
+        known = [one if one.is_known else None for one in (shape.index, *shape.contrasts.values())]
+        rows.append((label, system or ALL, *known, SHORT_WORDS[shape.shape]))
     return Table(
         f"{name}_tests",
-        "Tests of the shape",
+        "Which shape the ratings have",
         (
             Column("criterion", "Criterion"),
             Column("system", "System"),
-            Column("test", "Difference of shares"),
-            Column("difference", "Difference", "percent_estimate"),
-            Column("p", "p", "p_value"),
-            Column("p_adjusted", "p (Holm)", "p_value"),
+            Column("index", "Index of extremity", "estimate"),
+            *(Column(f"difference_{k + 1}", test, "percent_estimate") for k, test in enumerate(TESTS)),
+            Column("shape", "Shape"),
         ),
         tuple(rows),
-        caption="Between: the mean share of the points between the ends. Corrected within each group of three. A J needs all "
-        "three above 0.",
+        caption="Index: mean share of the two ends minus mean share of a point between, 0 where all points are chosen alike. "
+        "Then differences of shares, tested with raters as clusters and corrected (Holm) within each row. The shape is what "
+        "these tests support; a J needs all three differences above 0.",
     )
 
 
@@ -198,7 +205,7 @@ def _figure(name: str, ratings: Sequence[SelfRatings], shapes: Mapping[tuple[str
     alike = [one for one in ratings if one.points == points]
     labels = {one.label for one in alike}
     shares = [
-        Share(system or "all systems", point, share.value, label if len(alike) > 1 else "")
+        Share(system or ALL, point, share.value, label if len(alike) > 1 else "")
         for (label, system), shape in shapes.items()
         if label in labels
         for point, share in zip(shape.points, shape.shares, strict=True)

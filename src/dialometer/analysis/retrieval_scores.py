@@ -116,7 +116,7 @@ def _judged(pool: Pool, verdict: Verdict, rankings: list[Ranking], options: Opti
         values[ranking.label] = own
         answerable[ranking.label] = {n: _mean(ranking, n, own[n], "exclude", options) for n in MEASURES}
         everything[ranking.label] = {n: _mean(ranking, n, own[n], "zero", options) for n in MEASURES}
-    pairs = {name: _pairs(name, rankings[:-1], values, options) for name in COMPARED}
+    pairs: dict[str, Pairs] = {name: _pairs(name, rankings[:-1], values, options) for name in COMPARED}
     scores = {label: answerable[label][FIRST] for label in pool.labels}
     has_right = n_relevant > 0
     return Judged(

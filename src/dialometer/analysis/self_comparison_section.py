@@ -75,7 +75,7 @@ def _two_words(one: SystemRatings) -> str:
         )
     check, alpha = one.flipped[pair].p_value, 1 - gap.confidence
     if not math.isnan(check) and (gap.p_value <= alpha) != (check <= alpha):
-        text += f". A test without assumptions gives {p_words(check)} before correction, so take this as undecided"
+        text += f". A test without assumptions gives {p_words(check)} before correction, so take it with care"
     return f"{text}."
 
 

@@ -13,7 +13,7 @@ from dialometer.analysis.family import Options
 from dialometer.analysis.words import excludes, listed, number, with_interval
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
-from dialometer.report.charts import LinePoint, lines
+from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered import clustered_mean
 from dialometer.stats.observations import Floats
 
@@ -23,7 +23,7 @@ MOST_POSITIONS = 10
 def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
     """Whether ratings change from a rater's first conversation to the last, and over the days of the study."""
     rows: list[tuple[Cell, ...]] = []
-    points: list[LinePoint] = []
+    dots: list[Dot] = []
     told: list[str] = []
     drift: list[tuple[Cell, ...]] = []
     n_most = 0
@@ -38,7 +38,7 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
         change = first_to_last(one, level, options)
         for place, mean in means.items():
             rows.append((one.label, place, mean, mean.n))
-            points.append(LinePoint(place, mean.value, mean.low, mean.high, one.label if len(ratings) > 1 else ""))
+            dots.append(Dot(f"conversation {place}", mean, facet=one.label if len(ratings) > 1 else ""))
         over_time = clustered_spearman(one.answered_s, level, one.rater, options, resampled="raters")
         p = change.p_value
         drift.append((one.label, change, None if np.isnan(p) else p, change.n, over_time, over_time.n))
@@ -52,7 +52,7 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
         words = "From a rater's first conversation to the last, no change of the ratings is established."
     tables: list[Table | Figure] = [_order_table(name, rows), _drift_table(name, drift)]
     if n_most > 1:
-        tables.insert(0, _order_figure(name, points))
+        tables.insert(0, _order_figure(name, dots))
     return Section(name, "Ratings over time", (words,), tuple(tables))
 
 
@@ -114,13 +114,11 @@ def _drift_table(name: str, rows: list[tuple[Cell, ...]]) -> Table:
     )
 
 
-def _order_figure(name: str, points: list[LinePoint]) -> Figure:
-    told = "; ".join(
-        f"{point.group} conversation {point.x:g}: {number(point.y)}".strip() for point in points if point.y is not None
-    )
+def _order_figure(name: str, dots: list[Dot]) -> Figure:
+    told = "; ".join(f"{dot.facet} {dot.label}: {number(dot.estimate.value)}".strip() for dot in dots)
     return Figure(
         f"{name}_figure",
         "Average rating by place in the session",
-        lines(points, x_title="conversation in the session", y_title="average rating", group_title=""),
+        dot_interval(dots, value_title="average rating"),
         alt=f"Average ratings by place in the session. {told}.",
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dialometer.analysis.candidate_agreement import agreement_of
+from dialometer.analysis.candidate_agreement import agreement_of, bare
 from dialometer.analysis.candidates import Marks, Pool
 from dialometer.analysis.family import Options
 from dialometer.analysis.words import n_of, number
@@ -192,7 +192,9 @@ def _kappa_table(name: str, pool: Pool, columns: Floats, found: Versatility, opt
             continue
         try:
             inside = agreement_of(pool, columns, options, chosen=chosen, has_null=False)
-            cells += [inside.linear[choice].kappa if choice in inside.linear else None for choice in CONFIGURATIONS]
+            cells += [
+                bare(inside.linear[choice].kappa) if choice in inside.linear else None for choice in CONFIGURATIONS
+            ]
         except DialometerError:
             cells += [None] * len(CONFIGURATIONS)
         rows.append(tuple(cells))
