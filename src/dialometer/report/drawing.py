@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
@@ -17,6 +17,7 @@ _VEGA_LITE = "5.20"
 _PNG_SCALE = 2.0
 _ID = re.compile(r'\bid="([^"]+)"')
 _REFERENCE = re.compile(r"url\(#([^)]+)\)|href=\"#([^\"]+)\"")
+_MARK_ROLE = re.compile(r' (?:role="graphics-[^"]*"|aria-roledescription="[^"]*"|aria-hidden="true")')
 _ROOT = re.compile(r"<svg\b[^>]*>")
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="([^"]+)"')
 
@@ -65,15 +66,23 @@ def draw_svg(spec: Mapping[str, Any], *, where: str = "figure") -> str:
         told = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("    at ")]
         reason = (told[1] if len(told) > 1 else told[0] if told else "no reason given")[:300]
         raise DrawingError(f"cannot be drawn: {reason}", where=where, remedy="correct its specification") from error
-    return svg
+    return _renumbered(svg)
+
+
+def _renumbered(svg: str) -> str:
+    """Ids counted from the start of this drawing: the drawing program counts on from one drawing to the next."""
+    new = {old: f"d{i}" for i, old in enumerate(dict.fromkeys(_ID.findall(svg)))}
+    svg = _ID.sub(lambda found: f'id="{new[found[1]]}"', svg)
+    return _REFERENCE.sub(lambda found: _pointing(found, lambda name: new.get(name, name)), svg)
 
 
 def for_page(svg: str, *, prefix: str, alt: str) -> str:
-    """Makes a drawing fit to stand among others in a page."""
+    """Makes a drawing fit to stand among others in a page: one picture with one description, its parts not read out."""
     svg = svg.split("?>", 1)[-1].strip() if svg.startswith("<?xml") else svg
     safe = re.sub(r"[^A-Za-z0-9_-]", "-", prefix)
     svg = _ID.sub(lambda found: f'id="{safe}{found[1]}"', svg)
-    svg = _REFERENCE.sub(lambda found: _prefixed(found, safe), svg)
+    svg = _REFERENCE.sub(lambda found: _pointing(found, lambda name: safe + name), svg)
+    svg = _MARK_ROLE.sub("", svg)
     root = _ROOT.match(svg)
     size = _SIZE.search(root[0]) if root else None
     if root is None or size is None:
@@ -86,7 +95,7 @@ def for_page(svg: str, *, prefix: str, alt: str) -> str:
     return head + body
 
 
-def _prefixed(found: re.Match[str], prefix: str) -> str:
+def _pointing(found: re.Match[str], rename: Callable[[str], str]) -> str:
     if found[1] is not None:
-        return f"url(#{prefix}{found[1]})"
-    return f'href="#{prefix}{found[2]}"'
+        return f"url(#{rename(found[1])})"
+    return f'href="#{rename(found[2])}"'

@@ -123,7 +123,10 @@ def stacked_shares(
             "encoding": {
                 "x": {"field": "middle", **x},
                 "text": {"field": "text_narrow" if screen.is_narrow or len(facets) > 1 else "text"},
-                "color": {"field": "ink", "type": "nominal", "scale": None, "legend": None},
+                "color": {
+                    "condition": [{"test": f"datum.ink == '{ink}'", "value": ink} for ink in sorted(set(inks))],
+                    "value": INK,
+                },
             },
         }
         view = {"encoding": {"y": {**y, "scale": {"paddingInner": 0.25}}}, "layer": [block, number]}

@@ -115,5 +115,10 @@ def reference_rule(value: float, *, is_strong: bool = True) -> Spec:
     return {
         "data": {"values": [{"reference": value}]},
         "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK if is_strong else AXIS, "strokeWidth": 1},
-        "encoding": {"x": {"field": "reference", "type": "quantitative"}, "y": None, "yOffset": None},
+        "encoding": {
+            "x": {"field": "reference", "type": "quantitative"},
+            "y": {"value": 0},
+            "y2": {"value": "height"},
+            "yOffset": {"value": 0},
+        },
     }

@@ -17,6 +17,7 @@ _CHAR_PX = 6.7
 _LINE_PX = 15
 _FACET_GAP_PX = 28
 _FONT_SLACK = 0.13
+_THREE_FACETS_PX = 500
 NOT_ENOUGH = "not enough data"
 
 
@@ -35,7 +36,10 @@ class Screen:
 
 
 def on_both_screens(draw: Callable[[Screen], Spec], rows: Sequence[dict[str, Any]], n_facet_columns: int = 2) -> Spec:
-    """The chart for a wide screen, carrying the one for a phone."""
+    """The chart for a wide screen, carrying the one for a phone; without rows it says that there is nothing to draw."""
+    if not rows:
+        mark = {"type": "text", "fontStyle": "italic", "color": MUTED, "text": NOT_ENOUGH}
+        return {"data": {"values": [{}]}, "mark": mark, "width": NARROW_PX - 40, "height": 60}
     wide = draw(Screen(WIDE_PX, 34, n_facet_columns))
     narrow = draw(Screen(NARROW_PX, 17, 1))
     return with_narrow({"data": {"values": list(rows)}, **wide}, narrow)
@@ -162,7 +166,10 @@ def in_facets(
         fit = {"type": "fit-x", "contains": "padding"}
         return {"autosize": fit, "width": screen.width_px, "height": height_px, "padding": padding, **view}
     n_columns = min(screen.n_facet_columns, len(facets))
-    width = (screen.width_px - room_px - padding["left"] - 12 - _FACET_GAP_PX * (n_columns - 1)) // n_columns
+    free = screen.width_px - room_px - padding["left"] - 12
+    if len(facets) == 3 and n_columns == 2 and free >= _THREE_FACETS_PX:
+        n_columns = 3
+    width = (free - _FACET_GAP_PX * (n_columns - 1)) // n_columns
     n_chars = max(12, int(width // _CHAR_PX))
     header = {"title": None, "labelExpr": label_lookup(facets, n_chars), "labelAnchor": "start", "labelOrient": "top"}
     spec: Spec = {

@@ -20,6 +20,8 @@ from dialometer.report.charts.frame import (
 )
 from dialometer.report.theme import DIVERGING, INK, MUTED, ON_STRONG, PAPER, SEQUENTIAL
 
+_SLANT_CHARS = 18
+
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
@@ -118,8 +120,13 @@ def _column_axis(columns: list[str], names: list[str], width: int, title: str) -
         return {**axis, "labelExpr": label_lookup(columns, n_chars), "labelPadding": padding}
     if columns == names:
         return {**axis, "labelExpr": f"{label_index(columns, 'datum.value')} + 1", "labelPadding": 4}
-    slant = {"labelAngle": -45, "labelAlign": "left", "labelBaseline": "middle", "labelLimit": 150, "labelPadding": 6}
-    return {**axis, **slant, "labelExpr": "datum.value"}
+    longest = max(map(len, columns))
+    if longest <= _SLANT_CHARS:
+        slant = {"labelAngle": -45, "labelAlign": "left", "labelBaseline": "middle", "labelPadding": 6}
+        return {**axis, **slant, "labelExpr": "datum.value"}
+    upright = label_axis(columns, Screen(0, max(_SLANT_CHARS, -(-longest // max(1, width // 15)) + 2), 1))
+    turned = {"labelAngle": -90, "labelAlign": "left", "labelBaseline": "middle", "labelPadding": 6}
+    return {**axis, **upright, **turned}
 
 
 def step_of(value: float, low: float, high: float, n_steps: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dialometer.report.charts.dot_interval import reference_rule
 from dialometer.report.charts.frame import (
     Screen,
     Spec,
@@ -21,6 +22,7 @@ from dialometer.report.charts.frame import (
 from dialometer.report.theme import INK, SERIES
 
 _ROW_PX = 46
+_SPREAD_PX = 13
 
 
 def strip(
@@ -48,14 +50,15 @@ def strip(
         scale = {"type": "log"} if is_log else value_scale(domain)
         x = {"type": "quantitative", "axis": axis, "scale": scale}
         y = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}
-        layers: list[Spec] = [*_layers(x), *([] if reference is None else [_rule(reference)])]
         n_lines = max((len(lines_of(label, screen.label_chars)) for label in labels), default=1)
+        row_px = max(_ROW_PX, n_lines * 15 + 8)
+        layers: list[Spec] = [*_layers(x, row_px), *([] if reference is None else [reference_rule(reference)])]
         return in_facets(
             {"encoding": {"y": y}, "layer": layers},
             [""],
             screen,
             room_px=label_room_px(labels, screen),
-            height_px=len(labels) * max(_ROW_PX, n_lines * 15 + 8),
+            height_px=len(labels) * row_px,
         )
 
     return on_both_screens(draw, rows)
@@ -72,8 +75,9 @@ def _points(label: str, array: np.ndarray, n_max: int) -> Sequence[dict[str, obj
     ]
 
 
-def _layers(x: Spec) -> list[Spec]:
-    lift = {"field": "lift", "type": "quantitative", "scale": {"domain": [-0.5, 0.5], "range": [10, _ROW_PX - 10]}}
+def _layers(x: Spec, row_px: int) -> list[Spec]:
+    range_px = [row_px / 2 - _SPREAD_PX, row_px / 2 + _SPREAD_PX]
+    lift = {"field": "lift", "type": "quantitative", "scale": {"domain": [-0.5, 0.5], "range": range_px}}
     return [
         {
             "transform": [{"filter": "datum.kind == 'point'"}],
@@ -96,11 +100,3 @@ def _layers(x: Spec) -> list[Spec]:
             "encoding": {"x": {"value": 6}, "text": {"value": "not enough data"}},
         },
     ]
-
-
-def _rule(value: float) -> Spec:
-    return {
-        "data": {"values": [{"reference": value}]},
-        "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK},
-        "encoding": {"x": {"field": "reference", "type": "quantitative"}, "y": None},
-    }

@@ -1,0 +1,81 @@
+"""LaTeX tables, checked by reading them: balanced, escaped, one cell per column."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich_report import HOSTILE
+
+from dialometer.report.formats.latex_tables import escape, latex_table
+
+
+def rows_of(tex):
+    body = tex.split(r"\midrule")[1].split(r"\bottomrule")[0]
+    return [line.strip() for line in body.strip().splitlines()]
+
+
+def cells_of(row):
+    assert row.endswith(r"\\")
+    return re.split(r"(?<!\\)&", row.removesuffix(r"\\"))
+
+
+def depth(tex):
+    plain = re.sub(r"\\[{}\\%$&#_]", "", tex)
+    level = 0
+    for character in plain:
+        level += (character == "{") - (character == "}")
+        assert level >= 0
+    return level
+
+
+def test_every_table(report):
+    for table in report.tables():
+        tex = latex_table(table)
+        assert depth(tex) == 0
+        assert re.findall(r"\\(begin|end)\{(\w+)\}", tex)[:2] == [("begin", "table"), ("begin", "tabular")]
+        begun, ended = (re.findall(rf"\\{word}\{{(\w+)\}}", tex) for word in ("begin", "end"))
+        assert sorted(begun) == sorted(ended)
+        assert [tex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+        columns = re.search(r"\\begin\{tabular\}\{@\{\}([lrc]+)@\{\}\}", tex)[1]
+        assert len(columns) == len(table.columns)
+        assert len(rows_of(tex)) == len(table.rows)
+        assert all(len(cells_of(row)) == len(columns) for row in rows_of(tex))
+        assert tex.replace(r"\$", "").count("$") % 2 == 0
+        assert f"\\label{{tab:{table.name}}}" in tex
+
+
+def test_escaping():
+    assert escape("50% of a_b & {c} #1 $ ~ ^ \\") == (
+        r"50\% of a\_b \& \{c\} \#1 \$ \textasciitilde{} \textasciicircum{} \textbackslash{}"
+    )
+    assert escape("p < .001\nand −2 × 3") == r"p $<$ .001 and $-$2 $\times$ 3"
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_out(text):
+    safe = escape(text)
+    assert depth(safe) == 0
+    without = re.sub(
+        r"\\(textbackslash|textasciitilde|textasciicircum|textbar|textquotedbl)\{\}|\\[{}$&#%_,]|\$[^$]+\$", "", safe
+    )
+    assert not set(without) & set('\\{}$&#%_^<>"|\n\r')
+
+
+def test_numbers_notes_and_gaps(report):
+    tables = {table.name: latex_table(table) for table in report.tables()}
+    ratings = tables["anchoring_ratings"]
+    assert r"2.34 {\small [2.23, 2.45]}" in ratings
+    assert r"$<$ .001" in ratings
+    assert r"\textit{not enough data}\textsuperscript{a}" in ratings
+    assert r"\textsuperscript{a}~1 rater; at least 2 are needed" in ratings
+    assert r"61\% {\small [50, 71]}" in tables["preference"]
+    assert HOSTILE not in tables["everything"]
+
+
+@pytest.mark.parametrize("start", ["[x]", "*"])
+def test_a_row_does_not_start_with_an_option(start):
+    from dialometer.model.report import Column, Table
+
+    tex = latex_table(Table("t", "T", (Column("a", "A"),), ((start,),)))
+    assert rows_of(tex) == [f"{{}}{start} " + r"\\"]

@@ -1,0 +1,106 @@
+"""Numbers in words: digits, p values, percentages, and what is not known."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.report.numbers import (
+    MINUS,
+    NOT_ENOUGH,
+    digits_of,
+    shared_digits,
+    write_estimate,
+    write_number,
+    write_p,
+    write_percent,
+)
+
+
+def within(value, half):
+    return Estimate(value, 10, "mean", value - half, value + half)
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "written"),
+    [
+        # The two examples of the Particle Data Group's rounding rule, then its borders 354/355 and 949/950.
+        (0.827, 0.119, "0.83"),
+        (0.827, 0.367, "0.8"),
+        (5.1234, 0.0354, "5.123"),
+        (5.1234, 0.0356, "5.12"),
+        (5.1234, 0.949, "5.1"),
+        (5.1234, 0.951, "5.1"),
+        (1234.5, 30.0, "1,234"),
+        (1234567.8, 5000.0, "1,234,568"),
+    ],
+)
+def test_interval_decides_the_digits(value, half, written):
+    assert write_estimate(within(value, half)).value == written
+
+
+def test_half_width_from_950_counts_as_the_next_power():
+    assert digits_of(within(1, 0.0949), 9) == 2
+    assert digits_of(within(1, 0.0951), 9) == 2
+    assert digits_of(within(1, 0.00949), 9) == 3
+    assert digits_of(within(1, 0.00951), 9) == 3
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-4, 1e6))
+def test_what_is_written_is_never_further_off_than_the_interval_allows(value, half):
+    estimate = Estimate(value, 5, "mean", value - half, value + half)
+    read = float(write_estimate(estimate).value.replace(",", "").replace(MINUS, "-"))
+    assert abs(read - value) <= max(0.15 * (estimate.high - estimate.low), 0.5 if half > 3.5 else 0) + 1e-9
+
+
+def test_columns_share_digits_unless_their_intervals_are_of_different_size():
+    assert shared_digits([within(1, 0.2), within(1, 0.05), unknown("m", "why")], 2) == 2
+    assert shared_digits([within(1, 0.0002), within(1000, 50)], 2) is None
+    assert shared_digits([Estimate(1, 3, "m")], 4) == 4
+
+
+@pytest.mark.parametrize(
+    ("p", "text", "bare"),
+    [
+        (0.0231, "p = .023", ".023"),
+        (0.0009999, "p < .001", "< .001"),
+        (0.0, "p < .001", "< .001"),
+        (0.001, "p = .001", ".001"),
+        (0.5, "p = .500", ".500"),
+        (0.9999, "p > .999", "> .999"),
+        (1.0, "p > .999", "> .999"),
+        (math.nan, NOT_ENOUGH, NOT_ENOUGH),
+    ],
+)
+def test_p_values(p, text, bare):
+    assert write_p(p) == text
+    assert write_p(p, is_bare=True) == bare
+
+
+def test_numbers():
+    assert write_number(-0.0004, 3) == "0.000"
+    assert write_number(-1234.5, 1) == f"{MINUS}1,234.5"
+    assert write_number(0.00000012, 2) == f"1.2e{MINUS}07"
+    assert write_number(-math.inf, 2) == f"{MINUS}∞"
+    assert write_percent(0.6234, 1) == "62.3%"
+    assert write_percent(0.0) == "0%"
+
+
+def test_percent_estimate_scales_value_and_interval():
+    words = write_estimate(Estimate(0.583, 120, "share", 0.494, 0.668), is_percent=True)
+    assert words.text == "58% [49, 67]"
+
+
+def test_not_known_is_said_with_its_reason_and_never_zero():
+    words = write_estimate(unknown("mean", "no answers"))
+    assert words.value == NOT_ENOUGH
+    assert words.notes == ("no answers",)
+    assert not words.is_known
+
+
+def test_estimate_without_an_interval_uses_the_columns_digits():
+    assert write_estimate(Estimate(0.123456, 5, "mean"), fallback=3).text == "0.123"
+    assert write_estimate(Estimate(2.0, 5, "mean", 2.0, 2.0), fallback=1).text == "2.0 [2.0, 2.0]"
+    assert write_estimate(Estimate(2.0, 5, "mean", 1.5, math.inf), fallback=1).text == "2.0 [1.5, ∞]"

@@ -1,0 +1,92 @@
+"""Rendering as a whole: which files, always the same bytes, names that cannot leave the folder."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from dialometer.errors import DialometerError, UnknownName
+from dialometer.model.report import Column, Figure, Section, Table
+from dialometer.report import FORMATS, render
+
+
+def table(name, rows=(("a", 1),)):
+    return Table(name, "A table", (Column("text", "Text"), Column("n", "n", "count")), rows)
+
+
+def with_parts(report, *parts):
+    summary = replace(report.summary, figure=None, exclusions=None, balance=None)
+    return replace(report, summary=summary, sections=(Section("one", "One", (), parts),))
+
+
+def test_all_formats_are_found():
+    assert FORMATS.names() == ["csv", "figures", "html", "json", "latex", "markdown"]
+
+
+def test_files(report, rendered):
+    names = {str(path.relative_to(rendered)) for path in rendered.rglob("*") if path.is_file()}
+    tables = {f"tables/{part.name}.{end}" for part in report.tables() for end in ("csv", "tex")}
+    drawn = [part.name for part in report.figures() if part.name != "broken"]
+    figures = {f"figures/{name}.{end}" for name in drawn for end in ("svg", "png")}
+    assert names == {"index.html", "report.md", "report.json"} | tables | figures
+
+
+def test_same_report_same_bytes(report, rendered, tmp_path):
+    paths = render(report, tmp_path)
+    assert len(paths) == len(set(paths))
+    for path in paths:
+        assert path.read_bytes() == (rendered / path.relative_to(tmp_path)).read_bytes(), path.name
+
+
+def test_one_format_by_name(report, tmp_path):
+    assert render(report, tmp_path / "new" / "folder", formats=["json"]) == [
+        tmp_path / "new" / "folder" / "report.json"
+    ]
+    with pytest.raises(UnknownName, match="did you mean 'html'"):
+        render(report, tmp_path, formats=["htm"])
+
+
+def test_png_is_twice_as_dense_as_the_svg(rendered):
+    svg = (rendered / "figures" / "wins.svg").read_text()
+    png = (rendered / "figures" / "wins.png").read_bytes()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    width = float(svg.split('width="')[1].split('"')[0])
+    assert int.from_bytes(png[16:20], "big") == pytest.approx(2 * width, abs=2)
+
+
+def test_names_stay_in_the_folder(report, tmp_path):
+    hostile = with_parts(report, table("../../outside"), table("a/b c"))
+    paths = render(hostile, tmp_path / "report", formats=["csv", "latex"])
+    assert sorted(path.name for path in paths) == ["a-b-c.csv", "a-b-c.tex", "outside.csv", "outside.tex"]
+    assert all(path.parent == tmp_path / "report" / "tables" for path in paths)
+
+
+@pytest.mark.parametrize("names", [("same", "same"), ("a b", "a-b"), ("A", "a")])
+def test_two_parts_may_not_share_a_file(report, tmp_path, names):
+    with pytest.raises(DialometerError, match="share the file name"):
+        render(with_parts(report, *map(table, names)), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_with_nothing_in_it(report, tmp_path):
+    empty = with_parts(replace(report, methods=(), provenance={}), table("empty", ()))
+    names = {path.name for path in render(empty, tmp_path)}
+    assert names == {"index.html", "report.md", "report.json", "empty.csv", "empty.tex"}
+    assert "nothing to show yet" in (tmp_path / "index.html").read_text()
+
+
+def test_a_large_report_is_quick(report, tmp_path):
+    figures = [part for part in report.figures() if part.name != "broken"]
+    many = [replace(figures[i % len(figures)], name=f"figure{i}") for i in range(20)]
+    tables = [replace(report.tables()[i % 5], name=f"table{i}") for i in range(40)]
+    began = time.process_time()  # of all threads of this process: other work on the machine does not count
+    render(with_parts(report, *tables, *many), tmp_path)
+    assert time.process_time() - began < 15
+
+
+def test_a_figure_that_cannot_be_drawn_does_not_stop_the_others(report, tmp_path):
+    broken = Figure("broken", "Broken", {"data": {"url": "https://example.org/data.csv"}, "mark": "bar"}, "alt")
+    paths = render(with_parts(report, broken, table("fine")), tmp_path)
+    assert {path.name for path in paths} >= {"index.html", "fine.csv"}
+    assert "not allowed" in (tmp_path / "index.html").read_text()
+    assert "cannot be drawn" in (tmp_path / "report.md").read_text()

@@ -1,0 +1,91 @@
+"""Tables in words: digits by column, notes collected, methods told once."""
+
+import math
+
+from rich_report import mean
+
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Column, Table
+from dialometer.report.written import describe, mark_of, write_table
+
+
+def written(*columns_and_cells, notes=()):
+    columns = tuple(column for column, _ in columns_and_cells)
+    rows = tuple(zip(*(cells for _, cells in columns_and_cells), strict=True))
+    return write_table(Table("t", "T", columns, rows, notes=notes))
+
+
+def column(kind, cells, **more):
+    table = written((Column("x", "X", kind, **more), cells))
+    return [row[0].text for row in table.rows]
+
+
+def test_every_kind_of_cell():
+    assert column("text", ["a", "", 3, True, None]) == ["a", "", "3", "yes", "not enough data"]
+    assert column("count", [0, 1234567, 2.5, math.nan]) == ["0", "1,234,567", "2.5", "not enough data"]
+    assert column("number", [3.14159, -2, math.inf], n_digits=3) == ["3.142", "−2.000", "∞"]
+    assert column("percent", [0.5, 0.12345, 1]) == ["50.0%", "12.3%", "100.0%"]
+    assert column("percent", [0.126], n_digits=0) == ["13%"]
+    assert column("mark", [True, False, "partly", None]) == ["✓", "–", "partly", "not enough data"]
+    assert column("p_value", [0.02, Estimate(3, 9, "t", p_value=0.0001), unknown("t", "why")]) == [
+        ".020",
+        "< .001",
+        "not enough data",
+    ]
+    assert column("estimate", [mean(0.5, 0.2), 0.25]) == ["0.50 [0.30, 0.70]", "0.25"]
+
+
+def test_columns_of_like_intervals_line_up_and_others_keep_their_digits():
+    assert column("estimate", [mean(1, 0.2), mean(1, 0.05)]) == ["1.00 [0.80, 1.20]", "1.00 [0.95, 1.05]"]
+    assert column("estimate", [mean(1, 0.0002), mean(1000, 50)]) == ["1.00000 [0.99980, 1.00020]", "1,000 [950, 1,050]"]
+
+
+def test_units_alignment_and_row_headings():
+    table = written(
+        (Column("a", "Who"), ["x"]), (Column("b", "Time", "number", 1, "s"), [1.0]), (Column("c", "OK", "mark"), [True])
+    )
+    assert [(h.label, h.align) for h in table.headings] == [("Who", "left"), ("Time (s)", "right"), ("OK", "center")]
+    assert table.has_row_headings
+
+
+def test_notes_get_marks_and_each_is_told_once():
+    few = unknown("mean", "2 raters; at least 3 are needed")
+    table = written(
+        (Column("a", "A", "estimate"), [mean(1, 0.1), few, mean(2, 0.1).with_note("one rater was constant")]),
+        (Column("b", "B", "estimate"), [few, few, mean(1, 0.1)]),
+        notes=("A remark.",),
+    )
+    assert [[cell.marks for cell in row] for row in table.rows] == [[(), ("a",)], [("a",), ("a",)], [("b",), ()]]
+    assert table.footnotes == (("a", "2 raters; at least 3 are needed"), ("b", "one rater was constant"))
+    assert table.remarks[0] == "A remark."
+
+
+def test_a_note_on_every_estimate_becomes_a_remark():
+    cells = [mean(i, 0.1).with_note("log scale") for i in range(3)]
+    table = written((Column("a", "A", "estimate"), cells))
+    assert table.footnotes == ()
+    assert "log scale" in table.remarks
+    assert all(not cell.marks for row in table.rows for cell in row)
+
+
+def test_how_the_numbers_were_made():
+    same = written(
+        (Column("a", "A", "estimate"), [mean(1, 0.1, n=5), mean(1, 0.1, n=90)]),
+        (Column("b", "B", "estimate"), [None, None]),
+    )
+    how = "Mean; 95% interval: percentile bootstrap over raters, 2,000 resamples, seed 7; n = 5 to 90."
+    assert same.remarks == (how,)
+    wilson = Estimate(0.5, 12, "proportion", 0.2, 0.8, 0.9, "Wilson")
+    two = written((Column("a", "A", "estimate"), [mean(1, 0.1)]), (Column("b", "B", "percent_estimate"), [wilson]))
+    assert two.remarks[1] == "B: proportion; 90% interval: Wilson; n = 12."
+    many = written((Column("a", "A", "estimate"), [Estimate(1, 3, f"method {i}") for i in range(5)]))
+    assert many.remarks == ("Several methods, named for each row in the data files.",)
+
+
+def test_all_about_one_number():
+    estimate = Estimate(0.5, 1200, "proportion", 0.2, 0.8, interval_method="Wilson", p_value=0.03)
+    assert describe(estimate) == "proportion; n = 1,200; 95% interval: Wilson; p = .030"
+
+
+def test_marks_go_on_after_z():
+    assert [mark_of(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
