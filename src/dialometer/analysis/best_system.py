@@ -53,7 +53,9 @@ def best_system(ratings: SystemRatings) -> Best:
     nearest = max(own, key=lambda pair: ratings.means[pair.second].value)
     label, second = ratings.label(best), ratings.label(nearest.second)
     corrected = (
-        "" if options.correction == "none" or len(ratings.pairs) < 2 else f" ({correction_name(options.correction)})"
+        ""
+        if options.correction == "none" or len(ratings.pairs) < 2
+        else f" after {correction_name(options.correction)}"
     )
     told = (
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from dialometer.analysis.consistency import Compared
 from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, simple_contrasts
@@ -13,7 +14,7 @@ from dialometer.analysis.labels import is_anchor, level_label
 from dialometer.analysis.pull import Nearness, nearness_sentence
 from dialometer.analysis.reliability_form import raters_needed
 from dialometer.analysis.split_raters import Split
-from dialometer.analysis.words import excludes, interval_only, listed, number, p_words, value_only
+from dialometer.analysis.words import d_words, excludes, interval_only, listed, number, p_words, value_only
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Section
 from dialometer.model.study import Factor
@@ -53,22 +54,59 @@ def conclusion(evidence: Evidence) -> Section:
     return Section("conclusion", title, tuple(said))
 
 
+def steadiness(one: Estimate, confidence: float) -> Literal["changed", "same", "unclear", "unknown"]:
+    """Whether consistency changed: interval and permutation test must say so; where they disagree it is unclear."""
+    if not one.has_interval:
+        return "unknown"
+    signs = excludes(one), one.p_value < 1 - confidence
+    return "changed" if all(signs) else "unclear" if any(signs) else "same"
+
+
 def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
-    """One sentence: found in size, in consistency, in both or in neither."""
+    """One or two sentences: what was found, and what was not."""
     name = "Anchoring" if is_anchor(contrast.factor) else f"An effect of “{level_label(contrast.level)}”"
-    size = is_found(evidence.main, contrast)
-    steady = [one for _, other, one in evidence.steady if _is_same(other, contrast)]
-    known = [one for one in steady if one.has_interval]
-    is_steadier = any(excludes(one) for one in known)
-    if size is None and not known:
+    found, absent, unknown_ = _outcomes(evidence, contrast)
+    if not found and not absent:
         return f"{name}: not enough data to tell."
-    if size and is_steadier:
-        return f"{name} was found both in the size and in the consistency of ratings."
+    left = f" No demonstrable change in {listed(absent, conjunction='or')}." if absent else ""
+    if unknown_:
+        left += f" Not known: {listed(unknown_)}."
+    if found:
+        return f"{name} was found: {listed(found)}.{left}"
+    return f"{name} was not demonstrated.{left}"
+
+
+def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
+    """What changed, what did not demonstrably change, and what is not known, in words."""
+    found: list[str] = []
+    absent: list[str] = []
+    unknown_: list[str] = []
+    main = evidence.main
+    size = is_found(main, contrast) if main.measure.unit != "z" else None
     if size:
-        return f"{name} was found in the size of ratings; consistency did not demonstrably change."
-    if is_steadier:
-        return f"{name} was found in the consistency of ratings, not demonstrably in their size."
-    return f"{name} was not demonstrated, neither in the size nor in the consistency of ratings."
+        direction = "higher" if main.difference(contrast).value > 0 else "lower"
+        found.append(f"ratings were {direction}")
+    else:
+        (unknown_ if size is None else absent).append("the size of ratings")
+    for near in evidence.near:
+        if _is_same(near.contrast, contrast):
+            if near.is_nearer:
+                found.append("raters came nearer to the anchor's value")
+            else:
+                (unknown_ if near.is_nearer is None else absent).append("the distance to the anchor's value")
+    by_state: dict[str, list[str]] = {}
+    for measure, other, one in evidence.steady:
+        if _is_same(other, contrast):
+            state = steadiness(one, main.options.confidence)
+            word = state if state != "changed" else "more" if one.value > 0 else "less"
+            by_state.setdefault(word, []).append(measure.label)
+    for word in ("more", "less"):
+        if word in by_state:
+            found.append(f"raters were {word} consistent on {listed(by_state[word])}")
+    if "same" in by_state:
+        absent.append(f"consistency on {listed(by_state['same'])}")
+    unknown_ += [f"consistency on {listed(by_state[word])}" for word in ("unclear", "unknown") if word in by_state]
+    return found, absent, unknown_
 
 
 def _is_same(one: Contrast, other: Contrast) -> bool:
@@ -84,12 +122,25 @@ def _about(evidence: Evidence, contrast: Contrast) -> list[str]:
     main = evidence.main
     said = [verdict_words(evidence, contrast)]
     if main.measure.unit != "z":
-        said += [effect_sentence(effect, contrast) for effect in evidence.effects]
+        said.append(effect_sentence(main, contrast))
+        said += _by_criterion(evidence.effects[1:], contrast)
         said += [nearness_sentence(one) for one in evidence.near if _is_same(one.contrast, contrast)]
         said += _by_place(main, contrast.factor)
         said += _by_group(evidence, contrast)
     said += _steady_sentences(evidence, contrast)
     return said
+
+
+def _by_criterion(effects: list[FactorEffects], contrast: Contrast) -> list[str]:
+    told = []
+    for effect in effects:
+        difference = effect.difference(contrast)
+        if difference.has_interval:
+            d, _ = effect.sizes(contrast)
+            size = f"{value_only(shown(effect.measure, difference))} ({interval_of(effect.measure, difference)}; {d_words(d)})"
+            told.append(f"{effect.measure.label} {size}")
+    what = "ratio" if effects and effects[0].measure.is_log else "difference"
+    return [f"The {what} by criterion: {'; '.join(told)}."] if told else []
 
 
 def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
@@ -111,7 +162,7 @@ def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
         changed = "differs" if tests[0].p_value < 1 - main.options.confidence else "does not demonstrably differ"
         verdict = f" The effect {changed} between them ({p_words(tests[0].p_value)})."
     what = "ratio" if main.measure.is_log else "difference"
-    return [f"The {what} in each place: {'; '.join(told)}.{verdict}"]
+    return [f"The {what} under each condition: {'; '.join(told)}.{verdict}"]
 
 
 def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
@@ -140,8 +191,11 @@ def _steady_sentences(evidence: Evidence, contrast: Contrast) -> list[str]:
             why = one.notes[0] if one.notes else "not enough data"
             said.append(f"Whether consistency on {measure.label} changed is not known: {why}.")
             continue
-        more = "more" if one.value > 0 else "less"
-        verdict = f"are {more} consistent" if excludes(one) else "are not demonstrably more or less consistent"
+        verdict = {
+            "changed": f"are {'more' if one.value > 0 else 'less'} consistent",
+            "same": "are not demonstrably more or less consistent",
+            "unclear": f"are perhaps {'more' if one.value > 0 else 'less'} consistent (interval and test disagree)",
+        }[steadiness(one, evidence.main.options.confidence)]
         first, second = (number(float(one.details[key]), 2) for key in ("icc_first", "icc_second"))
         said.append(
             f"On {measure.label}, raters under “{level_label(contrast.level)}” {verdict} than under "
@@ -222,4 +276,4 @@ def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
 
 
 def _is_worth(one: Estimate) -> bool:
-    return one.has_interval and excludes(one)
+    return steadiness(one, one.confidence) == "changed"

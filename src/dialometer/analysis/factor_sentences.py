@@ -28,14 +28,18 @@ def effect_heading(measure: Measure) -> str:
     return "Difference, % of the scale" if measure.unit == "percent" else "Difference"
 
 
+def unit_name(measure: Measure) -> str:
+    """What a difference is counted in."""
+    return "percentage points of the scale" if measure.unit == "percent" else "points"
+
+
 def difference_words(measure: Measure, difference: Estimate, than: str) -> str:
     """ "1.31 times as high as Y" or "0.40 points higher than Y", without the interval."""
     if measure.is_log:
         return f"{value_only(as_ratio(difference))} times as high as {than}"
-    unit = "percentage points" if measure.unit == "percent" else "points"
     # The digits come from the interval, the sign is in the word.
     size = value_only(replace(difference, value=abs(difference.value)))
-    return f"{size} {unit} {'higher' if difference.value >= 0 else 'lower'} than {than}"
+    return f"{size} {unit_name(measure)} {'higher' if difference.value >= 0 else 'lower'} than {than}"
 
 
 def interval_of(measure: Measure, difference: Estimate) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.data import StudyData
-from dialometer.analysis.factor_sentences import effect_heading, null_of, shown
+from dialometer.analysis.factor_sentences import effect_heading, null_of, shown, unit_name
 from dialometer.analysis.family import Options
 from dialometer.analysis.measures import Measure
 from dialometer.analysis.random_effects import crossed_mean
@@ -99,7 +99,7 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table
         (
             Column("place", "Place"),
             Column("judgments", "Judgments", "count"),
-            Column("estimate", f"{effect_heading(measure)} to the screen's mean", "estimate"),
+            Column("estimate", f"{effect_heading(measure)}, to the screen's mean", "estimate"),
             Column("p", "p", "p_value"),
         ),
         tuple(body),
@@ -144,7 +144,7 @@ def _drift_sentence(measure: Measure, drift: Estimate) -> str:
     if not drift.is_known:
         return f"Drift over the session is not known: {drift.notes[0]}."
     change = shown(measure, drift)
-    what = f"by a factor of {value_only(change)}" if measure.is_log else f"by {value_only(change)} points"
+    what = f"by a factor of {value_only(change)}" if measure.is_log else f"by {value_only(change)} {unit_name(measure)}"
     told = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
     if excludes(change, null_of(measure)):
         return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session, {told}."

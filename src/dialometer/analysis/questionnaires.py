@@ -40,7 +40,8 @@ class Questionnaires:
         for question in _asked(data.study):
             if _scale_type(data.study, question) == "ranking":
                 sections.append(_ranking(data, question, options))
-        return Findings("There is no analysis for this design yet.", "", sections=tuple(sections), methods=METHODS)
+        methods = METHODS if len(sections) > 1 else METHODS[:1]
+        return Findings("There is no analysis for this design yet.", "", sections=tuple(sections), methods=methods)
 
 
 METHODS = (

@@ -53,6 +53,7 @@ def _headed(measure: Measure) -> str:
 def _pairs_table(found: list[SystemRatings]) -> Table:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
+    units = {(one.measure.unit, _headed(one.measure).removeprefix(one.measure.label)) for one in found}
     for one in found:
         for pair in one.pairs:
             difference = pair.difference
@@ -60,7 +61,7 @@ def _pairs_table(found: list[SystemRatings]) -> Table:
             test = f"t({difference.df[0]:.1f}) = {difference.statistic:.2f}" if is_known else ""
             body.append(
                 (
-                    one.measure.label,
+                    one.measure.label if len(units) == 1 else _headed(one.measure),
                     one.label(pair.first),
                     one.label(pair.second),
                     shown(one.measure, difference),
@@ -80,7 +81,7 @@ def _pairs_table(found: list[SystemRatings]) -> Table:
             Column("criterion", "Criterion"),
             Column("first", "System"),
             Column("second", "Compared with"),
-            Column("estimate", effect_heading(found[0].measure), "estimate"),
+            Column("estimate", effect_heading(found[0].measure) if len(units) == 1 else "Difference", "estimate"),
             Column("test", "Test"),
             Column("p", "p", "p_value"),
             Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
