@@ -1,0 +1,127 @@
+"""dialometer report: what a study found, as one page and as files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli._study import DATABASE_FILE, AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from dialometer.model.report import Report
+
+OUT_FOLDER = "report"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="report", epilog="Example: dialometer report my-study --format html --format csv")
+    def report(
+        folder: StudyDir,
+        out: Annotated[
+            Path | None, typer.Option("--out", metavar="FOLDER", help="Where to; by default 'report' in DIR.")
+        ] = None,
+        formats: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--format", help="html, markdown, json, csv, latex, svg or png; all if left out.", show_default=False
+            ),
+        ] = None,
+        seed: Annotated[
+            int | None, typer.Option("--seed", min=0, help="Of resampling; the study's own seed if left out.")
+        ] = None,
+        resamples: Annotated[
+            int | None,
+            typer.Option("--resamples", min=100, help="Bootstrap resamples; what the study declares if left out."),
+        ] = None,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Analyse what a study has collected and write the report. The study's design decides which statistics are used.
+
+        Works on unfinished studies too, and says that they are. The same data and seed always give the same report.
+        """
+        # The matrices here are small: several threads of linear algebra would wait for each other more than they help.
+        for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(library, "1")
+        from dialometer.analysis.choose import analyse
+        from dialometer.errors import StorageError
+        from dialometer.report import FORMATS, render
+
+        study = open_study(folder)
+        for name in formats or ():
+            FORMATS.get(name)
+        if not database and not (folder / DATABASE_FILE).exists():
+            raise StorageError(
+                "nothing has been collected in this study yet",
+                where=str(folder / DATABASE_FILE),
+                remedy=f"try it with 'dialometer simulate {folder}', or name the database with --database",
+            )
+        target = out or folder / OUT_FOLDER
+        with _steps() as step:
+            step("Analysing")
+            with open_store(folder, database, create=False) as store:
+                made = analyse(study, store, seed=seed, n_resamples=resamples)
+            step("Writing")
+            files = render(made, target, formats=formats or None)
+        if as_json:
+            typer.echo(json.dumps(_as_json(made, target, files), indent=2, ensure_ascii=False))
+        else:
+            _tell(made, target, files)
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """A spinner with the step at hand on a terminal; a plain line for each step elsewhere."""
+    from dialometer.cli._console import errors
+
+    if not errors.is_terminal:
+        yield lambda text: errors.print(f"{text} …")
+        return
+    with errors.status("Reading the study …") as status:
+        yield lambda text: status.update(f"{text} …")
+
+
+def _as_json(report: Report, target: Path, files: list[Path]) -> dict[str, object]:
+    summary = report.summary
+    return {
+        "answer": summary.answer,
+        "certainty": summary.certainty,
+        "warnings": list(summary.warnings),
+        "is_finished": report.is_finished,
+        "sections": [section.name for section in report.sections],
+        "problems": {section.name: section.problem for section in report.sections if section.problem},
+        "provenance": dict(report.provenance),
+        "folder": str(target),
+        "files": [str(path) for path in files],
+    }
+
+
+def _tell(report: Report, target: Path, files: list[Path]) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli._console import results
+
+    summary = report.summary
+    results.print(f"[bold]{escape(report.title)}[/]\n", soft_wrap=True)
+    results.print(escape(summary.answer), soft_wrap=True)
+    if summary.certainty:
+        results.print(f"\n{escape(summary.certainty)}", soft_wrap=True, style="dim")
+    for warning in summary.warnings:
+        results.print(f"[yellow]•[/] {escape(warning)}", soft_wrap=True)
+    lost = [section for section in report.sections if section.problem]
+    if lost:
+        results.print("\nParts that could not be computed:")
+        for section in lost:
+            results.print(f"  {escape(section.title)}: {escape(section.problem)}", soft_wrap=True)
+    page = next((path for path in files if path.name.endswith(".html")), None)
+    results.print(f"\n{len(files)} files in [bold]{escape(str(target))}[/]", soft_wrap=True)
+    if page is not None:
+        results.print(f"Open [bold]{escape(str(page))}[/]", soft_wrap=True)
