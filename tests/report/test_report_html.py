@@ -205,12 +205,12 @@ def test_bars_show_what_no_effect_would_be():
 def test_drawings_do_not_clash_and_are_made_once(report, monkeypatch):
     figure = report.figures()[0]
     drawings = Drawings()
-    one, two = drawings.inline(figure), drawings.inline(replace(figure, name="other"))
+    one, two = drawings.inline(figure, "one"), drawings.inline(figure, "two")
     ids = [set(re.findall(r'id="([^"]+)"', svg)) for svg in (one, two)]
     assert ids[0]
     assert not ids[0] & ids[1]
     monkeypatch.setattr("dialometer.report.drawing.draw_svg", None)
-    assert drawings.inline(figure) == one
+    assert drawings.inline(figure, "one") == one
 
 
 def test_drawings_fetch_nothing_and_say_what_is_wrong():

@@ -1,11 +1,12 @@
 """Rendering as a whole: which files, always the same bytes, names that cannot leave the folder."""
 
+import re
 import time
 from dataclasses import replace
 
 import pytest
 
-from dialometer.errors import DialometerError, UnknownName
+from dialometer.errors import UnknownName
 from dialometer.model.report import Column, Figure, Section, Table
 from dialometer.report import FORMATS, render
 
@@ -62,10 +63,35 @@ def test_names_stay_in_the_folder(report, tmp_path):
 
 
 @pytest.mark.parametrize("names", [("same", "same"), ("a b", "a-b"), ("A", "a")])
-def test_two_parts_may_not_share_a_file(report, tmp_path, names):
-    with pytest.raises(DialometerError, match="share the file name"):
-        render(with_parts(report, *map(table, names)), tmp_path)
-    assert not list(tmp_path.iterdir())
+def test_parts_of_like_names_are_all_kept(report, tmp_path, names):
+    parts = [table(name, ((name, i),)) for i, name in enumerate(names)]
+    paths = render(with_parts(report, *parts), tmp_path, formats=["csv", "html"])
+    assert len({path.name.casefold() for path in paths}) == 3
+    assert (tmp_path / "tables" / f"{names[1].replace(' ', '-')}-2.csv").read_text().endswith(f"{names[1]},1\n")
+
+
+def test_the_same_part_twice_is_one_file_and_two_places(report, tmp_path):
+    figure = report.figures()[0]
+    twice = replace(with_parts(report, figure, figure), methods=())
+    paths = render(twice, tmp_path, formats=["figures", "html", "markdown"])
+    assert [path.name for path in paths] == [
+        "ratings_by_condition.svg",
+        "ratings_by_condition.png",
+        "index.html",
+        "report.md",
+    ]
+    page = (tmp_path / "index.html").read_text()
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert page.count(">Figure 1<") == 2
+
+
+def test_sections_of_the_same_name_keep_apart(report, tmp_path):
+    none = Section("none", "Results", problem="no judgments")
+    render(replace(report, sections=(none, none)), tmp_path, formats=["html"])
+    page = (tmp_path / "index.html").read_text()
+    assert 'id="section-none"' in page
+    assert 'href="#section-none-2"' in page
 
 
 def test_a_report_with_nothing_in_it(report, tmp_path):

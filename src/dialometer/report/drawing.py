@@ -30,7 +30,7 @@ class Drawings:
     """The drawings of one rendering. A figure is compiled once for each screen, however many formats use it."""
 
     def __init__(self) -> None:
-        self._svgs: dict[tuple[str, bool], str] = {}
+        self._svgs: dict[tuple[int, bool], tuple[Figure, str]] = {}
 
     def svg(self, figure: Figure) -> str:
         """A drawing that stands by itself, for a file."""
@@ -41,21 +41,22 @@ class Drawings:
         png: bytes = vl_convert.svg_to_png(self.svg(figure), scale=_PNG_SCALE)
         return png
 
-    def inline(self, figure: Figure, *, is_narrow: bool = False) -> str:
-        """The drawing for inside a page: no background of its own, ids that clash with no other figure's."""
+    def inline(self, figure: Figure, name: str, *, is_narrow: bool = False) -> str:
+        """The drawing for inside a page: no background of its own, ids that start with its name in this page."""
         place = "narrow" if is_narrow else "wide"
-        return for_page(self._drawn(figure, is_narrow=is_narrow), prefix=f"{figure.name}-{place}-", alt=figure.alt)
+        return for_page(self._drawn(figure, is_narrow=is_narrow), prefix=f"{name}-{place}-", alt=figure.alt)
 
     def has_narrow(self, figure: Figure) -> bool:
         """Whether the figure has a form for phones."""
         return narrow_form(figure.spec) is not None
 
     def _drawn(self, figure: Figure, *, is_narrow: bool) -> str:
-        key = (figure.name, is_narrow)
+        key = (id(figure), is_narrow)
         if key not in self._svgs:
             spec = narrow_form(figure.spec) if is_narrow else figure.spec
-            self._svgs[key] = draw_svg(spec if spec is not None else figure.spec, where=f"figure '{figure.name}'")
-        return self._svgs[key]
+            svg = draw_svg(spec if spec is not None else figure.spec, where=f"figure '{figure.name}'")
+            self._svgs[key] = (figure, svg)  # the figure is kept so that its id is not given to another
+        return self._svgs[key][1]
 
 
 def draw_svg(spec: Mapping[str, Any], *, where: str = "figure") -> str:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
-from dialometer.errors import DialometerError
-from dialometer.model.report import Report
+from dialometer.model.report import Figure, Report, Table
 from dialometer.registry import Registry
 from dialometer.report.drawing import Drawings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rendering:
     """One rendering: what, where to, which formats stand beside each other, and the drawings they share."""
 
@@ -21,6 +21,14 @@ class Rendering:
     folder: Path
     formats: tuple[str, ...]
     drawings: Drawings = field(default_factory=Drawings)
+
+    def tables(self) -> list[tuple[Table, str]]:
+        """Each table once, with the name of its files."""
+        return with_file_names(self.report.tables())
+
+    def figures(self) -> list[tuple[Figure, str]]:
+        """Each figure once, with the name of its files."""
+        return with_file_names(self.report.figures())
 
 
 Format = Callable[[Rendering], list[Path]]
@@ -36,27 +44,36 @@ def render(report: Report, folder: Path, *, formats: Sequence[str] | None = None
     """
     names = tuple(dict.fromkeys(FORMATS.names() if formats is None else formats))
     writers = [FORMATS.get(name) for name in names]
-    _check_names("table", (table.name for table in report.tables()))
-    _check_names("figure", (figure.name for figure in report.figures()))
-    _check_names("section", (section.name for section in report.sections))
     folder.mkdir(parents=True, exist_ok=True)
     rendering = Rendering(report, folder, names)
     return [path for write in writers for path in write(rendering)]
 
 
+Part = TypeVar("Part", Table, Figure)
+
+
+def with_file_names(parts: Iterable[Part]) -> list[tuple[Part, str]]:
+    """Each part once with a file name of its own; names that come out alike are numbered, so that none is lost."""
+    once = {id(part): part for part in parts}
+    names = UniqueNames()
+    return [(part, names.next(file_name(part.name))) for part in once.values()]
+
+
+class UniqueNames:
+    """Hands out each name once: the second of a name gets a number, whatever the case of its letters."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def next(self, wish: str) -> str:
+        """The wish, or the wish with the first number that is free."""
+        name, i = wish, 2
+        while name.casefold() in self._taken:
+            name, i = f"{wish}-{i}", i + 1
+        self._taken.add(name.casefold())
+        return name
+
+
 def file_name(name: str) -> str:
     """A table's or figure's name as a file name: letters, digits, dash and underscore, whatever the study calls things."""
     return re.sub(r"[^\w-]+", "-", name).strip("-") or "unnamed"
-
-
-def _check_names(kind: str, names: Iterable[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        file = file_name(name).casefold()
-        if file in seen:
-            raise DialometerError(
-                f"two {kind}s would share the file name '{file}' ('{seen[file]}' and '{name}')",
-                where="report",
-                remedy=f"give each {kind} a name of its own",
-            )
-        seen[file] = name

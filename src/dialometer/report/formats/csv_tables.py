@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Table
-from dialometer.report.render import FORMATS, Rendering, file_name
+from dialometer.report.render import FORMATS, Rendering
 
 _FIELDS = ("low", "high", "n", "method")
 
@@ -18,9 +18,9 @@ def write(rendering: Rendering) -> list[Path]:
     """``tables/<name>.csv``. Nothing between two commas means "not enough data"; an empty text is ``""``."""
     folder = rendering.folder / "tables"
     written = []
-    for table in rendering.report.tables():
+    for table, name in rendering.tables():
         folder.mkdir(exist_ok=True)
-        path = folder / f"{file_name(table.name)}.csv"
+        path = folder / f"{name}.csv"
         path.write_text(csv_text(table), encoding="utf-8", newline="\n")
         written.append(path)
     return written

@@ -16,7 +16,7 @@ from dialometer.model.report import Figure, Part, Report, Table, Turns
 from dialometer.report import labels
 from dialometer.report.drawing import DrawingError, Drawings
 from dialometer.report.interval_bar import interval_bar
-from dialometer.report.render import FORMATS, Rendering, file_name
+from dialometer.report.render import FORMATS, Rendering, UniqueNames, file_name, with_file_names
 from dialometer.report.style import page_style
 from dialometer.report.written import write_table
 
@@ -41,9 +41,11 @@ class Chart:
 def html_page(report: Report, drawings: Drawings | None = None) -> str:
     """The whole page."""
     sentence, command = labels.reproduce_lines(report)
+    names = UniqueNames()
     return _template("page.html").render(
-        **_names(drawings or Drawings(), _numbers(report)),
+        **_names(drawings or Drawings(), _numbers(report), names),
         report=report,
+        sections=[(names.next(f"section-{file_name(section.name)}"), section) for section in report.sections],
         style=Markup(page_style()),
         reproduce_sentence=sentence,
         reproduce_command=command,
@@ -52,20 +54,20 @@ def html_page(report: Report, drawings: Drawings | None = None) -> str:
 
 def html_part(part: Part) -> str:
     """One table, figure or transcript as a fragment, for notebooks and other pages."""
-    return _template("fragment.html").render(**_names(Drawings(), {}), part=part)
+    return _template("fragment.html").render(**_names(Drawings(), {}, UniqueNames()), part=part)
 
 
-def _names(drawings: Drawings, numbers: Mapping[int, str]) -> dict[str, Any]:
+def _names(drawings: Drawings, numbers: Mapping[int, str], names: UniqueNames) -> dict[str, Any]:
     """What the templates may call."""
     return {
         "labels": labels,
         "kind_of": _kind_of,
         "number_of": lambda part: numbers.get(id(part), ""),
-        "chart": lambda figure: _chart(figure, drawings),
+        "chart": lambda figure, name: _chart(figure, name, drawings),
         "write_table": write_table,
         "write_headline": labels.write_headline,
         "interval_bar": interval_bar,
-        "id_of": file_name,
+        "new_id": lambda part: names.next(f"{_kind_of(part)}-{file_name(part.name)}"),
         "trimmed": _trimmed,
     }
 
@@ -83,14 +85,15 @@ def _kind_of(part: Part) -> str:
 
 def _numbers(report: Report) -> dict[int, str]:
     """Tables and figures are numbered in the order they appear, so that they can be cited."""
-    numbers = {id(table): f"Table {i}" for i, table in enumerate(report.tables(), start=1)}
-    return numbers | {id(figure): f"Figure {i}" for i, figure in enumerate(report.figures(), start=1)}
+    tables, figures = with_file_names(report.tables()), with_file_names(report.figures())
+    numbers = {id(table): f"Table {i}" for i, (table, _) in enumerate(tables, start=1)}
+    return numbers | {id(figure): f"Figure {i}" for i, (figure, _) in enumerate(figures, start=1)}
 
 
-def _chart(figure: Figure, drawings: Drawings) -> Chart:
+def _chart(figure: Figure, name: str, drawings: Drawings) -> Chart:
     try:
-        wide = Markup(drawings.inline(figure))
-        narrow = Markup(drawings.inline(figure, is_narrow=True)) if drawings.has_narrow(figure) else None
+        wide = Markup(drawings.inline(figure, name))
+        narrow = Markup(drawings.inline(figure, name, is_narrow=True)) if drawings.has_narrow(figure) else None
     except DrawingError as error:
         return Chart(problem=f"this figure {error.message}")
     return Chart(wide, narrow)

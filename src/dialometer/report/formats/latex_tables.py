@@ -45,10 +45,10 @@ def write(rendering: Rendering) -> list[Path]:
     """``tables/<name>.tex``, to be used with ``\\input``."""
     folder = rendering.folder / "tables"
     written = []
-    for table in rendering.report.tables():
+    for table, name in rendering.tables():
         folder.mkdir(exist_ok=True)
-        path = folder / f"{file_name(table.name)}.tex"
-        path.write_text(latex_table(table), encoding="utf-8", newline="\n")
+        path = folder / f"{name}.tex"
+        path.write_text(latex_table(table, label=name), encoding="utf-8", newline="\n")
         written.append(path)
     return written
 
@@ -60,7 +60,7 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], clean)
 
 
-def latex_table(table: Table) -> str:
+def latex_table(table: Table, *, label: str = "") -> str:
     """The table as a LaTeX float with the caption above and the notes below."""
     written = write_table(table)
     columns = "".join(_ALIGN[heading.align] for heading in written.headings)
@@ -70,7 +70,7 @@ def latex_table(table: Table) -> str:
         "\\begin{table}[htbp]",
         "  \\centering",
         f"  \\caption{{{caption}}}",
-        f"  \\label{{tab:{file_name(table.name)}}}",
+        f"  \\label{{tab:{label or file_name(table.name)}}}",
         f"  \\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
         "    \\toprule",
         f"    {_row([escape(heading.label) for heading in written.headings])}",

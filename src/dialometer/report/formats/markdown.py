@@ -8,7 +8,7 @@ from pathlib import Path
 from dialometer.model.report import Figure, Headline, Part, Report, Section, Summary, Table, Turns
 from dialometer.report.drawing import DrawingError
 from dialometer.report.labels import DECLARED, EXPLORATORY, INTERIM, as_sentence, reproduce_lines, write_headline
-from dialometer.report.render import FORMATS, Rendering, file_name
+from dialometer.report.render import FORMATS, Rendering
 from dialometer.report.written import WrittenCell, write_table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#])")
@@ -108,7 +108,8 @@ def _figure(rendering: Rendering, figure: Figure) -> list[str]:
         rendering.drawings.svg(figure)
     except DrawingError as error:
         return [f"> This figure {escape(error.message)}.", f"*Figure:* {escape(figure.alt)}"]
-    return [f"![{escape(figure.alt)}](figures/{file_name(figure.name)}.svg)"]
+    name = next(name for known, name in rendering.figures() if known is figure)
+    return [f"![{escape(figure.alt)}](figures/{name}.svg)"]
 
 
 def _turns(turns: Turns) -> list[str]:
