@@ -1,4 +1,4 @@
-"""What a study cost and how long it took, from the declared pay and the sessions' own times."""
+"""What a study of comparisons cost and how long it took, from the declared pay and the sessions' own times."""
 
 from __future__ import annotations
 
@@ -6,14 +6,42 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.data import OUTSIDE_STATES, StudyData
-from dialometer.analysis.family import Options
+from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.pair_choices import pair_items, strategy_of
 from dialometer.analysis.words import n_of, number, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
+from dialometer.model.study import Study
 from dialometer.stats.distribution import quantile
 
 MINUTES_PER_DAY = 24 * 60
+
+
+class Costs:
+    """Cost and duration, the last word of every report on comparisons."""
+
+    rank = 80
+
+    def fits(self, study: Study) -> bool:
+        """Anything that is answered by comparing."""
+        return any(
+            study.scale_for(criterion, study.presentation(cell, block)).compares
+            for block in study.blocks
+            for criterion in study.block_criteria(block)
+            for cell in study.cells
+        )
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """One chapter; it never gives the answer."""
+        strategies = {strategy_of(data.study, item) for item in pair_items(data.study)}
+        is_controlled = data.study.spec.items.pairs == "controlled"
+        per = ("strategy", len(strategies)) if is_controlled else None
+        section = section_or_problem("cost", "Cost and duration", lambda: cost_section(data, options, per=per))
+        return Findings("", "", sections=(section,))
+
+
+ANALYSES.register("costs")(Costs())
 
 
 def cost_section(data: StudyData, options: Options, *, per: tuple[str, int] | None = None) -> Section:

@@ -150,12 +150,18 @@ def side_section(data: StudyData, choices: PairChoices, options: Options) -> Sec
         Column("strategy", "Strategy"),
         Column("n", "Answers", "count"),
         Column("first", "Chose the first shown", "percent_estimate"),
-        Column("p", "p (corrected by strategy)" if len(by_strategy) > 1 else "p", "p_value"),
+        Column("p", "p, corrected" if len(by_strategy) > 1 else "p", "p_value"),
         Column("when_first", "Prefer experimental, shown first", "percent_estimate"),
         Column("when_second", "Prefer experimental, shown second", "percent_estimate"),
     )
     table = Table(
-        "side", "Choice by place on the screen", columns, tuple(rows), notes=("Cluster-robust by rater (CR2).",)
+        "side",
+        "Choice by place on the screen",
+        columns,
+        tuple(rows),
+        notes=(
+            "Cluster-robust by rater (CR2); p values of strategies are corrected as one family, that of the whole is not.",
+        ),
     )
     return Section(
         "side", "Did the place on the screen matter?", _side_words(data, overall, was_first[is_known]), (table,)

@@ -15,7 +15,7 @@ from dialometer.analysis.system_votes import SystemVotes
 from dialometer.analysis.words import listed, p_words
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Section, Table
-from dialometer.stats.clustered import clustered_mean
+from dialometer.stats.clustered import clustered_proportion
 from dialometer.stats.homogeneity import homogeneity_clustered
 from dialometer.stats.multiplicity import adjust_estimates
 from dialometer.stats.observations import Floats, Ints
@@ -39,7 +39,7 @@ def system_group_section(data: StudyData, found: SystemVotes, question: str, opt
     for k, test in enumerate(adjusted):
         cells = [
             known_cell(
-                clustered_mean(
+                clustered_proportion(
                     points[(system == k) & (group == level)],
                     rater[(system == k) & (group == level)],
                     confidence=options.confidence,

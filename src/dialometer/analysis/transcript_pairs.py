@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from dialometer.analysis.costs import cost_section
 from dialometer.analysis.data import StudyData
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
 from dialometer.analysis.leader import CORRECTIONS, p_adjusted
@@ -28,6 +28,7 @@ from dialometer.analysis.pair_sections import (
     verdict,
 )
 from dialometer.analysis.pair_shares import Declared, all_shares, declared_shares
+from dialometer.analysis.part_names import with_prefix
 from dialometer.analysis.transcripts import pairs_that_differ, transcripts_section
 from dialometer.analysis.words import confidence_words, listed, n_of, p_words, percent, with_interval
 from dialometer.model.estimate import Estimate
@@ -35,6 +36,7 @@ from dialometer.model.report import Figure, Headline, Method, Section
 from dialometer.model.study import Study
 from dialometer.report.charts import Dot, ranking_intervals
 
+MOST_HEADLINES = 3
 PAPER = "Guerini, Falcone and Magnini, SCAI 2018"
 
 
@@ -77,10 +79,10 @@ class TranscriptPairs:
             "differences", "Do strategies and questions differ?", lambda: differences_section(choices, options)
         )
         is_alone = len(choices.strategies) == len(choices.questions) == 1
-        return Findings(
+        findings = Findings(
             answer=_answer(main),
             certainty=_certainty(main, choices, options, deciding),
-            headlines=tuple(_headline(share, deciding is not None) for share in main),
+            headlines=_headlines(main, shares.overall, is_confirmatory=deciding is not None),
             figure=_figure(main, deciding is not None),
             sections=(
                 *([stated] if stated else []),
@@ -92,6 +94,7 @@ class TranscriptPairs:
             methods=_methods(options),
             warnings=(*choices.notes, *_reach(choices, options)),
         )
+        return with_prefix(findings, "pairs")
 
 
 ANALYSES.register("transcript_pairs")(TranscriptPairs())
@@ -115,8 +118,6 @@ def _sections(data: StudyData, choices: PairChoices, options: Options) -> list[S
     found.append(
         section_or_problem("side", "Did the place on the screen matter?", lambda: side_section(data, choices, options))
     )
-    per = ("strategy", len(choices.strategies))
-    found.append(section_or_problem("cost", "Cost and duration", lambda: cost_section(data, options, per=per)))
     found.append(
         section_or_problem("transcripts", "The transcripts", lambda: transcripts_section(study, choices, options))
     )
@@ -171,6 +172,21 @@ def _reach(choices: PairChoices, options: Options) -> tuple[str, ...]:
     )
 
 
+def _headlines(shares: Sequence[Estimate], overall: Estimate, *, is_confirmatory: bool) -> tuple[Headline, ...]:
+    """Every strategy where they are few; else all together, the most and the least preferred: the figure shows the rest."""
+    known = [share for share in shares if share.is_known]
+    if len(shares) <= MOST_HEADLINES or len(known) < 2:
+        return tuple(_headline(share, is_confirmatory) for share in shares)
+    best, least = max(known, key=lambda s: s.value), min(known, key=lambda s: s.value)
+    together = Headline("All strategies and questions", overall, "Share of all choices for the experimental version.")
+    first, last = _headline(best, is_confirmatory), _headline(least, is_confirmatory)
+    return (
+        together,
+        replace(first, label=f"Most preferred: {best.label}"),
+        replace(last, label=f"Least preferred: {least.label}"),
+    )
+
+
 def _headline(share: Estimate, is_confirmatory: bool) -> Headline:
     if not share.is_known:
         return Headline(share.label, None, "Not enough data.", is_confirmatory)
@@ -189,7 +205,7 @@ def _figure(shares: Sequence[Estimate], is_confirmatory: bool) -> Figure:
     dots = [Dot(share.label, share) for share in shares]
     told = "; ".join(f"{dot.label}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
     spec = ranking_intervals(
-        dots, value_title="share that prefers the experimental version", reference=NO_PREFERENCE, is_percent=True
+        dots, value_title="prefer the experimental version", reference=NO_PREFERENCE, is_percent=True
     )
     return Figure(
         "strategies",

@@ -59,6 +59,7 @@ def transcripts_section(study: Study, choices: PairChoices, options: Options) ->
         :MOST_PAIRS
     ]
     said = _said(choices, options)
+    said = (*said, "In the pairs below, the first transcript is the control and the second the experimental version.")
     if len(items) > MOST_PAIRS:
         said = (*said, f"Only the first {MOST_PAIRS} of {len(items)} pairs are printed below.")
     return Section("transcripts", "The transcripts", said, tuple(parts))
