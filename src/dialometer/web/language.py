@@ -108,14 +108,14 @@ class Language:
             old = self._texts[base]
             self._texts[base] = {**old, form: text} if form and isinstance(old, Mapping) else text
 
-    def text(self, key: str, **values: object) -> str:
+    def text(self, key: str, /, **values: object) -> str:
         """The text with its placeholders filled in."""
         text = self._texts[key]
         if not isinstance(text, str):
             text = text["other"]
         return _fill(text, values)
 
-    def count(self, key: str, n: int, **values: object) -> str:
+    def count(self, key: str, n: int, /, **values: object) -> str:
         """The text in the form that the number asks for."""
         forms = self.forms(key)
         form = forms.get(plural_category(self.source, n), forms["other"])

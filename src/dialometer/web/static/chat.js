@@ -2,6 +2,7 @@
 // the partner fails, the message stays and can be asked for again.
 const chat = document.getElementById("chat");
 const log = document.getElementById("log");
+const view = document.getElementById("log-view");
 const say = document.getElementById("say");
 const retry = document.getElementById("retry");
 const message = document.getElementById("message");
@@ -17,7 +18,7 @@ let nSaid = Number(chat.dataset.said);
 let isBusy = false;
 
 document.getElementById("say-hint").hidden = false;
-log.scrollTop = log.scrollHeight;
+view.scrollTop = view.scrollHeight;
 try {
   const kept = sessionStorage.getItem(keptKey) ?? "";
   const lastSaid = [...log.querySelectorAll(".turn.end .said")].at(-1)?.textContent;
@@ -40,7 +41,7 @@ function bubble(side, name, text) {
   said.textContent = text;
   line.append(speaker, said);
   log.append(line);
-  log.scrollTop = log.scrollHeight;
+  view.scrollTop = view.scrollHeight;
   return line;
 }
 
@@ -77,7 +78,7 @@ function busy(is) {
   isBusy = is;
   typing.hidden = !is;
   say.querySelector("button").setAttribute("aria-disabled", String(is));
-  if (is) { state.textContent = ""; retry.hidden = true; log.scrollTop = log.scrollHeight; }
+  if (is) { state.textContent = ""; retry.hidden = true; view.scrollTop = view.scrollHeight; }
 }
 
 // True when the message was not taken and goes back into the field.

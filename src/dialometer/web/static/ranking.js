@@ -110,36 +110,42 @@ function enhance(field) {
     pressed.focus();
   }
 
+  // The window listens while a line is held: an element that changes its place in the page loses the pointer.
   function drag(line, grip) {
-    let from = 0;
-    grip.addEventListener("pointerdown", (event) => {
-      event.preventDefault();
-      grip.setPointerCapture(event.pointerId);
-      from = event.clientY;
+    grip.addEventListener("pointerdown", (down) => {
+      if (down.button !== 0) return;
+      down.preventDefault();
+      let from = down.clientY;
+      const listening = new AbortController();
       line.classList.add("lifted");
-    });
-    grip.addEventListener("pointermove", (event) => {
-      if (!grip.hasPointerCapture(event.pointerId)) return;
-      for (;;) {
-        const before = line.previousElementSibling;
-        const after = line.nextElementSibling;
-        const offset = event.clientY - from;
-        const height = line.offsetHeight;
-        if (before && offset < -before.offsetHeight / 2) { before.before(line); from -= before.offsetTop - line.offsetTop; }
-        else if (after && offset > after.offsetHeight / 2) { const was = line.offsetTop; after.after(line); from += line.offsetTop - was; }
-        else { line.style.transform = `translateY(${offset}px)`; break; }
-        if (!height) break;
+      addEventListener("pointermove", (event) => {
+        if (event.pointerId === down.pointerId) from = follow(line, event.clientY, from);
+      }, listening);
+      for (const end of ["pointerup", "pointercancel"]) {
+        addEventListener(end, (event) => {
+          if (event.pointerId !== down.pointerId) return;
+          listening.abort();
+          line.classList.remove("lifted");
+          line.style.transform = "";
+          settle();
+          tell(line);
+        }, listening);
       }
     });
-    const drop = () => {
-      if (!line.classList.contains("lifted")) return;
-      line.classList.remove("lifted");
-      line.style.transform = "";
-      settle();
-      tell(line);
-    };
-    grip.addEventListener("pointerup", drop);
-    grip.addEventListener("pointercancel", drop);
+  }
+
+  // A line changes places when it has gone more than half of the way, so it cannot swing back and forth.
+  function follow(line, y, from) {
+    for (let n = lines().length; n > 0; n -= 1) {
+      const [before, after] = [line.previousElementSibling, line.nextElementSibling];
+      const up = before ? line.offsetTop - before.offsetTop : Infinity;
+      const down = after ? after.offsetTop + after.offsetHeight - line.offsetTop - line.offsetHeight : Infinity;
+      if (y - from < -up / 2) { before.before(line); from -= up; }
+      else if (y - from > down / 2) { after.after(line); from += down; }
+      else break;
+    }
+    line.style.transform = `translateY(${y - from}px)`;
+    return from;
   }
 
   function arrange() {

@@ -6,8 +6,10 @@ function enhance(field) {
   const { low, high, step, unset, unsetShort } = field.dataset;
   const range = document.createElement("input");
   Object.assign(range, { type: "range", min: low, max: high, step, id: number.id });
-  for (const name of ["aria-describedby", "aria-invalid", "aria-required"]) {
-    if (number.hasAttribute(name) && name !== "aria-required") range.setAttribute(name, number.getAttribute(name));
+  range.value = String((Number(low) + Number(high)) / 2); // where the arrow keys begin; nothing is shown there
+  for (const name of ["aria-describedby", "aria-invalid"]) {
+    if (number.hasAttribute(name)) range.setAttribute(name, number.getAttribute(name));
+    number.removeAttribute(name);
   }
   const value = document.createElement("p");
   value.className = "slider-value";
@@ -32,7 +34,7 @@ function enhance(field) {
   }
   range.addEventListener("input", (event) => { event.stopPropagation(); set(); });
   range.addEventListener("pointerup", set); // a click on the very middle changes nothing for the browser
-  range.addEventListener("keydown", (event) => { if (event.key === " " || event.key === "Enter") { event.preventDefault(); event.stopPropagation(); set(); } });
+  range.addEventListener("keyup", (event) => { if (/^(Arrow|Home|End|Page| )/.test(event.key)) set(); });
   number.form.addEventListener("restored", show);
   show();
 }

@@ -1,0 +1,56 @@
+"""Whole sessions in a real browser, from the start page to completion: by mouse, by finger, by keyboard alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+from walking import DESKTOP, PHONE, KeyboardRater, Rater, Served, copy_study, shorten
+
+pytestmark = pytest.mark.browser
+
+TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert"]
+OTHERS = ["replies", "turns", "arabic"]
+RIGHT = {"who_is_judged": "Speaker 2 in each conversation", "reading_check": "2", "look": "No"}
+WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
+    "mouse": (Rater, DESKTOP),
+    "finger": (Rater, PHONE),
+    "keyboard": (KeyboardRater, DESKTOP),
+    "keyboard-phone": (KeyboardRater, PHONE),
+}
+# Each template by mouse and by keyboard, on a desktop and on a phone; where a phone shows other things, by finger too.
+WALKS = [
+    *((name, "mouse") for name in TEMPLATES),
+    *((name, "keyboard-phone") for name in TEMPLATES),
+    ("best-worst", "finger"),
+    ("replies", "finger"),
+    ("replies", "keyboard"),
+    ("turns", "finger"),
+    ("arabic", "keyboard"),
+    ("arabic", "finger"),
+]
+
+
+@pytest.mark.parametrize(("name", "way"), WALKS)
+def test_a_session_can_be_walked(
+    name: str, way: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    """Every judgment that the screens ask for is stored once, and the session is complete."""
+    kind, device = WAYS[way]
+    served = serve(copy_study(name, tmp_path, shorten if name in TEMPLATES else lambda spec, items: None))
+    rater = kind(open_page(**device), right=RIGHT)
+    rater.walk(served.url)
+    assert not rater.page.query_selector("#answers"), rater.page.inner_text("main")
+    (session,) = served.store.sessions()
+    assert session.state == "completed"
+    record = served.store.record_of(session.id)
+    assert {visit.screen for visit in record.visits} == set(rater.seen)
+    assert len(record.visits) == len(rater.seen)
+    assert record.judgments
+    keys = [(j.item_id, j.criterion, j.system, j.turn, j.is_practice) for j in record.judgments]
+    assert len(keys) == len(set(keys))
+    assert {visit.device for visit in record.visits} == {"phone" if device is PHONE else "desktop"}
+    assert all(visit.first_input_at_ms is not None for visit in record.visits)
