@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dialometer.analysis.best_system import best_system
-from dialometer.analysis.conclusion import Evidence, conclusion, verdict_words
+from dialometer.analysis.conclusion import conclusion, found_words, verdict_words
 from dialometer.analysis.condition_ratings import TITLE as RATINGS_TITLE
 from dialometer.analysis.condition_ratings import condition_section, main_figure
 from dialometer.analysis.consistency import (
@@ -26,6 +26,7 @@ from dialometer.analysis.consistency import (
 from dialometer.analysis.criteria_consistency import criteria_section
 from dialometer.analysis.data import StudyData
 from dialometer.analysis.declared import DeclaredTest, declared_headlines, declared_section, declared_tests
+from dialometer.analysis.evidence import Evidence
 from dialometer.analysis.factor_effects import FactorEffects, contrasts
 from dialometer.analysis.factor_sentences import effect_sentence, factor_question, shown
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
@@ -45,7 +46,7 @@ from dialometer.analysis.system_section import system_methods, system_section
 from dialometer.analysis.systems_by_condition import shift_section
 from dialometer.errors import DialometerError
 from dialometer.model.report import Figure, Headline, Method, Section, Table
-from dialometer.model.study import Study
+from dialometer.model.study import Factor, Study
 
 KINDS = ("responses", "transcript_pair", "dialogue")
 
@@ -209,38 +210,39 @@ class _Work:
         parts = (
             condition_figure(self.study, self.measures, self.consistent),
             condition_table(self.study, self.measures, self.consistent),
-            difference_table(self.steady),
+            difference_table(self.study, self.steady),
         )
         said = "Consistency is the intraclass correlation: the share of the variance of ratings that is due to what was rated."
         if self.measures.main.is_log:
             said += " Magnitudes enter as logarithms relative to each rater's geometric mean (Bard et al. 1996)."
         return Section("consistency", "Consistency of the raters", (said,), parts)
 
+    @property
+    def chief(self) -> Factor:
+        """The factor the summary speaks of: the anchor where there is one."""
+        return sorted(self.study.spec.design.factors, key=lambda factor: not is_anchor(factor))[0]
+
     def answer(self) -> str:
-        factors = sorted(self.study.spec.design.factors, key=lambda factor: not is_anchor(factor))
-        chief = factors[0]
-        said = [verdict_words(self.evidence, contrast) for contrast in contrasts(chief)]
-        said.append(best_system(self.systems[0]).sentence)
-        return " ".join(said)
+        said = [found_words(self.evidence, contrast) for contrast in contrasts(self.chief)]
+        return " ".join([*said, best_system(self.systems[0]).short])
 
     def certainty(self) -> str:
-        chief = sorted(self.study.spec.design.factors, key=lambda factor: not is_anchor(factor))[0]
         main = self.effects[0]
-        said = []
+        said = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
         if main.measure.unit != "z":
-            said = [effect_sentence(main, contrast) for contrast in contrasts(chief)]
+            said += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
+        said.append(best_system(self.systems[0]).sentence)
         if not self.study.spec.analysis.comparisons:
             said.append("Nothing was declared before the data: all of this is exploratory.")
-        return " ".join(said)
+        return " ".join(part for part in said if part)
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options))
-        chief = sorted(self.study.spec.design.factors, key=lambda factor: not is_anchor(factor))[0]
         main = self.effects[0]
         if not made and main.measure.unit != "z":
             made += [
                 Headline(factor_question(one), shown(main.measure, main.difference(one)), effect_sentence(main, one))
-                for one in contrasts(chief)
+                for one in contrasts(self.chief)
             ]
         for one in self.systems[1:] or self.systems:
             best = best_system(one)

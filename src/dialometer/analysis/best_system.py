@@ -20,6 +20,8 @@ class Best:
     rivals: tuple[str, ...]
     next_pair: SystemPair | None
     sentence: str
+    short: str
+    """The same without numbers, for the first line of a report."""
 
     @property
     def is_certain(self) -> bool:
@@ -40,13 +42,14 @@ def best_system(ratings: SystemRatings) -> Best:
     if len(known) < 2:
         names = listed(ratings.label(system) for system in ratings.systems)
         why = f"only {names} has judgments" if names else "no system has judgments"
-        return Best(None, "", (), None, f"No comparison of systems {on}: {why}.")
+        return Best(None, "", (), None, f"No comparison of systems {on}: {why}.", "Systems were not compared.")
     best = max(known, key=lambda system: ratings.means[system].value)
     own = [pair for pair in ratings.pairs if pair.first == best]
     if not any(pair.difference.has_interval for pair in own):
         why = next((note for pair in own for note in pair.difference.notes), "not enough data")
         said = f"Which system is best {on} is not known: {why}."
-        return Best(None, "", tuple(ratings.label(pair.second) for pair in own), None, said)
+        others_ = tuple(ratings.label(pair.second) for pair in own)
+        return Best(None, "", others_, None, said, f"Which system is best {on} is not known.")
     alpha = 1 - options.confidence
     rivals = [pair for pair in own if not pair.p_adjusted < alpha]
     # The nearest by its mean decides how the lead is told.
@@ -61,13 +64,15 @@ def best_system(ratings: SystemRatings) -> Best:
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(nearest.p_adjusted)}{corrected}"
     )
+    names = listed(ratings.label(pair.second) for pair in rivals)
     if not rivals:
         others = "the other system" if len(own) == 1 else "every other system"
+        short = f"{label} is rated best {on}."
         said = f"{label} is rated best {on}, ahead of {others}: {told}."
     elif len(rivals) == len(own):
-        names = listed(ratings.label(pair.second) for pair in rivals)
+        short = f"No system is demonstrably best {on}."
         said = f"No best system {on}: {label} has the highest mean, but {names} cannot be told from it ({told})."
     else:
-        names = listed(ratings.label(pair.second) for pair in rivals)
+        short = f"{label} has the highest ratings {on}, but {names} cannot be told from it."
         said = f"{label} has the highest mean {on}, but {names} cannot be told from it ({told})."
-    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, said)
+    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, said, short)

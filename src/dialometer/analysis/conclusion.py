@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Literal
-
-from dialometer.analysis.consistency import Compared
+from dialometer.analysis.evidence import Evidence, is_same, steadiness
 from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, simple_contrasts
 from dialometer.analysis.factor_sentences import effect_sentence, interval_of, is_found, shown
 from dialometer.analysis.group_effects import interaction
 from dialometer.analysis.labels import is_anchor, level_label
-from dialometer.analysis.pull import Nearness, nearness_sentence
-from dialometer.analysis.reliability_form import raters_needed
-from dialometer.analysis.split_raters import Split
+from dialometer.analysis.next_study import advice
+from dialometer.analysis.pull import nearness_sentence
 from dialometer.analysis.words import d_words, excludes, interval_only, listed, number, p_words, value_only
-from dialometer.model.estimate import Estimate
 from dialometer.model.report import Section
 from dialometer.model.study import Factor
-
-WANTED = 0.8
-SMALL_RATIO = 1.1
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """All that was found on the factors, for the closing words."""
-
-    effects: list[FactorEffects]
-    near: list[Nearness]
-    steady: list[Compared]
-    splits: list[Split]
-    shift_sentences: list[str]
-
-    @property
-    def main(self) -> FactorEffects:
-        """All criteria together, or the only one."""
-        return self.effects[0]
 
 
 def conclusion(evidence: Evidence) -> Section:
@@ -44,78 +19,83 @@ def conclusion(evidence: Evidence) -> Section:
     factors = evidence.main.factors
     has_anchor = any(is_anchor(factor) for factor in factors)
     said: list[str] = []
-    for factor in sorted(factors, key=lambda factor: not is_anchor(factor)):
+    chief, *others = sorted(factors, key=lambda factor: not is_anchor(factor))
+    for contrast in contrasts(chief):
+        said += _about(evidence, contrast)
+    for factor in others:
         for contrast in contrasts(factor):
-            said += _about(evidence, contrast)
+            said.append(verdict_words(evidence, contrast))
+            if evidence.main.measure.unit != "z":
+                said.append(effect_sentence(evidence.main, contrast))
     said += evidence.shift_sentences[:2]
     said.append("For the next study:")
-    said += [f"• {advice}" for advice in _advice(evidence)]
+    said += [f"• {one}" for one in advice(evidence)]
     title = "What was found on anchoring" if has_anchor else "What the conditions did"
     return Section("conclusion", title, tuple(said))
 
 
-def steadiness(one: Estimate, confidence: float) -> Literal["changed", "same", "unclear", "unknown"]:
-    """Whether consistency changed: interval and permutation test must say so; where they disagree it is unclear."""
-    if not one.has_interval:
-        return "unknown"
-    signs = excludes(one), one.p_value < 1 - confidence
-    return "changed" if all(signs) else "unclear" if any(signs) else "same"
+def found_words(evidence: Evidence, contrast: Contrast) -> str:
+    """One sentence for the first screen: whether anything was found, and what."""
+    name = _effect_name(contrast)
+    found, absent, unclear = _outcomes(evidence, contrast)
+    if found:
+        return f"{name} was found: {listed(found)}."
+    if absent:
+        return f"{name} was not demonstrated."
+    return f"{name}: {'unclear' if unclear else 'not enough data to tell'}."
+
+
+def _effect_name(contrast: Contrast) -> str:
+    if is_anchor(contrast.factor):
+        is_only = len(contrast.factor.levels) == 2
+        return "Anchoring" if is_only else f"Anchoring by “{level_label(contrast.level)}”"
+    return f"An effect of “{level_label(contrast.level)}”"
 
 
 def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
-    """One or two sentences: what was found, and what was not."""
-    name = "Anchoring" if is_anchor(contrast.factor) else f"An effect of “{level_label(contrast.level)}”"
-    found, absent, unknown_ = _outcomes(evidence, contrast)
+    """What was found, what was not, and what is unclear."""
+    name = _effect_name(contrast)
+    found, absent, unclear = _outcomes(evidence, contrast)
     if not found and not absent:
         return f"{name}: not enough data to tell."
     left = f" No demonstrable change in {listed(absent, conjunction='or')}." if absent else ""
-    if unknown_:
-        left += f" Not known: {listed(unknown_)}."
+    if unclear:
+        left += f" Unclear: {listed(unclear)}."
     if found:
         return f"{name} was found: {listed(found)}.{left}"
     return f"{name} was not demonstrated.{left}"
 
 
 def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
-    """What changed, what did not demonstrably change, and what is not known, in words."""
-    found: list[str] = []
+    """What changed, what did not demonstrably change, and what is unclear or not known, in words."""
+    ratings: list[str] = []
+    raters: list[str] = []
     absent: list[str] = []
-    unknown_: list[str] = []
+    unclear: list[str] = []
     main = evidence.main
     size = is_found(main, contrast) if main.measure.unit != "z" else None
     if size:
-        direction = "higher" if main.difference(contrast).value > 0 else "lower"
-        found.append(f"ratings were {direction}")
+        ratings.append(f"ratings were {'higher' if main.difference(contrast).value > 0 else 'lower'}")
     else:
-        (unknown_ if size is None else absent).append("the size of ratings")
+        (unclear if size is None else absent).append("the size of ratings")
     for near in evidence.near:
-        if _is_same(near.contrast, contrast):
+        if is_same(near.contrast, contrast):
             if near.is_nearer:
-                found.append("raters came nearer to the anchor's value")
+                raters.append("came nearer to the anchor's value")
             else:
-                (unknown_ if near.is_nearer is None else absent).append("the distance to the anchor's value")
+                (unclear if near.is_nearer is None else absent).append("the distance to the anchor's value")
     by_state: dict[str, list[str]] = {}
     for measure, other, one in evidence.steady:
-        if _is_same(other, contrast):
+        if is_same(other, contrast):
             state = steadiness(one, main.options.confidence)
             word = state if state != "changed" else "more" if one.value > 0 else "less"
             by_state.setdefault(word, []).append(measure.label)
-    for word in ("more", "less"):
-        if word in by_state:
-            found.append(f"raters were {word} consistent on {listed(by_state[word])}")
+    raters += [f"were {word} consistent on {listed(by_state[word])}" for word in ("more", "less") if word in by_state]
     if "same" in by_state:
         absent.append(f"consistency on {listed(by_state['same'])}")
-    unknown_ += [f"consistency on {listed(by_state[word])}" for word in ("unclear", "unknown") if word in by_state]
-    return found, absent, unknown_
-
-
-def _is_same(one: Contrast, other: Contrast) -> bool:
-    return (one.factor.name, one.level.name, one.base.name, one.where_label) == (
-        other.factor.name,
-        other.level.name,
-        other.base.name,
-        other.where_label,
-    )
+    unclear += [f"consistency on {listed(by_state[word])}" for word in ("unclear", "unknown") if word in by_state]
+    found = [*ratings, *([f"raters {listed(raters)}"] if raters else [])]
+    return found, absent, unclear
 
 
 def _about(evidence: Evidence, contrast: Contrast) -> list[str]:
@@ -124,7 +104,7 @@ def _about(evidence: Evidence, contrast: Contrast) -> list[str]:
     if main.measure.unit != "z":
         said.append(effect_sentence(main, contrast))
         said += _by_criterion(evidence.effects[1:], contrast)
-        said += [nearness_sentence(one) for one in evidence.near if _is_same(one.contrast, contrast)]
+        said += [nearness_sentence(one) for one in evidence.near if is_same(one.contrast, contrast)]
         said += _by_place(main, contrast.factor)
         said += _by_group(evidence, contrast)
     said += _steady_sentences(evidence, contrast)
@@ -185,95 +165,22 @@ def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
 def _steady_sentences(evidence: Evidence, contrast: Contrast) -> list[str]:
     said = []
     for measure, other, one in evidence.steady:
-        if not _is_same(other, contrast):
+        if not is_same(other, contrast):
             continue
         if not one.has_interval:
             why = one.notes[0] if one.notes else "not enough data"
             said.append(f"Whether consistency on {measure.label} changed is not known: {why}.")
             continue
+        state = steadiness(one, evidence.main.options.confidence)
         verdict = {
             "changed": f"are {'more' if one.value > 0 else 'less'} consistent",
             "same": "are not demonstrably more or less consistent",
-            "unclear": f"are perhaps {'more' if one.value > 0 else 'less'} consistent (interval and test disagree)",
-        }[steadiness(one, evidence.main.options.confidence)]
+            "unclear": f"are perhaps {'more' if one.value > 0 else 'less'} consistent",
+        }[state]
         first, second = (number(float(one.details[key]), 2) for key in ("icc_first", "icc_second"))
         said.append(
             f"On {measure.label}, raters under “{level_label(contrast.level)}” {verdict} than under "
             f"“{level_label(contrast.base)}”: ICC of one rating {first} against {second}, difference {value_only(one)} "
-            f"({interval_only(one)}, {p_words(one.p_value)})."
+            f"({interval_only(one)}, {p_words(one.p_value)}{'; interval and test disagree' if state == 'unclear' else ''})."
         )
     return said
-
-
-def _advice(evidence: Evidence) -> list[str]:
-    advice: list[str] = []
-    for factor in evidence.main.factors:
-        for contrast in contrasts(factor):
-            advice += _size_advice(evidence.main, contrast)
-            advice += _raters_advice(evidence, contrast)
-    if not advice:
-        advice.append("Collect more data before drawing conclusions on the conditions.")
-    advice.append("Before collecting, see what a design can find: dialometer power, with the effect found here.")
-    return list(dict.fromkeys(advice))
-
-
-def _size_advice(main: FactorEffects, contrast: Contrast) -> list[str]:
-    if main.measure.unit == "z":
-        return []
-    level, base = level_label(contrast.level), level_label(contrast.base)
-    found = is_found(main, contrast)
-    if found is None:
-        return []
-    if found:
-        text = (
-            f"Show “{level}” to all raters or to none: ratings collected under it and under “{base}” must not be pooled, "
-            "and systems must be compared within one condition."
-        )
-        if is_anchor(contrast.factor):
-            text += " Report the anchor with the numbers: their size is partly the anchor's."
-        return [text]
-    difference = shown(main.measure, main.difference(contrast))
-    what = "ratios" if main.measure.is_log else "differences"
-    text = (
-        f"For “{level}” against “{base}”, {what} outside {number(difference.low)} to {number(difference.high)} are "
-        "unlikely."
-    )
-    n = raters_per_level(main, contrast)
-    if n is not None and main.measure.is_log:
-        text += f" Finding a ratio of {SMALL_RATIO:g} with 80% power would take about {n:,} raters per level."
-    return [text]
-
-
-def raters_per_level(main: FactorEffects, contrast: Contrast, ratio: float = SMALL_RATIO) -> int | None:
-    """Raters per level for 80% power at 5%, from the spread between raters seen here (normal approximation)."""
-    first, second = main.groups(contrast)
-    if min(len(first), len(second)) < 2:
-        return None
-    variance = (float(first.var(ddof=1)) + float(second.var(ddof=1))) / 2
-    return math.ceil(2 * variance * (1.959964 + 0.841621) ** 2 / math.log(ratio) ** 2)
-
-
-def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
-    """How many raters a reliable mean needs on either side."""
-    said = []
-    for measure, other, one in evidence.steady:
-        if not _is_same(other, contrast) or not _is_worth(one):
-            continue
-        needs = [raters_needed(float(one.details[key]), WANTED) for key in ("icc_first", "icc_second")]
-        if None in needs:
-            continue
-        level, base = level_label(contrast.level), level_label(contrast.base)
-        said.append(
-            f"On {measure.label}, a mean with a reliability of {WANTED:g} needs about {needs[0]} raters per response under "
-            f"“{level}” and {needs[1]} under “{base}”."
-        )
-    if said and is_anchor(contrast.factor):
-        said.append(
-            "Agreement that comes from a common anchor is not proof of better judgments: check it with raters who see the "
-            "standard response without its value."
-        )
-    return said
-
-
-def _is_worth(one: Estimate) -> bool:
-    return steadiness(one, one.confidence) == "changed"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dialometer.analysis.factor_effects import FactorEffects, contrasts, simple_contrasts
+from dialometer.analysis.factor_effects import FactorEffects, contrasts, legend, simple_contrasts
 from dialometer.analysis.factor_sentences import effect_heading, effect_sentence, shown
 from dialometer.analysis.family import Options
 from dialometer.analysis.labels import cell_names, factor_label, is_anchor, level_label
 from dialometer.analysis.measures import Measure, Measures
 from dialometer.analysis.rater_rows import RaterRows, mean_over_raters
 from dialometer.analysis.scale_units import unit_words
-from dialometer.analysis.words import COHEN, as_ratio, listed
+from dialometer.analysis.words import COHEN, as_geometric_mean, listed, test_words
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Factor, Study
@@ -71,7 +71,7 @@ def cell_means(
             seed=options.seed,
             label=name,
         )
-        found.append(as_ratio(one) if is_log else one)
+        found.append(as_geometric_mean(one) if is_log else one)
     return found
 
 
@@ -213,7 +213,8 @@ def _statistic(found: Estimate) -> str:
     if not found.is_known:
         return ""
     name = "t" if len(found.df) == 1 else "F"
-    return f"{name}({', '.join(f'{df:.1f}'.removesuffix('.0') for df in found.df)}) = {found.statistic:.2f}"
+    df = ", ".join(f"{df:.1f}".removesuffix(".0") for df in found.df)
+    return test_words(name, df, found.statistic)
 
 
 def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
@@ -226,13 +227,13 @@ def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
                 difference = shown(effect.measure, effect.difference(one))
                 p = difference.p_value if difference.is_known else None
                 where = one.where_label
-                body.append((effect.measure.label, one.label, where, len(first), len(second), difference, p, d, delta))
+                body.append((effect.measure.label, one.short, where, len(first), len(second), difference, p, d, delta))
     return Table(
         "condition_effect_sizes",
         "Sizes of the differences between conditions",
         (
             Column("criterion", "Criterion"),
-            Column("compared", "Compared"),
+            Column("compared", "Effect"),
             Column("where", "Where"),
             Column("raters_first", "Raters, first", "count"),
             Column("raters_second", "Raters, second", "count"),
@@ -242,5 +243,5 @@ def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
             Column("cliffs_delta", "Cliff's δ", "estimate"),
         ),
         tuple(body),
-        caption=f"d and δ compare raters' means ({COHEN}). p values of single conditions are not corrected: exploratory.",
+        caption=f"{legend(study)} d and δ compare raters' means ({COHEN}). p values are not corrected: exploratory.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dialometer.analysis.condition_ratings import cell_chart, cell_dots
-from dialometer.analysis.factor_effects import Contrast, contrasts, simple_contrasts
+from dialometer.analysis.factor_effects import Contrast, contrasts, legend, simple_contrasts
 from dialometer.analysis.family import Options
 from dialometer.analysis.labels import cell_names
 from dialometer.analysis.measures import Measure, Measures
@@ -131,21 +131,21 @@ def difference(
     )
 
 
-def difference_table(found: list[Compared]) -> Table:
+def difference_table(study: Study, found: list[Compared]) -> Table:
     """Is one level more consistent than the other? Over all raters, and within levels of the other factors."""
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for measure, contrast, one in found:
         first, second = (one.details.get(key) for key in ("icc_first", "icc_second"))
         p = one.p_value if one.is_known else None
-        body.append((measure.label, contrast.label, contrast.where_label, first, second, one, p))
+        body.append((measure.label, contrast.short, contrast.where_label, first, second, one, p))
         notes += one.notes
     return Table(
         "consistency_differences",
         "Did a factor change the consistency?",
         (
             Column("criterion", "Criterion"),
-            Column("compared", "Compared"),
+            Column("compared", "Effect"),
             Column("where", "Where"),
             Column("first", "ICC, first", "number", 3),
             Column("second", "ICC, second", "number", 3),
@@ -153,8 +153,8 @@ def difference_table(found: list[Compared]) -> Table:
             Column("p", "p, permutation", "p_value"),
         ),
         tuple(body),
-        caption="ICC of a single rating, because means of different numbers of raters are not comparable. The interval "
-        "draws items and raters; p divides the raters at random.",
+        caption=f"{legend(study)} ICC of a single rating, because means of different numbers of raters are not comparable. "
+        "The interval draws items and raters; p divides the raters at random.",
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -7,6 +7,7 @@ Size and consistency of ratings are different questions and corrected apart.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from dialometer.analysis.labels import baseline, factor_named, level_label, syst
 from dialometer.analysis.measures import Measure, Measures
 from dialometer.analysis.rater_rows import RaterRows, adjusted_means
 from dialometer.analysis.system_ratings import SystemRatings
-from dialometer.analysis.words import correction_name, excludes, p_words, with_interval
+from dialometer.analysis.words import correction_name, excludes, listed, p_words, value_only, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
@@ -161,12 +162,9 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
         )
     said = []
     for comparison in analysis.comparisons:
-        kind = "Primary" if comparison.name == analysis.primary else "Declared"
-        said.append(f"{kind}, {comparison.name}: {comparison.hypothesis or 'no hypothesis in words.'}")
+        kind = "Primary comparison" if comparison.name == analysis.primary else "Declared comparison"
         own = [test for test in tests if test.comparison.name == comparison.name]
-        said += [declared_sentence(test, options) for test in own if test.outcome == SIZE][:6] or [
-            "No data for it yet."
-        ]
+        said.append(f"{kind} {comparison.name}. {comparison.hypothesis} {_outcome_words(own, options)}")
     return Section(
         "declared_ratings",
         "Declared comparisons",
@@ -174,6 +172,34 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
         (_table(tests, analysis.primary, options),),
         is_confirmatory=True,
     )
+
+
+def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
+    """Which tests of a comparison stand, which do not, and which could not be made."""
+    if not tests:
+        return "No data for it yet."
+    said = []
+    for outcome in (SIZE, CONSISTENCY):
+        own = [test for test in tests if test.outcome == outcome]
+        if not own:
+            continue
+        stands = [_brief(test) for test in own if test.p_adjusted < 1 - options.confidence]
+        falls = [_brief(test) for test in own if test.p_adjusted >= 1 - options.confidence]
+        lost = [
+            f"{test.measure.label}, {test.first} against {test.second}"
+            for test in own
+            if test.p_adjusted != test.p_adjusted
+        ]
+        told = [f"a difference in {listed(stands)}"] if stands else []
+        told += [f"no demonstrable difference in {listed(falls)}"] if falls else []
+        told += [f"not known: {listed(lost)}"] if lost else []
+        said.append(f"{outcome.capitalize()}: {'; '.join(told)}.")
+    return " ".join(said)
+
+
+def _brief(test: DeclaredTest) -> str:
+    first, second = f"“{test.first}”", f"“{test.second}”"
+    return f"{test.measure.label}, {first} against {second} ({value_only(test.shown)}, {p_words(test.p_adjusted)})"
 
 
 def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> Table:

@@ -39,6 +39,12 @@ class Contrast:
         return f"{level_label(self.level)} against {level_label(self.base)}"
 
     @property
+    def short(self) -> str:
+        """The effect by its factor, for tables with many rows; :func:`legend` says what that means."""
+        name = factor_label(self.factor)
+        return name if len(self.factor.levels) == 2 else f"{name}: {level_label(self.level)}"
+
+    @property
     def where_label(self) -> str:
         """Where the two are compared, in words."""
         return ", ".join(level_label(level) for _, level in self.where) or "all"
@@ -48,6 +54,12 @@ def contrasts(factor: Factor) -> list[Contrast]:
     """Every level against the baseline, over all raters."""
     base = baseline(factor)
     return [Contrast(factor, level, base) for level in factor.levels if level.name != base.name]
+
+
+def legend(study: Study) -> str:
+    """What the short names of effects stand for."""
+    told = [f"{one.short}: {one.label}." for factor in study.spec.design.factors for one in contrasts(factor)]
+    return " ".join(told)
 
 
 def simple_contrasts(study: Study, factor: Factor) -> list[Contrast]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dialometer.analysis.condition_ratings import cell_chart, cell_counts, cell_dots, cell_means, first_factor
 from dialometer.analysis.consistency import group_table
-from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts
+from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, legend
 from dialometer.analysis.factor_sentences import effect_heading, shown
 from dialometer.analysis.family import Options
 from dialometer.analysis.labels import cell_names, factor_label, level_label
@@ -120,18 +120,18 @@ def _effects_within(split: Split, effects: list[FactorEffects], options: Options
                 d = cohens_d(*groups, confidence=options.confidence)
                 p = found.p_value if found.is_known else None
                 sizes = (len(groups[0]), len(groups[1]))
-                body.append((effect.measure.label, contrast.label, group, *sizes, shown(effect.measure, found), p, d))
+                body.append((effect.measure.label, contrast.short, group, *sizes, shown(effect.measure, found), p, d))
             change = interaction(effect, contrast, split, options)
             if change.is_known:
                 told = f"{split.groups[1]} relative to {split.groups[0]}"
                 ratio = shown(effect.measure, change)
-                body.append((effect.measure.label, contrast.label, told, "", "", ratio, change.p_value, ""))
+                body.append((effect.measure.label, contrast.short, told, "", "", ratio, change.p_value, ""))
     return Table(
         f"effects_by_{split.name}",
         f"Effect of {factor_label(chief)} within each group",
         (
             Column("criterion", "Criterion"),
-            Column("compared", "Compared"),
+            Column("compared", "Effect"),
             Column("group", "Group"),
             Column("raters_first", "Raters, first", "count"),
             Column("raters_second", "Raters, second", "count"),
@@ -140,8 +140,8 @@ def _effects_within(split: Split, effects: list[FactorEffects], options: Options
             Column("cohens_d", "Cohen's d", "estimate"),
         ),
         tuple(body),
-        caption="Welch's test on rater means in each group; the last row of each block asks whether the effect differs "
-        "between the two groups. p values are not corrected.",
+        caption=f"{legend(effects[0].study)} Welch's test on rater means in each group; the last row of each block asks "
+        "whether the effect differs between the two groups. p values are not corrected.",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dialometer.analysis.data import StudyData
+from dialometer.analysis.labels import cell_names
 from dialometer.design.protocol import protocol
 from dialometer.model.report import Column, Table
 
@@ -54,11 +55,11 @@ def balance_table(data: StudyData) -> Table:
     """Raters in each condition: finished, under way, left."""
     used = data.used_sessions()
     rows = []
-    for cell, condition in enumerate(data.study.cells):
+    for cell, name in enumerate(cell_names(data.study)):
         here = used.filter(pl.col("cell") == cell)
         counts = {state: len(here.filter(pl.col("state") == state)) for state in ("completed", "active", "stale")}
         n = len(data.judgments.filter(pl.col("rater").is_in(here["rater"].implode())))
-        rows.append((data.study.cell_label(condition), counts["completed"], counts["active"], counts["stale"], n))
+        rows.append((name, counts["completed"], counts["active"], counts["stale"], n))
     columns = (
         Column("condition", "Condition"),
         Column("completed", "Finished", "count"),

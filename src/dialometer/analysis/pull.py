@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts
+from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, legend
 from dialometer.analysis.factor_sentences import effect_heading, shown
 from dialometer.analysis.labels import factor_label, is_anchor, level_label
 from dialometer.analysis.measures import Measures
 from dialometer.analysis.rater_rows import mean_over_raters
-from dialometer.analysis.words import as_ratio, excludes, p_words, with_interval
+from dialometer.analysis.words import as_geometric_mean, as_ratio, excludes, p_words, with_interval
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Table
 from dialometer.model.study import Level
@@ -55,7 +55,7 @@ def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
                 found = welch_t(*main.groups(contrast, gap), confidence=options.confidence)
                 d = cohens_d(*main.groups(contrast, gap), confidence=options.confidence)
                 p = found.p_value if found.is_known else None
-                body.append((contrast.label, one.label, two.label, shown(one, found), p, d))
+                body.append((contrast.short, one.label, two.label, shown(one, found), p, d))
     return Table(
         "effects_by_criterion",
         "Is an effect larger on one criterion?",
@@ -68,7 +68,8 @@ def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
             Column("cohens_d", "Cohen's d", "estimate"),
         ),
         tuple(body),
-        caption="The effect on the first criterion relative to that on the second, from each rater's own difference.",
+        caption=f"{legend(main.study)} The effect on the first criterion relative to that on the second, from each rater's "
+        "own difference.",
     )
 
 
@@ -96,7 +97,7 @@ def _nearness(main: FactorEffects, contrast: Contrast, modulus: float) -> Nearne
     groups = main.groups(contrast, distance)
     options = main.options
     means = [
-        as_ratio(
+        as_geometric_mean(
             mean_over_raters(values, confidence=options.confidence, n_resamples=options.n_resamples, seed=options.seed)
         )
         for values in groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -71,7 +71,9 @@ def adjusted_means(measure: Measure, n: int) -> Floats:
 def mean_over_raters(values: Floats, *, confidence: float, n_resamples: int, seed: int, label: str = "") -> Estimate:
     """The mean of raters' means with a bootstrap interval over raters; few raters come with a warning."""
     found = bootstrap_mean(values, n_resamples=n_resamples, seed=seed, confidence=confidence, label=label)
-    n = int(np.sum(~np.isnan(values)))
-    if found.has_interval and n < FEW_RATERS:
-        found = found.with_note(f"{n} raters: bootstrap intervals of so few are too narrow")
+    found = replace(
+        found, method="mean over raters", interval_method=found.interval_method.replace("over values", "over raters")
+    )
+    if found.has_interval and int(np.sum(~np.isnan(values))) < FEW_RATERS:
+        found = found.with_note(f"fewer than {FEW_RATERS} raters: bootstrap intervals of so few are too narrow")
     return found

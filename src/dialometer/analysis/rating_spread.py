@@ -117,12 +117,11 @@ def disputed_section(study: Study, measures: Measures) -> Section:
             Column("criterion", "Criterion"),
             Column("item", "Item"),
             Column("system", "System"),
-            Column("raters", "Raters", "count"),
-            Column("mean", "Geometric mean" if is_log else "Mean", "number"),
-            Column("spread", spread, "number"),
-            Column("lowest", "Lowest", "number", 0 if is_log else 1),
-            Column("highest", "Highest", "number", 0 if is_log else 1),
             Column("text", "Text"),
+            Column("raters", "Raters", "count"),
+            Column("mean", "Geometric mean" if is_log else "Mean", "number", 1),
+            Column("spread", spread, "number"),
+            Column("range", "Range"),
         ),
         tuple(body),
         caption="Spread between raters after each rater's own level is taken out"
@@ -153,12 +152,11 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
                 measure.label,
                 item,
                 system_label(study, system),
+                _text(study, item, system),
                 int(count[target]),
                 float(np.exp(centre)) if measure.is_log else centre,
                 float(np.exp(spread[target])) if measure.is_log else float(spread[target]),
-                float(measure.raw[inside].min()),
-                float(measure.raw[inside].max()),
-                _text(study, item, system),
+                f"{measure.raw[inside].min():g} to {measure.raw[inside].max():g}",
             )
         )
     return rows

@@ -129,7 +129,7 @@ class _Work:
         )
 
     def answer(self) -> str:
-        return best_system(self.deciding).sentence
+        return best_system(self.deciding).short
 
     def certainty(self) -> str:
         best = best_system(self.deciding)
@@ -140,8 +140,10 @@ class _Work:
             return "Not enough data to tell systems apart."
         level = confidence_words(self.options.confidence)
         if best.is_certain:
-            return f"The lead stands at {level} confidence after correction, with {n_of(n, 'rater')}; {declared}."
-        return f"At {level} confidence the leading systems cannot be told apart with {n_of(n, 'rater')}; {declared}."
+            verdict = f"The lead stands at {level} confidence after correction, with {n_of(n, 'rater')}; {declared}."
+        else:
+            verdict = f"At {level} confidence the leaders cannot be told apart with {n_of(n, 'rater')}; {declared}."
+        return f"{best.sentence} {verdict}"
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dialometer.analysis.condition_ratings import cell_chart, cell_counts, cell_dots, cell_means
-from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, simple_contrasts
+from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, legend, simple_contrasts
 from dialometer.analysis.family import Options
 from dialometer.analysis.labels import cell_names, level_label
 from dialometer.analysis.rater_rows import RaterRows, mean_over_raters
@@ -86,12 +86,12 @@ def _tests(effects: FactorEffects, options: Options) -> Table:
             found = welch_t(*groups, confidence=options.confidence)
             d = cohens_d(*groups, confidence=options.confidence)
             p = found.p_value if found.is_known else None
-            body.append((contrast.label, contrast.where_label, len(groups[0]), len(groups[1]), found, p, d))
+            body.append((contrast.short, contrast.where_label, len(groups[0]), len(groups[1]), found, p, d))
     return Table(
         "minutes_effects",
         "Differences in time",
         (
-            Column("compared", "Compared"),
+            Column("compared", "Effect"),
             Column("where", "Where"),
             Column("raters_first", "Raters, first", "count"),
             Column("raters_second", "Raters, second", "count"),
@@ -100,4 +100,5 @@ def _tests(effects: FactorEffects, options: Options) -> Table:
             Column("cohens_d", "Cohen's d", "estimate"),
         ),
         tuple(body),
+        caption=legend(effects.study),
     )

@@ -18,7 +18,7 @@ from dialometer.analysis.family import Options
 from dialometer.analysis.labels import system_label
 from dialometer.analysis.measures import Measure
 from dialometer.analysis.random_effects import crossed_differences, crossed_mean
-from dialometer.analysis.words import as_ratio
+from dialometer.analysis.words import as_geometric_mean
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.study import Study
 from dialometer.stats.multiplicity import Correction, adjust_estimates
@@ -88,7 +88,7 @@ class SystemRatings:
                 confidence=self.options.confidence,
                 label=self.label(system),
             )
-            found[system] = as_ratio(one) if self.measure.is_log else one
+            found[system] = as_geometric_mean(one) if self.measure.is_log else one
         return found
 
     @cached_property

@@ -7,7 +7,7 @@ from dialometer.analysis.factor_sentences import effect_heading, null_of, shown
 from dialometer.analysis.measures import Measure
 from dialometer.analysis.scale_units import bounds, unit_words
 from dialometer.analysis.system_ratings import SystemRatings
-from dialometer.analysis.words import correction_name, listed
+from dialometer.analysis.words import correction_name, listed, test_words
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval, forest
 
@@ -58,7 +58,7 @@ def _pairs_table(found: list[SystemRatings]) -> Table:
         for pair in one.pairs:
             difference = pair.difference
             is_known = difference.has_interval
-            test = f"t({difference.df[0]:.1f}) = {difference.statistic:.2f}" if is_known else ""
+            test = test_words("t", f"{difference.df[0]:.1f}", difference.statistic) if is_known else ""
             body.append(
                 (
                     one.measure.label if len(units) == 1 else _headed(one.measure),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts
+import numpy as np
+
+from dialometer.analysis.factor_effects import Contrast, FactorEffects, contrasts, legend
 from dialometer.analysis.factor_sentences import effect_heading, shown
 from dialometer.analysis.labels import level_label
 from dialometer.analysis.system_ratings import SystemRatings
@@ -57,7 +59,8 @@ def shifts(effects: FactorEffects, ratings: SystemRatings) -> list[Shift]:
 
 
 def _mean(gaps: Floats, confidence: float) -> Estimate:
-    return clustered_mean(gaps, range(len(gaps)), null=0.0, confidence=confidence)
+    found = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=confidence)
+    return replace(found, method="mean over raters")
 
 
 def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
@@ -68,7 +71,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
     measure = ratings.measure
     body: list[tuple[Cell, ...]] = [
         (
-            one.contrast.label,
+            one.contrast.short,
             one.first,
             one.second,
             shown(measure, one.at_level),
@@ -85,7 +88,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
         "systems_by_condition",
         f"Differences between systems by condition, {measure.label.lower()}",
         (
-            Column("compared", "Condition"),
+            Column("compared", "Effect"),
             Column("first", "System"),
             Column("second", "Compared with"),
             Column("at_level", f"{heading}, first condition", "estimate"),
@@ -95,7 +98,8 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
             Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
         ),
         tuple(body),
-        caption="From each rater's mean difference between the two systems. Exploratory.",
+        caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; intervals speak for "
+        "other raters, not for other items. Exploratory.",
     )
     return Section("systems_by_condition", TITLE, tuple(shift_sentences(effects, found)), (table,))
 

@@ -87,6 +87,11 @@ def size_of_d(d: float) -> str:
     return "negligible" if size < 0.2 else "small" if size < 0.5 else "medium" if size < 0.8 else "large"
 
 
+def test_words(name: str, df: str, statistic: float) -> str:
+    """ "t(73) = −1.13" that does not break at the end of a line."""
+    return f"{name}({df}) = {write_number(statistic, 2)}".replace(" ", "\u00a0")
+
+
 def d_words(d: Estimate) -> str:
     """Cohen's d with its interval and what it means: "d = 0.55, 95% interval 0.10 to 1.00, a medium effect"."""
     if not d.is_known:
@@ -119,7 +124,21 @@ def as_ratio(difference: Estimate) -> Estimate:
         high=math.exp(difference.high),
         unit="times",
         method=f"{difference.method}; ratio from the logarithm",
-        details={**difference.details, "log_value": difference.value},
+        details={**difference.details, "log_value": difference.value, "null": 1.0},
+    )
+
+
+def as_geometric_mean(mean: Estimate) -> Estimate:
+    """A mean of logarithms as a geometric mean."""
+    if not mean.is_known:
+        return mean
+    return replace(
+        mean,
+        value=math.exp(mean.value),
+        low=math.exp(mean.low),
+        high=math.exp(mean.high),
+        method=f"geometric mean ({mean.method} of logarithms)",
+        details={**mean.details, "log_value": mean.value},
     )
 
 
