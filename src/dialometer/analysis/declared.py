@@ -186,9 +186,7 @@ def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
         stands = [_brief(test) for test in own if test.p_adjusted < 1 - options.confidence]
         falls = [_brief(test) for test in own if test.p_adjusted >= 1 - options.confidence]
         lost = [
-            f"{test.measure.label}, {test.first} against {test.second}"
-            for test in own
-            if test.p_adjusted != test.p_adjusted
+            f"{test.measure.label}, {test.first} against {test.second}" for test in own if math.isnan(test.p_adjusted)
         ]
         told = [f"a difference in {listed(stands)}"] if stands else []
         told += [f"no demonstrable difference in {listed(falls)}"] if falls else []

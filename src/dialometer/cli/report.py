@@ -122,6 +122,8 @@ def _tell(report: Report, target: Path, files: list[Path]) -> None:
         for section in lost:
             results.print(f"  {escape(section.title)}: {escape(section.problem)}", soft_wrap=True)
     page = next((path for path in files if path.name.endswith(".html")), None)
-    results.print(f"\n{len(files)} files in [bold]{escape(str(target))}[/]", soft_wrap=True)
+    results.print(
+        f"\n{len(files)} file{'' if len(files) == 1 else 's'} in [bold]{escape(str(target))}[/]", soft_wrap=True
+    )
     if page is not None:
         results.print(f"Open [bold]{escape(str(page))}[/]", soft_wrap=True)
