@@ -1,0 +1,105 @@
+"""Studies from templates with simulated judgments: quick ones as arrays, whole ones through the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dialometer.analysis.array_data import data_from_arrays
+from dialometer.analysis.data import StudyData
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.model.study import Study
+from dialometer.simulate.quick import quick_judgments
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.truth import Truth, draw_truth
+
+START_MS = 1_800_000_000_000
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
+    """A template's study, its file edited by replacing texts; the same edits give the same object."""
+    made: dict[tuple[object, ...], Study] = {}
+
+    def make(name: str, *edits: tuple[str, str]) -> Study:
+        key = (name, *edits)
+        if key not in made:
+            folder: Path = tmp_path_factory.mktemp(name) / name
+            copy_template(name, folder)
+            path = folder / "study.yaml"
+            text = path.read_text(encoding="utf-8")
+            for old, new in edits:
+                assert old in text, old
+                text = text.replace(old, new)
+            path.write_text(text, encoding="utf-8")
+            made[key] = load_study(folder)
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def quick() -> Callable[..., StudyData]:
+    """Study data of simulated raters, without a database."""
+
+    def make(
+        study: Study,
+        *,
+        n_raters: int,
+        seed: int = 1,
+        truth: Truth | None = None,
+        habits: Habits | None = None,
+        n_items: int | None = None,
+        has_times: bool = True,
+    ) -> StudyData:
+        truth = truth or draw_truth(study, seed)
+        habits = habits or Habits(careless_share=0)
+        columns = quick_judgments(study, truth, habits, n_raters=n_raters, seed=seed, n_items=n_items)
+        minutes = np.random.default_rng(seed).gamma(20, 3, n_raters) if has_times else None
+        return data_from_arrays(study, columns, minutes_by_rater=minutes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of a study that simulated raters walked through, database and questionnaires included; read only."""
+    made: dict[tuple[object, ...], Path] = {}
+
+    def make(name: str, n_raters: int, *edits: tuple[str, str], seed: int = 1, drop_out: float = 0.0) -> Path:
+        from dialometer.flow.engine import Flow
+        from dialometer.flow.simulated import EngineDoor
+        from dialometer.simulate.run import simulate
+        from dialometer.storage.store import Store
+
+        key = (name, n_raters, seed, drop_out, *edits)
+        if key not in made:
+            folder: Path = tmp_path_factory.mktemp(name) / name
+            copy_template(name, folder)
+            path = folder / "study.yaml"
+            text = path.read_text(encoding="utf-8")
+            for old, new in edits:
+                assert old in text, old
+                text = text.replace(old, new)
+            path.write_text(text, encoding="utf-8")
+            study = load_study(folder)
+            with Store.open(folder / "study.db") as store:
+                flow = Flow(study, store, clock=lambda: START_MS)
+                habits = Habits(drop_out=drop_out)
+                simulate(
+                    study,
+                    EngineDoor(flow),
+                    draw_truth(study, seed),
+                    n_raters=n_raters,
+                    seed=seed,
+                    start_ms=START_MS,
+                    habits=habits,
+                )
+            made[key] = folder
+        return made[key]
+
+    return make
