@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dialometer.model.study import Study
     from dialometer.simulate.run import Progress
+    from dialometer.simulate.screen_view import Door
     from dialometer.simulate.truth import Truth
     from dialometer.storage.store import Store
 
@@ -39,6 +40,15 @@ def add_to(app: typer.Typer) -> None:
         ] = 0.05,
         position_bias: Annotated[float, typer.Option(help="Advantage of the first place on the screen.")] = 0.0,
         drop_out: Annotated[float, typer.Option(min=0, max=1, help="Share of raters who leave before the end.")] = 0.0,
+        url: Annotated[
+            str, typer.Option("--url", help="Address of a running server; its JSON API is used instead of a database.")
+        ] = "",
+        api_key: Annotated[
+            str,
+            typer.Option(
+                "--api-key", envvar="DIALOMETER_API_KEY", help="The server's key; by default the one it left in DIR."
+            ),
+        ] = "",
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
@@ -46,8 +56,9 @@ def add_to(app: typer.Typer) -> None:
 
         The truth they saw is written to simulation.json, so that an analysis can be compared with it.
         """
-        from dialometer.flow.engine import Flow
+        from dialometer.flow.engine import Flow, now_ms
         from dialometer.flow.simulated import EngineDoor
+        from dialometer.simulate.http_door import HttpDoor
         from dialometer.simulate.rater import Habits
         from dialometer.simulate.run import simulate
         from dialometer.simulate.truth import draw_truth
@@ -57,21 +68,44 @@ def add_to(app: typer.Typer) -> None:
         habits = Habits(
             anchor_pull=anchor_pull, careless_share=careless, position_bias=position_bias, drop_out=drop_out
         )
-        with open_store(folder, database) as store:
-            flow = Flow(study, store)
-            _write_truth(folder, truth, {"seed": seed, "raters": raters, "habits": asdict(habits)})
+        _write_truth(folder, truth, {"seed": seed, "raters": raters, "habits": asdict(habits)})
+
+        def run(door: Door, start_ms: int) -> Progress:
             with _ProgressBar(raters) as bar:
-                progress = simulate(
+                return simulate(
                     study,
-                    EngineDoor(flow),
+                    door,
                     truth,
                     n_raters=raters,
                     seed=seed,
-                    start_ms=_start_ms(store),
+                    start_ms=start_ms,
                     habits=habits,
                     report=bar.show,
                 )
+
+        if url:
+            with HttpDoor(url, api_key or _left_key(folder, url)) as over_http:
+                _tell_progress(run(over_http, now_ms()), as_json=as_json)
+            return
+        with open_store(folder, database) as store:
+            progress = run(EngineDoor(Flow(study, store)), _start_ms(store))
             _tell(study, store, progress, as_json=as_json)
+
+
+def _left_key(folder: Path, url: str) -> str:
+    """The key that a server of this study has left in its folder."""
+    from dialometer.cli.serve import SERVING_FILE
+    from dialometer.errors import DialometerError
+
+    try:
+        left = json.loads((folder / SERVING_FILE).read_text(encoding="utf-8"))
+        if left["url"].rstrip("/") == url.rstrip("/"):
+            return str(left["api_key"])
+    except (OSError, ValueError, KeyError):
+        pass
+    raise DialometerError(
+        f"the key of the server at {url} is not known", remedy="give it with --api-key or DIALOMETER_API_KEY"
+    )
 
 
 def _start_ms(store: Store) -> int:
@@ -141,6 +175,17 @@ def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> N
     for label, of_cell in cells.items():
         table.add_row(label, *(str(of_cell.get(state, 0)) for state in states))
     results.print(table)
-    results.print(f"\n{progress.n_judgments:,} judgments stored, {progress.n_arrived} raters came, {progress.n_left} left early.")
+    _tell_progress(progress)
+
+
+def _tell_progress(progress: Progress, *, as_json: bool = False) -> None:
+    from dialometer.cli._console import results
+
+    if as_json:
+        typer.echo(json.dumps(asdict(progress), indent=2))
+        return
+    results.print(
+        f"\n{progress.n_judgments:,} judgments stored, {progress.n_arrived} raters came, {progress.n_left} left early."
+    )
     if progress.n_refused:
         results.print(f"{progress.n_refused} more found no place left.")

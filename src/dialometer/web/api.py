@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query
@@ -10,11 +9,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
 
 from dialometer._version import __version__
 from dialometer.errors import DialometerError
@@ -22,16 +19,14 @@ from dialometer.model.session import Session
 from dialometer.web import api_models as models
 from dialometer.web.arriving import Arriving
 from dialometer.web.chat import ChatRoom
-from dialometer.web.failures import NoKey, as_json
+from dialometer.web.failures import NoKey, as_invalid, as_json
 from dialometer.web.logs import log
 from dialometer.web.screen_json import screen_json
-from dialometer.web.security import bearer, is_same_secret
-from dialometer.web.sending import NoSession, Sent
+from dialometer.web.security import is_same_secret
 from dialometer.web.service import Service
 
 PATH = "/api/v1"
 SUBMISSIONS = "/session/submissions"
-_JSON = (b"content-type", b"application/json")
 _ABOUT = """The same way through a study as people take it, for programs: simulated raters, a model as judge.
 
 Open a session with the server's key, then show its token with every request. Ask for the screen, send its answers,
@@ -66,7 +61,7 @@ Credentials = HTTPAuthorizationCredentials | None
 
 
 def build_api(service: Service, room: ChatRoom) -> FastAPI:
-    """The API without its busiest route, which stands apart as :class:`SubmissionsRoute`."""
+    """The API without its busiest route, which stands apart in :mod:`dialometer.web.fast_lane`."""
     api = FastAPI(title="dialometer", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None)
     api.add_exception_handler(DialometerError, _answer_error)
     api.add_exception_handler(HTTPException, _answer_error)
@@ -135,66 +130,6 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
     return api
 
 
-class SubmissionsRoute:
-    """Sending a screen, as a plain ASGI application: the one route where every microsecond is paid a thousand times."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":
-            refused = JSONResponse({"error": "Method Not Allowed"}, 405, {"allow": "POST"})
-            await refused(scope, receive, send)
-            return
-        token = bearer(scope["headers"])
-        body = await _read(receive)
-        try:
-            if not token:
-                raise NoSession("there is no token", remedy="send Authorization: Bearer <session_token>")
-            given = models.SubmissionRequest.model_validate_json(body)
-            taken = await self.service.send(
-                Sent(
-                    token=token,
-                    screen=given.screen,
-                    submission=given.token,
-                    answers=given.answers,
-                    shown_at_ms=given.shown_at_ms,
-                    first_input_at_ms=given.first_input_at_ms,
-                    submitted_at_ms=given.submitted_at_ms,
-                    focus_lost_n=given.focus_lost_n,
-                    focus_lost_s=given.focus_lost_s,
-                    device=given.device,
-                )
-            )
-        except (DialometerError, ValidationError) as error:
-            failed = _invalid(error) if isinstance(error, ValidationError) else as_json(error)
-            await failed(scope, receive, send)
-            return
-        receipt = taken.receipt
-        content = json.dumps(
-            {
-                "token": receipt.token,
-                "outcome": receipt.outcome,
-                "step": receipt.step,
-                "state": receipt.state,
-                "n_judgments": taken.n_judgments,
-            },
-        ).encode()
-        status = 200 if receipt.outcome in ("stored", "repeated") else 409
-        length = (b"content-length", b"%d" % len(content))
-        await send({"type": "http.response.start", "status": status, "headers": [_JSON, length]})
-        await send({"type": "http.response.body", "body": content})
-
-
-async def _read(receive: Receive) -> bytes:
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    while message.get("more_body"):
-        message = await receive()
-        body += message.get("body", b"")
-    return body
-
-
 def _status(service: Service, session: Session) -> dict[str, object]:
     n_steps = len(service.flow.path(session).steps)
     is_active = session.state == "active"
@@ -223,12 +158,7 @@ async def _answer_error(_request: Request, error: Exception) -> Response:
 
 async def _answer_invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return _invalid(error)
-
-
-def _invalid(error: RequestValidationError | ValidationError) -> JSONResponse:
-    fields = {".".join(str(part) for part in found["loc"]): str(found["msg"]) for found in error.errors()}
-    return JSONResponse({"error": "the request is not in order", "fields": fields}, 422)
+    return as_invalid(error)
 
 
 def _describe(api: FastAPI) -> None:

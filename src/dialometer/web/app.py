@@ -8,6 +8,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
@@ -16,10 +17,11 @@ from starlette.types import Receive, Scope, Send
 
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
-from dialometer.web.api import PATH, SUBMISSIONS, SubmissionsRoute, build_api
+from dialometer.web.api import PATH, SUBMISSIONS, build_api
 from dialometer.web.chat import ChatPages, ChatRoom
 from dialometer.web.failures import as_json, as_page, wants_json
-from dialometer.web.guard import Guard
+from dialometer.web.fast_lane import FastLane
+from dialometer.web.guard import Counting, Guard
 from dialometer.web.rater import RaterPages
 from dialometer.web.service import Service
 from dialometer.web.settings import Settings
@@ -32,12 +34,17 @@ STATIC = Path(__file__).parent / "static"
 class StudyApp:
     """An ASGI application that serves one study. :meth:`close` stores what waits; a server does it when it stops."""
 
-    def __init__(self, service: Service, guard: Guard) -> None:
+    def __init__(self, service: Service, guard: Guard, lane: FastLane) -> None:
         self.service = service
         self._guard = guard
+        self._lane = lane
+        self._fast = {f"{root}{PATH}{SUBMISSIONS}" for root in ("", service.settings.root_path)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._guard(scope, receive, send)
+        if scope["type"] == "http" and scope["path"] in self._fast and scope["method"] == "POST":
+            await self._lane(scope, receive, send)
+        else:
+            await self._guard(scope, receive, send)
 
     def close(self) -> None:
         """Stores what was sent and not stored yet."""
@@ -66,7 +73,7 @@ def create_app(
         return await run_in_threadpool(as_page, service, request, error)
 
     routes = [
-        Route(f"{PATH}{SUBMISSIONS}", SubmissionsRoute(service)),
+        Route(f"{PATH}{SUBMISSIONS}", _only_post, methods=["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]),
         *RaterPages(service, room).routes(),
         *ChatPages(service, room).routes(),
         Mount(PATH, build_api(service, room)),
@@ -76,7 +83,13 @@ def create_app(
     ]
     handlers = {404: refuse, 405: refuse}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
-    return StudyApp(service, Guard(app, settings, service.metrics, refuse))
+    counting = Counting(service.metrics)
+    return StudyApp(service, Guard(app, settings, counting, refuse), FastLane(service, counting))
+
+
+async def _only_post(_request: Request) -> Response:
+    """Whatever else is tried where the fast lane takes what is posted."""
+    raise HTTPException(405, headers={"Allow": "POST"})
 
 
 def _watching(service: Service) -> Iterable[Route]:

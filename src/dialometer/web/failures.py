@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -86,6 +88,12 @@ def as_json(error: Exception) -> JSONResponse:
     if isinstance(error, FlowError | TooOften):
         content["may_retry"] = False
     return JSONResponse(content, status, headers_of(error))
+
+
+def as_invalid(error: RequestValidationError | ValidationError) -> JSONResponse:
+    """A body or parameter that is not as the API describes it; what was sent is not repeated."""
+    fields = {".".join(str(part) for part in found["loc"]): str(found["msg"]) for found in error.errors()}
+    return JSONResponse({"error": "the request is not in order", "fields": fields}, 422)
 
 
 def as_page(service: Service, request: Request, error: Exception) -> Response:

@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialometer.web.failures import TooLarge
-from dialometer.web.logs import log
+from dialometer.web.logs import log_request
 from dialometer.web.metrics import SECONDS, Metrics
 from dialometer.web.security import safe_headers
+from dialometer.web.service import ROUTES
 from dialometer.web.settings import Settings
 
 _NO_STORE = (b"cache-control", b"no-store")
@@ -30,6 +31,7 @@ _LABELS = {
 }
 _PREFIXES = (("/api/", "api"), ("/static/", "static"), ("/wizard", "wizard"))
 _UNLOGGED = ("static", "health")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 
 Refuse = Callable[[Request, Exception], Awaitable[Response]]
 
@@ -43,10 +45,10 @@ def label_of(method: str, path: str) -> str:
 class Guard:
     """Wraps an application. ``refuse`` makes the answer to an error that the application did not answer itself."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, refuse: Refuse) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, counting: Counting, refuse: Refuse) -> None:
         self.app = app
         self.settings = settings
-        self.metrics = metrics
+        self.counting = counting
         self._refuse = refuse
         self._headers = safe_headers(settings.frame_ancestors)
 
@@ -107,9 +109,27 @@ class Guard:
     def _count(self, scope: Scope, status: int, duration_s: float) -> None:
         path = scope["path"].removeprefix(self.settings.root_path) or "/"
         label = label_of(scope["method"], path)
-        self.metrics.add("dialometer_requests_total", label="route", value=label)
-        self.metrics.observe("dialometer_request_seconds", SECONDS, duration_s)
-        if status:
-            self.metrics.add("dialometer_responses_total", label="status", value=f"{status // 100}xx")
-        if self.settings.is_logging_requests and label not in _UNLOGGED:
-            log("request", method=scope["method"], route=label, status=status, duration_ms=round(duration_s * 1e3, 2))
+        self.counting.count(label, status, duration_s)
+        if label not in _UNLOGGED:
+            method = scope["method"]
+            log_request(method if method in _METHODS else "other", label, status, duration_s)
+
+
+class Counting:
+    """Counts requests, with the places of its series at hand."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._seconds = metrics.slot("dialometer_request_seconds_bucket", label="le", value=f"{SECONDS[0]:g}")
+        self._routes = {name: metrics.slot("dialometer_requests_total", label="route", value=name) for name in ROUTES}
+        self._statuses = {
+            name: metrics.slot("dialometer_responses_total", label="status", value=f"{name}xx") for name in range(2, 6)
+        }
+
+    def count(self, route: str, status: int, duration_s: float) -> None:
+        """One request that was answered; status 0 is one whose client went away."""
+        counted = self._metrics.observation(self._seconds, SECONDS, duration_s)
+        counted.append((self._routes[route], 1.0))
+        if status // 100 in self._statuses:
+            counted.append((self._statuses[status // 100], 1.0))
+        self._metrics.count(counted)

@@ -12,11 +12,9 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from struct import Struct
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-_NUMBER = Struct("d")
 
 
 class Metrics:
@@ -28,7 +26,7 @@ class Metrics:
         self._lock = threading.Lock()
         self._slots: dict[str, int] = {}
         self._headers: dict[str, str] = {}
-        self._buffer: bytearray | mmap.mmap | None = None
+        self._numbers: memoryview[float] | None = None
 
     def counter(self, name: str, help_text: str, label: str = "", values: Sequence[str] = ()) -> None:
         """Declares a counter, or one for each value of a label."""
@@ -46,13 +44,29 @@ class Metrics:
 
     def add(self, name: str, amount: float = 1.0, *, label: str = "", value: str = "") -> None:
         """Counts; a series that was not declared is an error of the programmer."""
-        self._add((self._slots[f'{name}{{{label}="{value}"}}' if label else name], amount))
+        self.count(((self.slot(name, label=label, value=value), amount),))
 
     def observe(self, name: str, bounds: Sequence[float], amount: float) -> None:
         """One more observation of a histogram with these bounds."""
-        first = self._slots[f'{name}_bucket{{le="{bounds[0]:g}"}}']
-        counted = [(first + slot, 1.0) for slot in range(bisect_left(bounds, amount), len(bounds) + 1)]
-        self._add(*counted, (first + len(bounds) + 1, amount), (first + len(bounds) + 2, 1.0))
+        self.count(self.observation(self.slot(f"{name}_bucket", label="le", value=f"{bounds[0]:g}"), bounds, amount))
+
+    def slot(self, name: str, *, label: str = "", value: str = "") -> int:
+        """Where a series is counted, for those who count often."""
+        return self._slots[f'{name}{{{label}="{value}"}}' if label else name]
+
+    @staticmethod
+    def observation(first: int, bounds: Sequence[float], amount: float) -> list[tuple[int, float]]:
+        """What one observation adds to a histogram whose first bucket is in slot ``first``."""
+        n_bounds = len(bounds)
+        counted = [(first + slot, 1.0) for slot in range(bisect_left(bounds, amount), n_bounds + 1)]
+        return [*counted, (first + n_bounds + 1, amount), (first + n_bounds + 2, 1.0)]
+
+    def count(self, counted: Iterable[tuple[int, float]]) -> None:
+        """Adds to several series at once."""
+        with self._lock:
+            numbers = self._own_numbers()
+            for slot, amount in counted:
+                numbers[slot] += amount
 
     def render(self, gauges: Mapping[str, tuple[str, Iterable[tuple[str, float]]]]) -> str:
         """All series of all processes, then values of the moment: name to its help and its labelled values."""
@@ -73,30 +87,25 @@ class Metrics:
         self._slots[series] = len(self._names)
         self._names.append((family, series))
 
-    def _add(self, *counted: tuple[int, float]) -> None:
-        with self._lock:
-            buffer = self._own_buffer()
-            for slot, amount in counted:
-                (old,) = _NUMBER.unpack_from(buffer, slot * 8)
-                _NUMBER.pack_into(buffer, slot * 8, old + amount)
-
-    def _own_buffer(self) -> bytearray | mmap.mmap:
-        if self._buffer is None:
+    def _own_numbers(self) -> memoryview[float]:
+        if self._numbers is None:
             size = 8 * len(self._names)
+            memory: bytearray | mmap.mmap = bytearray(size)
             if self._folder:
                 path = Path(self._folder) / f"metrics-{os.getpid()}"
                 path.write_bytes(bytes(size))
                 with path.open("r+b") as file:
-                    self._buffer = mmap.mmap(file.fileno(), size)
-            else:
-                self._buffer = bytearray(size)
-        return self._buffer
+                    memory = mmap.mmap(file.fileno(), size)
+            self._numbers = memoryview(memory).cast("d")
+        return self._numbers
 
     def _totals(self) -> list[float]:
         with self._lock:
-            buffers = [bytes(self._own_buffer())]
+            totals = list(self._own_numbers())
         if self._folder:
             own = f"metrics-{os.getpid()}"
-            others = (path for path in Path(self._folder).glob("metrics-*") if path.name != own)
-            buffers += [content for path in others if len(content := path.read_bytes()) == 8 * len(self._names)]
-        return [sum(_NUMBER.unpack_from(buffer, 8 * slot)[0] for buffer in buffers) for slot in range(len(self._names))]
+            for path in Path(self._folder).glob("metrics-*"):
+                content = path.read_bytes()
+                if path.name != own and len(content) == 8 * len(totals):
+                    totals = [mine + theirs for mine, theirs in zip(totals, memoryview(content).cast("d"), strict=True)]
+        return totals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -77,14 +76,12 @@ class Service:
 
     async def send(self, sent: Sent) -> Taken:
         """Stores one screen; when this returns, it is on disk."""
-        began = time.perf_counter()
         try:
             taken = await self.writer.put(sent)
         except (AnswersRejected, SubmissionRefused) as error:
             outcome = "rejected" if isinstance(error, AnswersRejected) else "refused"
             self.metrics.add("dialometer_submissions_total", label="outcome", value=outcome)
             raise
-        self.metrics.observe("dialometer_submission_seconds", SECONDS, time.perf_counter() - began)
         self.metrics.add("dialometer_submissions_total", label="outcome", value=taken.receipt.outcome)
         return taken
 
@@ -155,7 +152,6 @@ def declare_metrics(folder: str = "") -> Metrics:
     metrics.counter("dialometer_refusals_total", "Arrivals that got none.", "reason", REFUSALS)
     metrics.counter("dialometer_replies_total", "Chat replies by who gave them.", "by", REPLIES)
     metrics.histogram("dialometer_request_seconds", "Time to answer a request.", SECONDS)
-    metrics.histogram("dialometer_submission_seconds", "Time to store a screen, waiting included.", SECONDS)
     metrics.histogram("dialometer_commit_screens", "Screens stored in one commit.", SIZES)
     return metrics
 

@@ -33,7 +33,6 @@ class Settings:
     """How long one request waits for a wizard before the page asks again."""
     runtime_folder: str = ""
     """Where the processes of one server share their counters; empty for a single process."""
-    is_logging_requests: bool = True
 
     def as_json(self) -> str:
         """The settings as text for :meth:`from_json`."""

@@ -1,0 +1,30 @@
+"""An agent behind an address of its own: the conversation goes out as JSON, the reply comes back as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from dialometer.agents import AGENTS
+from dialometer.agents.calling import Caller, as_reply, is_address, last_message, pick
+from dialometer.agents.interface import Reply
+from dialometer.model.dialogue import Turn
+
+
+@AGENTS.register("http")
+class Http(Caller):
+    """Posts ``{"messages": [{"role", "text"}, …], "text": the last message, "seed": …}`` and reads ``reply_field``."""
+
+    url: Annotated[str, AfterValidator(is_address)] = Field(description="Where messages are posted to.")
+    reply_field: str = Field(
+        default="reply", min_length=1, description="Where the reply stands, such as output.0.text."
+    )
+    extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of every request.")
+
+    def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
+        messages = [{"role": "user" if turn.role == "user" else "agent", "text": turn.text} for turn in history]
+        body = {**self.extra, "messages": messages, "text": last_message(history), "seed": seed}
+        content, details = self.ask(self.url, body)
+        return as_reply(pick(content, self.reply_field), details)

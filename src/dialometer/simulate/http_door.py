@@ -1,0 +1,160 @@
+"""The door through which simulated raters use a running server, over the JSON API as any other program."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+import httpx
+
+from dialometer.errors import AgentError, AnswersRejected, DialometerError, FlowError
+from dialometer.scales import SCALES
+from dialometer.simulate.screen_view import FieldView, ScreenView, Visit
+
+N_CONNECTIONS = 16
+TIMEOUT_S = 60.0
+N_TRIES = 5
+_NO_FIELDS = ("consent", "more")
+"""Screens that ask by two buttons; the simulated rater knows their names."""
+
+
+class ServerRefused(DialometerError):
+    """The server did not do what was asked; its own words are quoted."""
+
+
+class HttpDoor:
+    """Simulated raters at a server's address. Sending is safe to repeat, so what may pass is tried again."""
+
+    def __init__(self, url: str, api_key: str, *, n_connections: int = N_CONNECTIONS) -> None:
+        limits = httpx.Limits(max_connections=n_connections, max_keepalive_connections=n_connections)
+        self._client = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", timeout=TIMEOUT_S, limits=limits)
+        self._pool = ThreadPoolExecutor(n_connections, thread_name_prefix="rater")
+        self._key = api_key
+        self._tokens: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        self._pool.shutdown(cancel_futures=True)
+        self._client.close()
+
+    def arrive(self, external_id: str, at_ms: int) -> str | None:
+        """The session's id, or None when the study has no place left."""
+        body = {"platform": "simulated", "external_id": external_id, "source": "simulated", "at_ms": at_ms}
+        response = self._call("POST", "/sessions", self._key, body)
+        if response.status_code == 403:
+            return None
+        opened = _expect(response, 201)
+        self._tokens[opened["session_id"]] = opened["session_token"]
+        return str(opened["session_id"])
+
+    def screen(self, session: str) -> ScreenView:
+        """The screen where the session stands."""
+        return view_from(_expect(self._call("GET", "/session/screen", self._tokens[session]), 200))
+
+    def submit(self, visits: list[Visit]) -> int:
+        """Sends all screens at once and returns how many judgments were acknowledged.
+
+        Those that draw further items go first and one by one, because what they draw depends on their order.
+        """
+        drawing = [visit for visit in visits if visit.screen.startswith("more/")]
+        n_judgments = sum(self._submit(visit) for visit in drawing)
+        others = [visit for visit in visits if not visit.screen.startswith("more/")]
+        return n_judgments + sum(self._pool.map(self._submit, others))
+
+    def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
+        """One message in a chat; the reply is stored before it is returned."""
+        body = {"text": text, "at_ms": at_ms}
+        response = self._call("POST", "/session/chat", self._tokens[session], body, may_repeat=False)
+        for _ in range(N_TRIES):
+            if response.status_code not in (202, 502):
+                break
+            response = self._call("POST", "/session/chat/retry", self._tokens[session])
+        if response.status_code in (202, 502):
+            raise AgentError(f"no reply in the conversation '{item_id}'", remedy="see the server's log")
+        return str(_expect(response, 200)["reply"])
+
+    def _submit(self, visit: Visit) -> int:
+        body = {
+            "screen": visit.screen,
+            "token": visit.token,
+            "answers": visit.answers,
+            "shown_at_ms": visit.shown_at_ms,
+            "first_input_at_ms": visit.first_input_at_ms,
+            "submitted_at_ms": visit.submitted_at_ms,
+            "device": visit.device,
+        }
+        response = self._call("POST", "/session/submissions", self._tokens[visit.session], body)
+        if response.status_code == 409:
+            raise FlowError(
+                "a simulated rater's session moved while it was answering", remedy="run one simulation at a time"
+            )
+        if response.status_code == 422 and "fields" in response.json():
+            raise AnswersRejected(response.json()["fields"])
+        return int(_expect(response, 200)["n_judgments"])
+
+    def _call(
+        self, method: str, path: str, token: str, body: dict[str, Any] | None = None, *, may_repeat: bool = True
+    ) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token}"}
+        for n in range(N_TRIES):
+            is_last = n == N_TRIES - 1
+            pause_s = 0.25 * 2**n
+            try:
+                response = self._client.request(method, path, json=body, headers=headers)
+            except httpx.TransportError as error:
+                if is_last or not may_repeat:
+                    raise ServerRefused(
+                        f"the server does not answer ({type(error).__name__})",
+                        where=str(self._client.base_url),
+                        remedy="see whether it runs and the address is right",
+                    ) from error
+            else:
+                if response.status_code not in (429, 503) or is_last:
+                    return response
+                pause_s = max(pause_s, float(response.headers.get("retry-after", 0)))
+            time.sleep(pause_s)
+        raise AssertionError("the last try returns or raises")
+
+
+def view_from(content: dict[str, Any]) -> ScreenView:
+    """What a simulated rater sees of a screen of the API."""
+    item = content["item"] or {}
+    fields = [] if content["kind"] in _NO_FIELDS else content["fields"]
+    return ScreenView(
+        kind=content["kind"],
+        key=content["screen"],
+        step=content["step"],
+        n_steps=content["n_steps"],
+        fields=tuple(_field(field) for field in fields),
+        item_id=item.get("id", ""),
+        option_texts=tuple("\n".join(turn["text"] for turn in option["turns"]) for option in item.get("options", ())),
+        has_standard=bool(item.get("standard")),
+        anchor_number=item.get("anchor_number"),
+        min_turns=item.get("min_turns", 0),
+        seconds=content["estimated_s"],
+        state=content["state"],
+    )
+
+
+def _field(field: dict[str, Any]) -> FieldView:
+    scale = SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
+    return FieldView(field["name"], scale, field["target"], tuple(field["alternatives"]), field["is_required"])
+
+
+def _expect(response: httpx.Response, status: int) -> dict[str, Any]:
+    if response.status_code != status:
+        try:
+            told = response.json().get("error", "")
+        except ValueError:
+            told = ""
+        remedy = "give the server's key with --api-key" if response.status_code == 401 else "see the server's log"
+        raise ServerRefused(f"the server answered {response.status_code}: {told or 'no reason given'}", remedy=remedy)
+    content: dict[str, Any] = response.json()
+    return content

@@ -1,0 +1,161 @@
+"""Running the application: one process, or several that share a socket and a database."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialometer.design.load import load_study
+from dialometer.errors import DialometerError
+from dialometer.model.study import Study
+from dialometer.web.app import StudyApp, create_app
+from dialometer.web.logs import set_up
+from dialometer.web.settings import ENVIRONMENT, Settings
+from dialometer.web.turns import HAS_PROCESS_LOCKS, TurnTakingStore
+from dialometer.web.wizard import has_wizard
+
+if TYPE_CHECKING:
+    from uvicorn import Config
+
+_FOLDER, _DATABASE, _LEVEL = f"{ENVIRONMENT}_FOLDER", f"{ENVIRONMENT}_DATABASE", f"{ENVIRONMENT}_LOG_LEVEL"
+SWITCH_INTERVAL_S = float(os.environ.get("SW", "0.001"))
+"""How long the thread that stores may keep the one that answers waiting; Python's usual 5 ms would show in every answer."""
+GRACE_S = 30
+KEEP_ALIVE_S = 65
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where and how a server listens."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    n_processes: int = 1
+    trusts_proxy: bool = True
+    trusted_proxies: str = "127.0.0.1"
+    log_level: str = "info"
+
+
+def new_key() -> str:
+    """A secret nobody can guess."""
+    return secrets.token_urlsafe(24)
+
+
+def bind(listening: Listening) -> socket.socket:
+    """The socket of a server; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    server = socket.socket(family, socket.SOCK_STREAM)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        server.bind((listening.host, listening.port))
+    except OSError as error:
+        server.close()
+        raise DialometerError(
+            f"cannot listen on {listening.host}:{listening.port}: {error.strerror or error}",
+            remedy="choose another --port, or stop what uses this one",
+        ) from error
+    server.set_inheritable(True)
+    return server
+
+
+def address_of(server: socket.socket, root_path: str) -> str:
+    """What to type into a browser."""
+    host, port = server.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}{root_path}/"
+
+
+def check_processes(study: Study, n_processes: int) -> None:
+    """Refuses more processes than the study or the system allows."""
+    if n_processes > 1 and has_wizard(study):
+        raise DialometerError(
+            "a study with a wizard is served by one process, which knows who answers whom", remedy="leave out --workers"
+        )
+    if n_processes > 1 and not HAS_PROCESS_LOCKS:
+        raise DialometerError("this system cannot share the database between processes", remedy="leave out --workers")
+
+
+def serve(
+    study: Study, folder: Path, database: str | Path, listening: Listening, settings: Settings, sock: socket.socket
+) -> None:
+    """Serves until a signal ends it; what was acknowledged by then is on disk, and what is under way is finished."""
+    check_processes(study, listening.n_processes)
+    set_up(listening.log_level)
+    signal.signal(signal.SIGTERM, _end)
+    if listening.n_processes == 1:
+        _serve_here(study, database, listening, settings, sock)
+        return
+    runtime = tempfile.mkdtemp(prefix="dialometer-")
+    shared = replace(settings, runtime_folder=runtime)
+    os.environ |= {
+        ENVIRONMENT: shared.as_json(),
+        _FOLDER: str(folder.resolve()),
+        _DATABASE: str(database),
+        _LEVEL: listening.log_level,
+    }
+    try:
+        _serve_in_processes(listening, sock)
+    finally:
+        shutil.rmtree(runtime, ignore_errors=True)
+
+
+def _end(_signal: int, _frame: object) -> None:
+    """Being told to stop is no failure; raised once everything is finished, so that whoever waits can clean up."""
+    raise SystemExit(0)
+
+
+def _serve_here(
+    study: Study, database: str | Path, listening: Listening, settings: Settings, sock: socket.socket
+) -> None:
+    from uvicorn import Server  # noqa: PLC0415 - the rest of the package works without it
+
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    store = TurnTakingStore.open(database)
+    app = create_app(study, store, settings=settings, on_close=store.close)
+    Server(_config(app, listening)).run(sockets=[sock])
+
+
+def _serve_in_processes(listening: Listening, sock: socket.socket) -> None:
+    from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
+
+    config = _config("dialometer.web.server:app_of_process", listening)
+    Multiprocess(config, sockets=[sock]).run()
+
+
+def app_of_process() -> StudyApp:
+    """The application of one of several processes, set up as the first process left word."""
+    set_up(os.environ[_LEVEL])
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    study = load_study(Path(os.environ[_FOLDER]))
+    database = os.environ[_DATABASE]
+    store = TurnTakingStore.open(database)
+    settings = Settings.from_json(os.environ[ENVIRONMENT])
+    return create_app(study, store, settings=settings, on_close=store.close)
+
+
+def _config(app: StudyApp | str, listening: Listening) -> Config:
+    from uvicorn import Config  # noqa: PLC0415
+
+    return Config(
+        app,
+        factory=isinstance(app, str),
+        workers=listening.n_processes,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=listening.trusts_proxy,
+        forwarded_allow_ips=listening.trusted_proxies,
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        lifespan="on",
+        ws="none",
+        backlog=2048,
+    )
