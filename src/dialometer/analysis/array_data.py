@@ -66,7 +66,7 @@ def _given(columns: Mapping[str, NDArray[Any]], names: NDArray[Any]) -> dict[str
     texts = {key: pl.Series(columns[key], dtype=pl.String, strict=False) for key in ("choice", "worst")}
     return {
         "rater": pl.Series(names)[np.asarray(columns["rater"])],
-        **{key: columns[key] for key in ("block", "item", "system", "criterion", "scale", "position", "side")},
+        **{key: columns[key] for key in ("block", "item", "system", "criterion", "scale", "position", "side", "order")},
         "value": pl.Series(columns["value"], dtype=pl.Float64).fill_nan(None),
         **{key: text.replace("", None) for key, text in texts.items()},
         "_cell": np.asarray(columns["cell"]),

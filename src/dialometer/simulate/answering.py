@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from typing import Any
 
@@ -15,7 +14,7 @@ from dialometer.quality.checks import Attention, Comprehension
 from dialometer.simulate.perception import magnitudes, ratings
 from dialometer.simulate.rater import SimulatedRater
 from dialometer.simulate.screen_view import FieldView, ScreenView
-from dialometer.simulate.truth import Truth, shown_systems
+from dialometer.simulate.truth import Truth, candidate_quality, shown_systems
 
 _REMARKS = (
     "No further remarks.",
@@ -76,10 +75,8 @@ def _answer_item(
 
 
 def _true_quality(truth: Truth, item: Item, criterion: str, system: str) -> float:
-    """A candidate answer is as good as the best system's opinion of it: high ranks speak for it."""
-    if isinstance(item, CandidateItem) and (item.id, "") not in truth.overrides:
-        best_rank = min(item.ranks.values(), default=10)
-        return 0.8 - 0.5 * math.log2(best_rank) + truth.quality(item.id, criterion, "")
+    if isinstance(item, CandidateItem):
+        return candidate_quality(truth, item, criterion)
     return truth.quality(item.id, criterion, system)
 
 

@@ -6,6 +6,7 @@ touch the judgments (pages, questionnaires, drop-outs, live quality rules).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, R
 from dialometer.model.study import Block, Criterion, Study
 from dialometer.simulate.perception import Floats, magnitudes, ratings
 from dialometer.simulate.rater import Habits, draw_rater
-from dialometer.simulate.truth import Truth
+from dialometer.simulate.truth import Truth, candidate_quality
 
 Columns = dict[str, NDArray[Any]]
 
@@ -32,22 +33,22 @@ class _Crew:
 
 
 def quick_judgments(
-    study: Study, truth: Truth, habits: Habits, *, n_raters: int, seed: int, n_items: int | None = None
+    study: Study, truth: Truth, habits: Habits, *, n_raters: int, seed: int, shifts: Mapping[int, float] | None = None
 ) -> Columns:
     """Judgments of a whole study: rater number, cell, block, item, system, criterion, value, choice, worst, side, position.
 
-    ``n_items`` uses only so many items (repeated with fresh deviations when the study has fewer), to see what more would give.
+    ``shifts`` raises what raters of a cell perceive, in standard deviations of quality: an effect of the condition itself.
     """
     rng = np.random.default_rng([seed, 5])
     crew = _draw_crew(study, habits, n_raters, seed, rng)
     parts: list[Columns] = []
     for block in study.blocks:
-        items = _items(study, block, n_items)
+        items = study.block_items(block)
         if not items:
             continue
         given = _give_items(study, block, len(items), n_raters, rng)
         for criterion in study.block_criteria(block):
-            parts += _criterion_columns(study, truth, habits, crew, block, criterion, items, given, rng)
+            parts += _criterion_columns(study, truth, habits, crew, block, criterion, items, given, shifts or {}, rng)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
@@ -61,16 +62,6 @@ def _draw_crew(study: Study, habits: Habits, n_raters: int, seed: int, rng: np.r
         is_careless=np.array([rater.is_careless for rater in raters]),
         cell=np.concatenate(rounds)[:n_raters].astype(np.int64),
     )
-
-
-def _items(study: Study, block: Block, n_items: int | None) -> list[tuple[Item, str]]:
-    """Items with the name under which their deviation is drawn; repeats get a name of their own."""
-    items = study.block_items(block)
-    n = len(items) if n_items is None else n_items
-    return [
-        (items[i % len(items)], f"{items[i % len(items)].id}#{i // len(items)}" if i >= len(items) else items[i].id)
-        for i in range(n if items else 0)
-    ]
 
 
 def _give_items(study: Study, block: Block, n_items: int, n_raters: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -94,8 +85,9 @@ def _criterion_columns(
     crew: _Crew,
     block: Block,
     criterion: Criterion,
-    items: list[tuple[Item, str]],
+    items: Sequence[Item],
     given: NDArray[np.int64],
+    shifts: Mapping[int, float],
     rng: np.random.Generator,
 ) -> list[Columns]:
     parts = []
@@ -105,11 +97,9 @@ def _criterion_columns(
             continue
         shown = study.presentation(condition, block)
         scale = study.scale_for(criterion, shown)
-        systems = _systems(items[0][0])
+        systems = _systems(items[0])
         n_systems = len(systems)
-        qualities = np.array(
-            [[_quality(truth, item, name, criterion.name, s) for s in _systems(item)] for item, name in items]
-        )
+        qualities = np.array([[_quality(truth, item, criterion.name, s) for s in _systems(item)] for item in items])
         item = given[who]  # raters × items
         calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
         perceived = qualities[item] + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
@@ -119,27 +109,35 @@ def _criterion_columns(
             perceived = perceived + habits.position_bias * (side == 1)
         is_random = crew.is_careless[who][:, None] & (rng.random(item.shape) < habits.careless_rate)
         perceived = np.where(is_random[..., None], rng.normal(0, 1.5, perceived.shape), perceived)
+        names = np.array([_systems(one) for one in items], dtype=object)[item]
         common = {
+            "order": _joined(np.take_along_axis(names, order, axis=2)),
             "rater": np.broadcast_to(who[:, None] + 1, item.shape),
-            "item": np.array([name for _, name in items])[item],
+            "item": np.array([one.id for one in items])[item],
             "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
         }
         anchor = getattr(scale, "modulus", None) if shown.anchor in ("number", "both") else None
         fixed = {"cell": cell, "block": block.name, "criterion": criterion.name, "scale": scale.type}
         if scale.compares:
-            names = np.array([_systems(item) for item, _ in items])[item]
             parts.append(_compare(habits, scale, perceived, names, side, common, fixed))
         else:
-            utility = perceived + crew.bias[who][:, None, None]
+            utility = perceived + crew.bias[who][:, None, None] + shifts.get(cell, 0.0)
             log_modulus = crew.log_modulus[who][:, None, None]
             value = (
                 magnitudes(habits, log_modulus, utility, anchor)
                 if scale.type == "magnitude"
                 else ratings(scale, utility)
             )
-            names = np.array([_systems(item) for item, _ in items])[item]
             parts.append(_rated(value, names, side, common, fixed))
     return parts
+
+
+def _joined(shown: NDArray[Any]) -> NDArray[Any]:
+    """Systems in the order shown, separated by |, as the long table has them."""
+    text = shown[..., 0]
+    for place in range(1, shown.shape[2]):
+        text = text + "|" + shown[..., place]
+    return np.asarray(text)
 
 
 def _systems(item: Item) -> tuple[str, ...]:
@@ -148,11 +146,10 @@ def _systems(item: Item) -> tuple[str, ...]:
     )
 
 
-def _quality(truth: Truth, item: Item, name: str, criterion: str, system: str) -> float:
+def _quality(truth: Truth, item: Item, criterion: str, system: str) -> float:
     if isinstance(item, CandidateItem):
-        best_rank = min(item.ranks.values(), default=10)
-        return float(0.8 - 0.5 * np.log2(best_rank) + truth.quality(name, criterion, ""))
-    return truth.quality(name, criterion, system)
+        return candidate_quality(truth, item, criterion)
+    return truth.quality(item.id, criterion, system)
 
 
 def _rated(
@@ -176,7 +173,6 @@ def _compare(
     pick = np.take_along_axis
     choice = pick(names, best[..., None], axis=2)[..., 0].astype(object)
     chosen_side = pick(side, best[..., None], axis=2)[..., 0]
-    first = np.where(pick(side, np.zeros_like(best)[..., None], axis=2)[..., 0] == 1, names[..., 0], names[..., -1])
     if scale.type == "pairwise" and scale.allow_tie:
         is_tie = np.abs(perceived[..., 0] - perceived[..., -1]) < habits.tie_width
         choice, chosen_side = np.where(is_tie, "tie", choice), np.where(is_tie, 0, chosen_side)
@@ -188,7 +184,6 @@ def _compare(
         choice=choice.ravel(),
         worst=lowest.ravel().astype(object),
         side=chosen_side.ravel(),
-        first=first.ravel(),
     )
 
 
@@ -200,7 +195,6 @@ def _finish(columns: Columns, fixed: dict[str, Any], **given: Any) -> Columns:
         "choice": np.full(n, "", dtype=object),
         "worst": np.full(n, "", dtype=object),
         "side": np.zeros(n, dtype=np.int64),
-        "first": np.full(n, "", dtype=object),
     }
     constant = {
         key: np.full(n, value, dtype=object if isinstance(value, str) else np.int64) for key, value in fixed.items()

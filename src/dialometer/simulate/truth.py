@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,6 +85,22 @@ def _gold_quality(rule: Gold, system: str) -> float:
 
 def _places(item: Item) -> tuple[str, ...]:
     return ("",) if isinstance(item, CandidateItem) else tuple(item.systems)
+
+
+def candidate_quality(truth: Truth, item: CandidateItem, criterion: str) -> float:
+    """How good a candidate answer is: what a high rank promises, and how good the systems are that put it first."""
+    fixed = truth.overrides.get((item.id, ""))
+    if fixed is not None:
+        return fixed
+    best_rank = min(item.ranks.values(), default=10)
+    means = truth.systems.get(criterion, {})
+    first = [means.get(system, 0.0) for system, rank in item.ranks.items() if rank == 1]
+    return (
+        0.8
+        - 0.5 * math.log2(best_rank)
+        + (sum(first) / len(first) if first else 0.0)
+        + truth.quality(item.id, criterion, "")
+    )
 
 
 def shown_systems(item: Item, texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,120 @@
+"""Power: nothing planted is found at the nominal rate, more raters find more, and a known case agrees with the formula."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from dialometer.analysis.power import PowerAnalysis, Setting, planted, resized, simulate_tests
+from dialometer.analysis.primary import primary_comparison
+from dialometer.cli import build_app
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template, template_folder, template_names
+from dialometer.errors import DialometerError
+
+
+def study_of(name):
+    return load_study(template_folder(name))
+
+
+def share_found(name, n_raters, effect, n=40, alpha=0.05):
+    study = study_of(name)
+    n_items = sum(len(study.block_items(block)) for block in study.blocks)
+    found = simulate_tests(study, Setting(n_raters, n_items, effect, alpha, 3), range(n))
+    return np.mean([any(p < alpha for p in one.values()) for one in found])
+
+
+@pytest.mark.parametrize("name", ["strategies", "likert", "best-worst", "acute", "chat"])
+def test_nothing_planted_is_found_at_the_nominal_rate(name):
+    """40 studies without any effect: 2 expected at 5 %; more than 8 happen less than once in 5,000 times."""
+    assert share_found(name, 16, 0.0) <= 8 / 40
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_every_template_has_a_power(name):
+    assert share_found(name, 30, 3.0, n=3) == 1
+
+
+def test_more_raters_find_more():
+    few, many = share_found("strategies", 10, 0.15), share_found("strategies", 80, 0.15)
+    assert many > few + 0.2
+
+
+def test_a_factor_between_raters_agrees_with_the_two_sample_formula():
+    """Rater means dominate, so the power is near that of a t-test on them (d = 0.8, 30 per level)."""
+    study = study_of("anchoring")
+    spec = study.spec
+    one = [c.model_copy(update={"criteria": ["readability"]}) for c in spec.analysis.comparisons]
+    study = type(study)(
+        spec.model_copy(update={"analysis": spec.analysis.model_copy(update={"comparisons": one})}),
+        study.items,
+        study.texts,
+    )
+    assert primary_comparison(study).between == "factor"
+    found = simulate_tests(study, Setting(60, 10, 0.8, 0.05, 1), range(100))
+    share = np.mean([next(iter(one.values())) < 0.05 for one in found])
+    df, nc = 58, 0.8 * np.sqrt(60 / 4)
+    cut = stats.t.ppf(0.975, df)
+    expected = stats.nct.sf(cut, df, nc) + stats.nct.cdf(-cut, df, nc)
+    assert share == pytest.approx(expected, abs=0.12)
+
+
+def test_items_are_cut_or_repeated_evenly():
+    study = study_of("strategies")
+    assert len(resized(study, 5).items) == 5
+    larger = resized(study, 20)
+    assert len({item.id for item in larger.items}) == 20
+    assert {len(larger.block_items(block)) for block in larger.blocks} == {4}
+    with pytest.raises(DialometerError, match="too few"):
+        resized(study, 3)
+
+
+def test_the_planted_effect_is_the_asked_one():
+    truth, _, shifts = planted(study_of("likert"), 0.6, 1)
+    means = truth.systems["relevance"]
+    assert max(means.values()) - min(means.values()) == pytest.approx(0.6)
+    assert shifts == {}
+    _, _, shifts = planted(study_of("anchoring"), 0.6, 1)
+    assert set(shifts) == {2, 3}
+
+
+def test_the_search_finds_the_smallest_design_and_processes_do_not_matter():
+    study = study_of("strategies")
+    results = []
+    for n_processes in (1, 2):
+        analysis = PowerAnalysis(study, 0.3, n_simulations=20, seed=2, n_processes=n_processes)
+        results.append(analysis.run([8, 40]))
+    assert results[0] == results[1]
+    smallest = results[0].smallest
+    assert smallest is not None
+    assert 8 < smallest.setting.n_raters <= 40
+    assert smallest.power.value >= 0.8
+    below = [p for p in results[0].points if p.setting.n_raters < smallest.setting.n_raters]
+    assert all(p.power.value < 0.8 for p in below)
+
+
+def test_the_command(tmp_path):
+    copy_template("strategies", tmp_path / "s")
+    arguments = [
+        "power",
+        str(tmp_path / "s"),
+        "--effect",
+        "0.8",
+        "--raters",
+        "10,40",
+        "--simulations",
+        "20",
+        "--processes",
+        "1",
+        "--json",
+    ]
+    done = CliRunner().invoke(build_app(), arguments)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["smallest"] is not None
+    assert [p["cost_cents"] for p in found["points"]] == [p["raters"] * 160 for p in found["points"]]
+    assert (tmp_path / "s" / "power" / "index.html").stat().st_size > 10_000
+    wrong = CliRunner().invoke(build_app(), ["power", str(tmp_path / "s"), "--raters", "many"])
+    assert "no list of numbers" in str(wrong.exception)
