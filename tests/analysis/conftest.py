@@ -25,8 +25,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
     """A template's study, its file edited by replacing texts; the same edits give the same object."""
     made: dict[tuple[object, ...], Study] = {}
 
-    def make(name: str, *edits: tuple[str, str]) -> Study:
-        key = (name, *edits)
+    def make(name: str, *edits: tuple[str, str], n_items: int | None = None) -> Study:
+        key = (name, n_items, *edits)
         if key not in made:
             folder: Path = tmp_path_factory.mktemp(name) / name
             copy_template(name, folder)
@@ -36,6 +36,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
                 assert old in text, old
                 text = text.replace(old, new)
             path.write_text(text, encoding="utf-8")
+            if n_items is not None:
+                items = folder / "items.jsonl"
+                lines = items.read_text(encoding="utf-8").splitlines(keepends=True)
+                practice = [line for line in lines if '"practice"' in line]
+                rated = [line for line in lines if '"practice"' not in line]
+                items.write_text("".join([*practice, *rated[:n_items]]), encoding="utf-8")
             made[key] = load_study(folder)
         return made[key]
 
@@ -53,12 +59,11 @@ def quick() -> Callable[..., StudyData]:
         seed: int = 1,
         truth: Truth | None = None,
         habits: Habits | None = None,
-        n_items: int | None = None,
         has_times: bool = True,
     ) -> StudyData:
         truth = truth or draw_truth(study, seed)
         habits = habits or Habits(careless_share=0)
-        columns = quick_judgments(study, truth, habits, n_raters=n_raters, seed=seed, n_items=n_items)
+        columns = quick_judgments(study, truth, habits, n_raters=n_raters, seed=seed)
         minutes = np.random.default_rng(seed).gamma(20, 3, n_raters) if has_times else None
         return data_from_arrays(study, columns, minutes_by_rater=minutes)
 

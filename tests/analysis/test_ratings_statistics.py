@@ -1,0 +1,194 @@
+"""The statistics that rating reports add to ``stats/``, each beside an independent implementation."""
+
+import warnings
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import pingouin
+import pytest
+import statsmodels.api as sm
+
+from dialometer.analysis import random_effects
+from dialometer.analysis.criteria_consistency import paired_icc_difference
+from dialometer.analysis.family import Options
+from dialometer.analysis.random_effects import crossed_differences, crossed_mean
+from dialometer.analysis.rating_agreement import interval_alpha
+from dialometer.analysis.reliability_form import Scores, crossing, raters_needed, reliability
+from dialometer.stats.icc import icc
+from dialometer.stats.icc_crossed import icc_crossed
+from dialometer.stats.icc_one_way import icc_one_way
+from dialometer.stats.mixed import fit_crossed
+
+OPTIONS = Options(confidence=0.95, n_resamples=500, seed=3, correction="holm")
+
+
+def crossed_data(n_raters, n_items, *, seed=0, rater_sd=0.7, item_sd=0.5, shift=0.3):
+    rng = np.random.default_rng(seed)
+    rater, item = (codes.ravel() for codes in np.meshgrid(np.arange(n_raters), np.arange(n_items), indexing="ij"))
+    y = shift + rng.normal(0, rater_sd, n_raters)[rater] + rng.normal(0, item_sd, n_items)[item]
+    return y + rng.normal(0, 1, len(y)), rater, item
+
+
+def test_the_closed_form_is_the_mixed_model():
+    y, rater, item = crossed_data(14, 9)
+    found = crossed_mean(y, rater, item, confidence=0.95, is_test=True)
+    value, error, df = fit_crossed(y, np.ones((len(y), 1)), rater, item).contrast([1.0])
+    assert found.value == pytest.approx(value, abs=1e-9)
+    assert found.details["standard_error"] == pytest.approx(error, rel=1e-6)
+    assert found.df[0] == pytest.approx(df, rel=1e-3)
+
+
+def test_the_mean_is_that_of_statsmodels_mixedlm():
+    # sm.MixedLM(y, ones, groups=ones, exog_vc={rater dummies, item dummies}).fit(reml=True)
+    y, rater, item = crossed_data(10, 8, seed=4)
+    kept = np.random.default_rng(1).random(len(y)) < 0.8  # with holes, so that the closed form is not used
+    y, rater, item = y[kept], rater[kept], item[kept]
+    blocks = {"rater": {0: np.eye(10)[rater]}, "item": {0: np.eye(8)[item]}}
+    names = {key: {0: [f"{key}{i}" for i in range(value[0].shape[1])]} for key, value in blocks.items()}
+    from statsmodels.regression.mixed_linear_model import VCSpec
+
+    spec = VCSpec(list(blocks), [[names[k][0]] for k in blocks], [[blocks[k][0]] for k in blocks])
+    fit = sm.MixedLM(y, np.ones((len(y), 1)), groups=np.zeros(len(y)), exog_vc=spec).fit(reml=True)
+    found = crossed_mean(y, rater, item, confidence=0.95)
+    assert found.value == pytest.approx(float(fit.fe_params[0]), abs=1e-4)
+    assert found.details["standard_error"] == pytest.approx(float(fit.bse_fe[0]), rel=2e-3)
+
+
+def test_many_levels_use_the_two_way_clustered_variance(monkeypatch):
+    # Peer: statsmodels OLS with cov_type="cluster" and both groupings.
+    monkeypatch.setattr(random_effects, "MOST_LEVELS", 1)
+    y, rater, item = crossed_data(30, 25, seed=2)
+    kept = np.random.default_rng(1).random(len(y)) < 0.5
+    y, rater, item = y[kept], rater[kept], item[kept]
+    found = crossed_mean(y, rater, item, confidence=0.95)
+    groups = np.column_stack([rater, item])
+    fit = sm.OLS(y, np.ones(len(y))).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    assert found.value == pytest.approx(float(fit.params[0]))
+    assert found.details["standard_error"] == pytest.approx(float(fit.bse[0]), rel=1e-9)
+
+
+def test_many_levels_give_nearly_the_intervals_of_the_mixed_model(monkeypatch):
+    y, rater, item = crossed_data(60, 50, seed=5)
+    group = item % 2
+    kept = np.random.default_rng(1).random(len(y)) < 0.5
+    y, rater, item, group = y[kept], rater[kept], item[kept], group[kept]
+    mixed = crossed_differences(y, group, rater, item, [(0, 1)], confidence=0.95)[0, 1]
+    monkeypatch.setattr(random_effects, "MOST_LEVELS", 1)
+    robust = crossed_differences(y, group, rater, item, [(0, 1)], confidence=0.95)[0, 1]
+    # the design columns as dummies: sm.OLS(y, [g0, g1]) with the same two clusters
+    fit = sm.OLS(y, np.column_stack([group == 0, group == 1]).astype(float)).fit(
+        cov_type="cluster", cov_kwds={"groups": np.column_stack([rater, item])}
+    )
+    contrast = fit.t_test([1, -1])
+    n = len(y)
+    assert robust.value == pytest.approx(float(contrast.effect[0]))
+    expected = float(np.squeeze(contrast.sd)) * np.sqrt((n - 2) / (n - 1))  # statsmodels also counts the columns
+    assert robust.details["standard_error"] == pytest.approx(expected, rel=1e-9)
+    assert robust.details["standard_error"] == pytest.approx(mixed.details["standard_error"], rel=0.25)
+
+
+def test_no_number_without_data():
+    nothing = np.array([], dtype=float), np.array([], dtype=np.int64), np.array([], dtype=np.int64)
+    assert not crossed_mean(*nothing, confidence=0.95).is_known
+    one = crossed_mean(np.array([1.0, 2.0, 4.0]), np.zeros(3, int), np.arange(3), confidence=0.95)
+    assert one.value == pytest.approx(7 / 3)
+    assert not one.has_interval
+    assert "one rater" in one.notes[0]
+    flat = crossed_mean(np.ones(6), np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1] * 3), confidence=0.95)
+    assert (flat.value, flat.has_interval) == (1.0, False)
+
+
+def test_interval_alpha_is_krippendorffs():
+    rng = np.random.default_rng(7)
+    table = rng.normal(size=(40, 6)) + rng.normal(size=(40, 1))
+    table[rng.random(table.shape) < 0.3] = np.nan
+    target, rater = np.nonzero(~np.isnan(table))
+    found = interval_alpha(table[target, rater], target, OPTIONS)
+    expected = krippendorff.alpha(table.T, level_of_measurement="interval")
+    assert found.value == pytest.approx(expected, abs=1e-10)
+    assert found.low < found.value < found.high
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_the_form_of_the_icc_follows_the_design(is_complete):
+    y, rater, item = crossed_data(6, 25, seed=9)
+    if is_complete:
+        found = reliability(Scores(y, item, rater), confidence=0.95)
+        # pingouin.intraclass_corr(frame, targets="item", raters="rater", ratings="y"): ICC(A,1) and ICC(A,k)
+        frame = pd.DataFrame({"item": item, "rater": rater, "y": y})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pingouin's use of pandas, not ours
+            table = pingouin.intraclass_corr(frame, targets="item", raters="rater", ratings="y").set_index("Type")[
+                "ICC"
+            ]
+        assert found.crossing == "complete"
+        assert found.single.value == pytest.approx(float(table["ICC(A,1)"]), abs=1e-9)
+        assert found.average.value == pytest.approx(float(table["ICC(A,k)"]), abs=1e-9)
+        return
+    kept = np.random.default_rng(2).random(len(y)) < 0.7
+    y, rater, item = y[kept], rater[kept], item[kept]
+    found = reliability(Scores(y, item, rater), confidence=0.95)
+    assert found.crossing == "partly"
+    assert found.single.value == icc_crossed(y, item, rater, "ICC(2,1)").value
+    whole = icc_crossed(y, item, rater, "ICC(2,k)")
+    assert found.average.value == pytest.approx(whole.value, abs=1e-9)
+    assert (found.average.low, found.average.high) == pytest.approx((whole.low, whole.high), abs=1e-9)
+
+
+def test_raters_who_differ_from_item_to_item_get_the_one_way_form():
+    rng = np.random.default_rng(3)
+    item = np.repeat(np.arange(30), 3)
+    y = rng.normal(size=30)[item] + rng.normal(size=90)
+    scores = Scores(y, item, np.arange(90))
+    assert crossing(scores) == "one_way"
+    assert reliability(scores, confidence=0.95).single.value == icc_one_way(y, item, "ICC(1,1)").value
+
+
+def test_too_little_for_an_icc_says_so():
+    scores = Scores(np.array([1.0, 2.0]), np.array([0, 1]), np.array([0, 0]))
+    found = reliability(scores, confidence=0.95)
+    assert found.crossing == "none"
+    assert "at least two of each" in found.single.notes[0]
+
+
+def test_raters_needed_is_spearman_brown():
+    for single in (0.2, 0.35, 0.6):
+        n = raters_needed(single, 0.8)
+        reached = [single * k / (1 + (k - 1) * single) for k in (n - 1, n)]
+        assert reached[0] < 0.8 <= reached[1] + 1e-12
+    assert raters_needed(-0.1) is None
+    assert raters_needed(0.9) == 1
+
+
+@pytest.mark.parametrize("has_holes", [False, True])
+def test_two_criteria_of_the_same_raters(has_holes):
+    rng = np.random.default_rng(11)
+    truth = rng.normal(size=(60, 1))
+    first = truth + rng.normal(0, 0.6, (60, 8))
+    second = truth + rng.normal(0, 1.4, (60, 8))
+    if has_holes:
+        hole = rng.random((60, 8)) < 0.2
+        first, second = (np.where(hole, np.nan, table) for table in (first, second))
+        expected = [icc(table, "ICC(1,1)", missing="model").value for table in (first, second)]
+    else:
+        expected = [icc(table, "ICC(2,1)").value for table in (first, second)]
+    found = paired_icc_difference(first, second, OPTIONS)
+    assert found.value == pytest.approx(expected[0] - expected[1], abs=1e-9)
+    assert 0 < found.low < found.high
+    assert found.p_value < 0.01
+    back = paired_icc_difference(second, first, OPTIONS)
+    assert back.value == pytest.approx(-found.value)
+    same = paired_icc_difference(first, truth + rng.normal(0, 0.6, (60, 8)), OPTIONS)
+    assert same.low < 0 < same.high
+    assert same.p_value > 0.05
+
+
+def test_interval_and_p_of_two_criteria_never_contradict():
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        truth = rng.normal(size=(25, 1))
+        first, second = truth + rng.normal(0, 1, (25, 6)), truth + rng.normal(0, 1.3, (25, 6))
+        found = paired_icc_difference(first, second, OPTIONS)
+        is_out = not found.low <= 0 <= found.high
+        assert is_out == (found.p_value < 0.05) or abs(found.p_value - 0.05) < 0.01
