@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
 
+from dialometer.analysis.annotation_summary import (
+    Judgments,
+    answer,
+    certainty,
+    figure,
+    headlines,
+    methods,
+    warnings,
+)
 from dialometer.analysis.candidate_agreement import agreement_section, rating_columns
 from dialometer.analysis.candidate_groups import candidate_group_section
-from dialometer.analysis.candidates import Pool, pool_of
+from dialometer.analysis.candidates import pool_of
 from dialometer.analysis.data import StudyData
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
-from dialometer.analysis.first_answers import FirstAnswers, first_answers, first_answers_section
+from dialometer.analysis.first_answers import first_answers, first_answers_section
 from dialometer.analysis.gold_loss import gold_rules, gold_section
 from dialometer.analysis.labels import criterion_label, system_label
 from dialometer.analysis.ranking_agreement import ranking_section
-from dialometer.analysis.retrieval_scores import FIRST, Judged, Retrieval, retrieval_scores
+from dialometer.analysis.retrieval_scores import retrieval_scores
 from dialometer.analysis.retrieval_section import retrieval_section
 from dialometer.analysis.scale_units import Asked, asked_criteria
 from dialometer.analysis.versatile import versatile_section
-from dialometer.analysis.words import listed, number, percent, with_interval
 from dialometer.errors import NotEnoughData
-from dialometer.model.report import Figure, Headline, Method, Section
+from dialometer.model.report import Section
 from dialometer.model.study import Study
-from dialometer.report.charts import Dot, dot_interval
-
-SOURCE = "Chierici and Habash, HumEval 2021"
 
 
 class Annotation:
@@ -40,42 +45,28 @@ class Annotation:
         """All criteria one after the other; the declared one, or the first, gives the answer."""
         asked = _in_order(data.study)
         sections: list[Section] = []
-        main: _Main | None = None
+        main: Judgments | None = None
         for number_, one in enumerate(asked):
             prefix = "" if len(asked) == 1 else f"{one.criterion.name}_"
             own, found = _criterion_sections(data, options, one, prefix)
             sections += own if not prefix else [_titled(section, data.study, one) for section in own]
             main = found if number_ == 0 else main
         if main is None:
-            raise NotEnoughData(
-                f"no ratings on '{asked[0].criterion.name}' that can be analysed",
-                remedy="collect ratings of the candidates",
-            )
+            nothing = "Every criterion is asked on different scales in different blocks, so ratings do not compare."
+            why = next((section.problem for section in sections if section.problem), nothing)
+            return Findings("Not enough data.", why, sections=tuple(sections), methods=methods(options))
         return Findings(
-            answer=_answer(main),
-            certainty=_certainty(main, options),
-            headlines=_headlines(main),
-            figure=_figure(main),
+            answer=answer(main),
+            certainty=certainty(main, options),
+            headlines=headlines(main),
+            figure=figure(main),
             sections=tuple(sections),
-            methods=_methods(options),
-            warnings=_warnings(main),
+            methods=methods(options),
+            warnings=warnings(main),
         )
 
 
 ANALYSES.register("annotation")(Annotation())
-
-
-@dataclass(frozen=True)
-class _Main:
-    """What the summary is made of."""
-
-    pool: Pool
-    answers: FirstAnswers
-    retrieval: Retrieval
-
-    def by(self, judge: str) -> Judged | None:
-        """The measures against one judge's labels."""
-        return next((one for one in self.retrieval.judged if one.verdict.name == judge), None)
 
 
 def _in_order(study: Study) -> list[Asked]:
@@ -83,7 +74,8 @@ def _in_order(study: Study) -> list[Asked]:
     declared = study.spec.analysis
     primary = next((one for one in declared.comparisons if one.name == declared.primary), None)
     first = primary.criteria[0] if primary is not None and primary.criteria else ""
-    return sorted(asked_criteria(study), key=lambda one: one.criterion.name != first)
+    asked = [one for one in asked_criteria(study) if one.is_whole]
+    return sorted(asked, key=lambda one: one.criterion.name != first)
 
 
 def _declared(study: Study, criterion: str) -> set[str]:
@@ -97,7 +89,7 @@ def _declared(study: Study, criterion: str) -> set[str]:
 
 def _criterion_sections(
     data: StudyData, options: Options, asked: Asked, prefix: str
-) -> tuple[list[Section], _Main | None]:
+) -> tuple[list[Section], Judgments | None]:
     if len({scale.describe() for scale in asked.scales}) > 1:
         problem = (
             "Raters of different conditions answered on different scales, so ratings of one candidate do not compare."
@@ -105,21 +97,34 @@ def _criterion_sections(
         return [Section(f"{prefix}first_answers", "Ratings of candidates", problem=problem)], None
     try:
         pool = pool_of(data, asked.criterion.name, asked.scales[0])
-        answers = first_answers(pool, options, _declared(data.study, asked.criterion.name))
-        retrieval = retrieval_scores(pool, options)
     except NotEnoughData as error:
         return [Section(f"{prefix}first_answers", "Ratings of candidates", problem=str(error))], None
     columns = rating_columns(pool, data.study.spec.design.judgments_per_item)
     has_rule = bool(gold_rules(data)) and bool(len(data.set_aside))
-    builders = (
-        ("first_answers", "How good the first answers are", first_answers_section, (answers, options, has_rule)),
-        ("retrieval", "Retrieval measures: right for whom?", retrieval_section, (retrieval, options, has_rule)),
-        ("rankings", "Do systems rank as the crowd would?", ranking_section, (pool, options)),
+    builders: list[tuple[str, str, Callable[..., Section], tuple[object, ...]]] = []
+    main: Judgments | None = None
+    sections: list[Section] = []
+    try:
+        answers = first_answers(pool, options, _declared(data.study, asked.criterion.name))
+        main = Judgments(pool, answers, retrieval_scores(pool, options))
+        builders += [
+            ("first_answers", "How good the first answers are", first_answers_section, (answers, options, has_rule)),
+            (
+                "retrieval",
+                "Retrieval measures: right for whom?",
+                retrieval_section,
+                (main.retrieval, options, has_rule),
+            ),
+            ("rankings", "Do systems rank as the crowd would?", ranking_section, (pool, options)),
+        ]
+    except NotEnoughData as error:
+        sections.append(Section(f"{prefix}first_answers", "How good the first answers are", problem=str(error)))
+    builders += [
         ("candidate_agreement", "How far raters agree", agreement_section, (pool, columns, options)),
         ("versatile", "Versatile and one-sided questions", versatile_section, (pool, columns, options)),
         ("gold_rule", "What the gold rule cost and changed", gold_section, (data, pool, options)),
-    )
-    sections = [
+    ]
+    sections += [
         section_or_problem(prefix + name, title, partial(build, prefix + name, *given))
         for name, title, build, given in builders
     ]
@@ -131,156 +136,9 @@ def _criterion_sections(
         )
         for question in data.study.spec.analysis.subgroups
     ]
-    return sections, _Main(pool, answers, retrieval)
+    return sections, main
 
 
 def _titled(section: Section, study: Study, asked: Asked) -> Section:
     title = f"{criterion_label(study, asked.criterion.name)}: {section.title}"
     return Section(section.name, title, section.paragraphs, section.parts, section.problem, section.is_confirmatory)
-
-
-def _answer(main: _Main) -> str:
-    """Who is best by the ratings, by the maker's labels and by the crowd's, in one or two sentences."""
-    answers = main.answers
-    if answers.lead is None:
-        return "No first answer of any system has been rated yet."
-    best = answers.lead.best
-    rating = f"{number(answers.means[best].value)} on the scale from {main.pool.ends[0]:g} to {main.pool.ends[1]:g}"
-    if answers.gold is not None and answers.shares[best].is_known:
-        rating += f", {percent(answers.shares[best].value)} of gold"
-    text = f"The first answers of {best} are rated best ({rating})."
-    if not answers.lead.is_clear and answers.pairs:
-        text = f"No system is shown to be best. Rated highest: the first answers of {listed(answers.lead.first)} ({rating})."
-    told = []
-    for judge in ("maker", "crowd"):
-        judged = main.by(judge)
-        if judged is not None and judged.lead is not None:
-            rate = judged.answerable[judged.lead.best][FIRST]
-            each = " each" if judged.lead.shared else ""
-            told.append(f"for the {judge}: {listed(judged.lead.first)} ({percent(rate.value)}{each})")
-    return f"{text} Most often right {'; '.join(told)}." if told else text
-
-
-def _certainty(main: _Main, options: Options) -> str:
-    answers = main.answers
-    if answers.lead is None:
-        return "Not enough data."
-    if not answers.pairs:
-        return "There is one system only, so nothing to compare it with."
-    level = [*answers.lead.level, *answers.lead.untested]
-    n_questions = len(main.pool.questions)
-    where = f"{n_questions:,} questions and {len(main.pool.rater_names):,} raters"
-    if answers.lead.is_clear:
-        return (
-            f"The lead in ratings over every other system is larger than chance would make it with {where} (all corrected "
-            f"p values at most {1 - options.confidence:.2g})."
-        )
-    if answers.lead.behind:
-        return (
-            f"With {where}, {answers.lead.best} is clearly ahead of {listed(answers.lead.behind)}; that it is better than "
-            f"{listed(level)} is not established."
-        )
-    return f"With {where}, the lead in ratings over {listed(level)} could be chance."
-
-
-def _headlines(main: _Main) -> tuple[Headline, ...]:
-    answers = main.answers
-    lines = []
-    if answers.lead is not None:
-        best = answers.lead.best
-        lines.append(
-            Headline(
-                f"Average rating, first answers of {best}",
-                answers.means[best],
-                f"Gold answers get {with_interval(answers.gold)}." if answers.gold is not None else "",
-                is_confirmatory=bool(answers.declared),
-            )
-        )
-    for judge, word in (("maker", "maker"), ("crowd", "crowd")):
-        judged = main.by(judge)
-        if judged is None or judged.lead is None:
-            continue
-        best = judged.lead.best
-        level = judged.lead.level
-        who = listed(judged.lead.first)
-        sentence = (
-            f"{best} cannot be told from {listed(level)}."
-            if level
-            else "Ahead of every other system."
-            if judged.lead.behind
-            else ""
-        )
-        rate = replace(judged.answerable[best][FIRST], unit="share")
-        lines.append(Headline(f"Success Rate@1 by the {word}: {who}", rate, sentence))
-    return tuple(lines)
-
-
-def _figure(main: _Main) -> Figure | None:
-    """First answers that are right, for the maker and for the crowd."""
-    dots = []
-    for label in main.pool.labels:
-        for judge in ("maker", "crowd"):
-            judged = main.by(judge)
-            if judged is not None:
-                dots.append(Dot(label, judged.answerable[label][FIRST], f"the {judge}"))
-    if not dots:
-        return None
-    told = "; ".join(
-        f"{dot.label} by {dot.group} {percent(dot.estimate.value)}" for dot in dots if dot.estimate.is_known
-    )
-    return Figure(
-        "summary_figure",
-        "First answers that are right, by whose judgment (Success Rate@1)",
-        dot_interval(
-            dots,
-            value_title="share of questions with a right first answer",
-            group_title="right for",
-            domain=(0, 1),
-            is_percent=True,
-        ),
-        alt=f"Success Rate at 1: {told}.",
-    )
-
-
-def _warnings(main: _Main) -> tuple[str, ...]:
-    n_unjudged = int((~main.pool.is_judged).sum())
-    if not n_unjudged:
-        return ()
-    share = percent(n_unjudged / len(main.pool.items))
-    return (f"{n_unjudged:,} candidates ({share}) have no rating yet; where they stand in a list they count as wrong.",)
-
-
-def _methods(options: Options) -> tuple[Method, ...]:
-    correction = f", corrected by {options.correction}" if options.correction != "none" else ""
-    return (
-        Method(
-            "average rating and percent of gold",
-            "mean over questions; bootstrap that draws raters and questions",
-            "ratings of one rater and of one question go together",
-            SOURCE,
-        ),
-        Method(
-            "comparisons of first answers and of retrieval measures",
-            f"paired permutation test over questions{correction}",
-            "all systems answered the same questions; no assumption about the distribution",
-            "Smucker, Allan and Carterette, CIKM 2007",
-        ),
-        Method(
-            "agreement",
-            "weighted Cohen's kappa of two of the ratings of a candidate, with a permutation null; Krippendorff's alpha",
-            "choosing the closest, lowest or highest two makes agreement by itself",
-            "Merdivan et al. 2020; " + SOURCE,
-        ),
-        Method(
-            "retrieval measures",
-            "Recall@k, MRR, MAP and Success Rate@k; Wilson intervals or bootstrap over questions",
-            "published measures, against the maker's and the crowd's labels",
-            SOURCE,
-        ),
-        Method(
-            "versatile and one-sided questions",
-            "coefficient of variation above the 75th percentile or below the median, with shuffled ratings beside",
-            "sets chosen by disagreement arise from noise as well",
-            SOURCE,
-        ),
-    )

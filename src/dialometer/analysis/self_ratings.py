@@ -41,8 +41,10 @@ class SelfRatingsAnalysis:
         ratings, problems = _ratings(data)
         if not ratings:
             raise NotEnoughData(
-                "no conversation has been rated yet" if not problems else problems[0].problem,
-                remedy="collect conversations and ratings" if not problems else "",
+                "every criterion is asked on different scales in different blocks"
+                if not problems
+                else problems[0].problem,
+                remedy="look at each block by itself" if not problems else "",
             )
         compared = compare_systems(ratings, data.study, options)
         folder = data.study.folder

@@ -1,0 +1,340 @@
+"""Judged candidates: truth comes out of simulated studies, the numbers are those of plain definitions, thin data give sentences."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from dialometer.analysis.annotation import Annotation
+from dialometer.analysis.candidate_agreement import rating_columns
+from dialometer.analysis.candidates import pool_of
+from dialometer.analysis.choose import analyse, families
+from dialometer.analysis.data import load_data
+from dialometer.analysis.family import Options
+from dialometer.analysis.first_answers import first_answers
+from dialometer.analysis.ranking_agreement import order_agreement
+from dialometer.analysis.relevance import crowd_as_retriever, verdicts
+from dialometer.analysis.retrieval_scores import CROWD, CUTS, retrieval_scores, success_bounds
+from dialometer.analysis.versatile import set_sizes, variation
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineDoor
+from dialometer.model.report import Table
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import candidate_quality, draw_truth
+from dialometer.stats.ir_measures import average_precision, reciprocal_rank
+from dialometer.stats.versatility import versatility
+from dialometer.storage.store import Store
+
+START_MS = 1_800_000_000_000
+OPTIONS = Options(confidence=0.95, n_resamples=400, seed=3, correction="holm")
+SYSTEMS = ("TF-IDF", "BM25", "Sentence encoder", "Chance")
+
+
+def simulated(folder, *, n_raters, seed, habits):
+    copy_template("avatar", folder)
+    study = load_study(folder)
+    truth = draw_truth(study, seed)
+    with Store.open(folder / "study.db") as store:
+        flow = Flow(study, store, clock=lambda: START_MS)
+        simulate(study, EngineDoor(flow), truth, n_raters=n_raters, seed=seed, start_ms=START_MS, habits=habits)
+        return study, truth, load_data(study, store)
+
+
+@pytest.fixture(scope="module")
+def careful(tmp_path_factory):
+    """Raters without leniency and without carelessness: what they give is what is true."""
+    habits = Habits(careless_share=0, bias_sd=0.0)
+    return simulated(tmp_path_factory.mktemp("careful") / "avatar", n_raters=40, seed=11, habits=habits)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """Some raters answer at random and are caught by the gold rule."""
+    habits = Habits(careless_share=0.4)
+    return simulated(tmp_path_factory.mktemp("mixed") / "avatar", n_raters=40, seed=12, habits=habits)
+
+
+@pytest.fixture
+def pool(careful):
+    study, _, data = careful
+    return pool_of(data, "fit", study.spec.scales["fit_5"])
+
+
+def section(findings, name):
+    return next(one for one in findings.sections if one.name == name)
+
+
+def table(findings, name):
+    return next(
+        part for one in findings.sections for part in one.parts if isinstance(part, Table) and part.name == name
+    )
+
+
+def column(shown, name):
+    return {row[0]: row[[c.name for c in shown.columns].index(name)] for row in shown.rows}
+
+
+def expected_rating(truth, item):
+    """Mean of the rounded and clipped rating of one candidate under the simulation's formula, by fine quadrature."""
+    quality = candidate_quality(truth, item, "fit")
+    noise = stats.norm.ppf((np.arange(4000) + 0.5) / 4000) * Habits().noise_sd
+    return float(np.clip(np.round(3 + quality + noise), 1, 5).mean())
+
+
+def test_the_family_fits_candidates_only(careful):
+    study, _, _ = careful
+    assert any(isinstance(one, Annotation) for one in families(study))
+    assert not Annotation().fits(replace(study, spec=study.spec.model_copy(update={"criteria": []})))
+
+
+def test_truth_is_recovered_for_every_system(careful, pool):
+    study, truth, _ = careful
+    found = first_answers(pool, OPTIONS)
+    for name, label in zip(pool.systems, pool.labels, strict=True):
+        first = [item for item in study.rated_items if item.ranks.get(name) == 1]
+        expected = np.mean([expected_rating(truth, item) for item in first])
+        assert found.means[label].low <= expected <= found.means[label].high
+        assert found.means[label].value == pytest.approx(expected, abs=0.2)
+    gold = np.mean([expected_rating(truth, item) for item in study.rated_items if item.is_gold])
+    assert found.gold.value == pytest.approx(gold, abs=0.1)
+    for label in SYSTEMS:
+        assert found.shares[label].value == pytest.approx(found.means[label].value / found.gold.value)
+
+
+def test_means_are_plain_means_over_questions(careful, pool):
+    """Every question counts alike: the mean over questions of the mean rating of the first answer."""
+    study, _, data = careful
+    found = first_answers(pool, OPTIONS)
+    by_item = dict(data.judgments.group_by("item").agg(pl.col("value").mean()).iter_rows())
+    for name, label in zip(pool.systems, pool.labels, strict=True):
+        values = [by_item[item.id] for item in study.rated_items if item.ranks.get(name) == 1 and item.id in by_item]
+        assert found.means[label].value == pytest.approx(np.mean(values))
+    gold = {}
+    for item in study.rated_items:
+        if item.is_gold and item.id in by_item:
+            gold.setdefault(item.metadata["question"], []).append(by_item[item.id])
+    assert found.gold.value == pytest.approx(np.mean([np.mean(values) for values in gold.values()]))
+
+
+def test_differences_are_paired_by_question(careful, pool):
+    study, _, data = careful
+    by_item = dict(data.judgments.group_by("item").agg(pl.col("value").mean()).iter_rows())
+    first = {
+        name: {i.metadata["question"]: by_item.get(i.id) for i in study.rated_items if i.ranks.get(name) == 1}
+        for name in ("tfidf", "encoder")
+    }
+    gaps = [first["tfidf"][q] - first["encoder"][q] for q in first["tfidf"]]
+    found = first_answers(pool, OPTIONS, declared=SYSTEMS)
+    assert found.declared["TF-IDF", "Sentence encoder"].value == pytest.approx(np.mean(gaps))
+    assert found.declared["TF-IDF", "Sentence encoder"].n == 30
+    raw = [found.declared[pair].p_value for pair in found.declared]
+    corrected = [found.declared[pair].details["p_adjusted"] for pair in found.declared]
+    assert len(found.declared) == 6
+    assert not found.others
+    assert all(p <= q or np.isnan(p) for p, q in zip(raw, corrected, strict=True))
+    assert {one.details["n_tests"] for one in found.declared.values()} == {6}
+
+
+def test_only_the_declared_systems_are_confirmatory(pool):
+    found = first_answers(pool, OPTIONS, declared=("TF-IDF", "BM25"))
+    assert list(found.declared) == [("TF-IDF", "BM25")]
+    assert len(found.others) == 5
+    assert found.declared["TF-IDF", "BM25"].details["n_tests"] == 1
+
+
+def by_hand(pool, marks, rank):
+    """Measures written out question by question."""
+    values = {"MRR": [], "MAP": [], **{f"recall@{k}": [] for k in CUTS}, **{f"success_rate@{k}": [] for k in CUTS}}
+    for question in range(len(pool.questions)):
+        own = pool.question == question
+        right = np.flatnonzero(own & marks)
+        if not len(right):
+            continue
+        places = sorted(rank[k] for k in right if not np.isnan(rank[k]))
+        values["MRR"].append(1 / places[0] if places else 0.0)
+        values["MAP"].append(sum((i + 1) / place for i, place in enumerate(places)) / len(right))
+        for k in CUTS:
+            n = sum(place <= k for place in places)
+            values[f"recall@{k}"].append(n / len(right))
+            values[f"success_rate@{k}"].append(float(n > 0))
+    return {name: np.mean(given) for name, given in values.items()}
+
+
+def test_measures_equal_their_definitions(pool):
+    found = retrieval_scores(pool, OPTIONS)
+    for judged in found.judged:
+        for ranking in found.rankings:
+            expected = by_hand(pool, judged.verdict.marks, ranking.rank)
+            for measure, value in expected.items():
+                estimate = judged.answerable[ranking.label][measure]
+                if ranking.unknown_because(measure):
+                    assert not estimate.is_known
+                else:
+                    assert estimate.value == pytest.approx(value), (judged.verdict.name, ranking.label, measure)
+                    assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_lists_known_to_rank_one_claim_nothing_deeper(pool):
+    found = retrieval_scores(pool, OPTIONS)
+    for judged in found.judged:
+        for measure in ("recall@2", "success_rate@10", "MRR", "MAP"):
+            estimate = judged.answerable["Chance"][measure]
+            assert not estimate.is_known
+            assert "rank 1 only" in estimate.notes[0]
+        assert not any("Chance" in pair for pair in judged.pairs["MRR"])
+
+
+def test_questions_without_a_right_answer_count_both_ways(pool):
+    """Leaving them out and counting them as failures differ by just their share."""
+    harsh = replace(pool, value=np.where(pool.question[pool.candidate] < 5, 1.0, pool.value))
+    crowd = next(one for one in retrieval_scores(harsh, OPTIONS).judged if one.verdict.name == "crowd")
+    assert crowd.n_unanswerable >= 5
+    n = len(pool.questions)
+    for label in SYSTEMS:
+        with_right, all_ = crowd.answerable[label]["success_rate@1"], crowd.everything[label]["success_rate@1"]
+        assert with_right.n == n - crowd.n_unanswerable
+        assert all_.n == n
+        assert all_.value * n == pytest.approx(with_right.value * with_right.n)
+        assert any("counted as 0" in note for note in all_.notes)
+
+
+def test_the_crowd_as_retriever_orders_by_mean_rating(pool):
+    rank = crowd_as_retriever(pool, seed=1)
+    for question in range(len(pool.questions)):
+        own = np.flatnonzero(pool.question == question)
+        means = pool.mean[own][np.argsort(rank[own])]
+        assert np.all(np.diff(means) <= 0)
+        assert sorted(rank[own]) == list(range(1, len(own) + 1))
+    found = retrieval_scores(pool, OPTIONS)
+    crowd = next(one for one in found.judged if one.verdict.name == "crowd")
+    assert crowd.answerable[CROWD]["success_rate@1"].value == 1.0  # by construction, as the report says
+
+
+def test_unjudged_answers_bound_the_success_rate(pool):
+    """Half the candidates lose their ratings: the bounds contain what full judging gives."""
+    full = retrieval_scores(pool, OPTIONS)
+    truth = {
+        (one.system, one.k): one.least.value
+        for one in success_bounds(full, next(j for j in full.judged if j.verdict.name == "crowd"), OPTIONS)
+    }
+    kept = pool.candidate % 2 == 0
+    thin = replace(pool, value=pool.value[kept], rater=pool.rater[kept], candidate=pool.candidate[kept])
+    found = retrieval_scores(thin, OPTIONS)
+    crowd = next(one for one in found.judged if one.verdict.name == "crowd")
+    bounds = success_bounds(found, crowd, OPTIONS)
+    assert all(crowd.keep)
+    assert any(one.whole.value < 1 for one in bounds if one.k == 1)
+    for one in bounds:
+        assert one.least.value <= truth[one.system, one.k] <= one.most.value
+
+
+def test_both_labels_together_are_the_union(mixed):
+    study, _, data = mixed
+    harsh = pool_of(data, "fit", study.spec.scales["fit_5"])
+    harsh = replace(harsh, value=np.where(harsh.is_gold[harsh.candidate], 2.0, harsh.value))
+    maker, crowd, either = verdicts(harsh)
+    assert np.array_equal(either.marks, maker.marks | crowd.marks)
+    assert np.array_equal(crowd.marks, harsh.is_judged & (np.nan_to_num(harsh.mean) >= 3.5))
+
+
+def test_order_agreement_counts_pairs_within_questions(pool):
+    for system in range(3):
+        agree, n = 0.0, 0
+        for question in range(len(pool.questions)):
+            own = np.flatnonzero((pool.question == question) & ~np.isnan(pool.rank[:, system]))
+            for a in own:
+                for b in own:
+                    if pool.rank[a, system] < pool.rank[b, system]:
+                        n += 1
+                        agree += 1.0 if pool.mean[a] > pool.mean[b] else 0.5 if pool.mean[a] == pool.mean[b] else 0.0
+        found = order_agreement(pool, system, OPTIONS)
+        assert found.value == pytest.approx(agree / n)
+        assert found.n == n
+
+
+def test_versatile_sets_match_the_statistic(pool):
+    columns = rating_columns(pool, 3)
+    candidate, place = np.nonzero(~np.isnan(columns))
+    found = versatility(
+        [pool.questions[k] for k in pool.question[candidate]],
+        [pool.answers[k] for k in pool.answer[candidate]],
+        columns[candidate, place].tolist(),
+    )
+    cov = variation(columns)
+    assert set_sizes(cov, pool.question) == (len(found.questions.versatile), len(found.questions.one_sided))
+    assert np.nanmedian(cov) == pytest.approx(found.median)
+
+
+def test_agreement_stands_beside_its_null(careful):
+    _, _, data = careful
+    findings = Annotation().run(data, OPTIONS)
+    shown = table(findings, "candidate_agreement")
+    kappa, null = column(shown, "kappa"), column(shown, "null")
+    assert list(kappa) == ["closest two", "lowest two", "highest two", "random two"]
+    assert null["closest two"].value > 0.2 > abs(null["random two"].value)
+    assert all(kappa[name].value > null[name].value for name in kappa)
+    assert any("by construction" in text for text in section(findings, "candidate_agreement").paragraphs)
+
+
+def test_raters_at_random_agree_no_better_than_the_null(careful):
+    """The closest two of ratings dealt out by lot look fine, and the p-value says that they mean nothing."""
+    _, _, data = careful
+    rng = np.random.default_rng(5)
+    lot = data.judgments.with_columns(pl.Series("value", rng.permutation(data.judgments["value"].to_numpy())))
+    findings = Annotation().run(replace(data, judgments=lot), OPTIONS)
+    shown = table(findings, "candidate_agreement")
+    assert column(shown, "kappa")["closest two"].value > 0.2
+    assert column(shown, "p")["closest two"] > 0.01
+    assert column(shown, "p")["random two"] > 0.01
+
+
+def test_the_gold_rule_is_set_against_its_absence(mixed):
+    study, _, data = mixed
+    assert len(data.set_aside)
+    findings = Annotation().run(data, OPTIONS)
+    shown = table(findings, "gold_rule")
+    kept, given = column(shown, "with_rule"), column(shown, "without_rule")
+    assert kept["Gold answers"].value > given["Gold answers"].value
+    gold = {item.id for item in study.rated_items if item.is_gold}
+    everything = pl.concat([data.judgments, data.set_aside]).filter(pl.col("item").is_in(gold))
+    by_item = dict(everything.group_by("item").agg(pl.col("value").mean()).iter_rows())
+    questions = {}
+    for item in study.rated_items:
+        if item.id in by_item:
+            questions.setdefault(item.metadata["question"], []).append(by_item[item.id])
+    assert given["Gold answers"].value == pytest.approx(np.mean([np.mean(v) for v in questions.values()]))
+    n_lost, n_all = len(data.set_aside), len(data.set_aside) + len(data.judgments)
+    assert f"{n_lost} ratings of {n_all}" in section(findings, "gold_rule").paragraphs[0]
+
+
+def test_the_whole_report_has_no_problem_and_names_the_judges(careful):
+    study, _, data = careful
+    report = analyse(study, data, n_resamples=200)
+    own = [
+        one
+        for one in report.sections
+        if one.name in ("first_answers", "retrieval", "rankings", "versatile", "gold_rule")
+    ]
+    assert len(own) == 5
+    assert not any(one.problem for one in own)
+    assert "for the maker" in report.summary.answer
+    assert "for the crowd" in report.summary.answer
+    assert report.summary.figure is not None
+    names = [one.name for one in report.tables()]
+    assert len(names) == len(set(names))
+    definitions = next(one for one in report.tables() if one.name == "retrieval_definitions")
+    assert {row[0] for row in definitions.rows} == {"Recall@k", "MRR", "MAP", "Success Rate@k"}
+
+
+def test_measures_of_the_paper_are_the_library_measures(pool):
+    """The per-question values behind the tables are those of stats.ir_measures on the same ranks."""
+    found = retrieval_scores(pool, OPTIONS)
+    maker = found.judged[0]
+    ranks = maker.verdict.ranks(pool, pool.rank[:, 0])
+    assert np.allclose(maker.values["TF-IDF"]["MRR"], reciprocal_rank(ranks), equal_nan=True)
+    assert np.allclose(maker.values["TF-IDF"]["MAP"], average_precision(ranks), equal_nan=True)
