@@ -142,6 +142,20 @@ def test_votes_about_shared_items_with_texts(bring_in, stored):
     assert {side.system: side.turns[-1].text for side in (item.a, item.b)} == {"x": "hi", "y": "ho"}
 
 
+def test_votes_between_many_systems_about_the_same_questions(bring_in, stored):
+    text = (
+        "judge,question_id,model_a,model_b,winner\nj,81,x,y,model_a\nj,81,z,x,model_b\nj,82,y,x,tie\nk,81,y,x,model_a\n"
+    )
+    done = bring_in(text, "votes")
+    assert [(j.item_id, j.value) for j in stored()] == [
+        ("81 (x or y)", "x"),
+        ("81 (x or z)", "x"),
+        ("82 (x or y)", "tie"),
+        ("81 (x or y)", "y"),
+    ]
+    assert done.files[0].n_items == 3
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -12,7 +12,7 @@ from pathlib import Path
 from dialometer.design.check import check_study
 from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import fingerprint, verify
-from dialometer.errors import DialometerError, ImportFileError, StorageError, StudyError
+from dialometer.errors import DialometerError, ImportFileError, StorageError
 from dialometer.exchange.fit import Fit
 from dialometer.exchange.formats import Options
 from dialometer.exchange.formats.form import unreadable
@@ -93,7 +93,9 @@ def _study_for(folder: Path, files: Sequence[Incoming], reading: Reading) -> Ite
         drafted, problems = check_study(Path(name))
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors or drafted is None:
-            raise StudyError(errors)
+            remedy = "write study.yaml and its items yourself, then import again"
+            told = [f"no study can be drafted from it: {error.message}" for error in errors]
+            raise ImportFileError([unreadable(files[0].path, message, remedy) for message in told])
         stored: list[Incoming] = []
         yield _Found(drafted, written, lambda: _placed(Path(name), folder, written, stored), stored)
 

@@ -37,6 +37,17 @@ The judgments in this study were collected elsewhere; there was no debriefing he
 }
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that could be taken for a number; readers of YAML differ in what they take for one."""
+
+
+def _quoted_if_like_a_number(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if text[:1] in "+-.0123456789" else None)
+
+
+_Dumper.add_representer(str, _quoted_if_like_a_number)
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenStudy:
     """What a drafted study holds, for telling the user."""
@@ -60,7 +71,7 @@ def write_study(draft: Draft, folder: Path, name: str, sources: Sequence[str]) -
         "# Written by 'dialometer import' from judgments that were collected elsewhere.\n"
         "# Scales are guessed from the values unless the data came with a dictionary: correct them where you know better.\n"
     )
-    text = head + yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=120)
+    text = head + yaml.dump(spec, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     (folder / "study.yaml").write_text(text, encoding="utf-8")
     lines = [json.dumps(item, ensure_ascii=False) for item in writer.items()]
     (folder / "items.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -59,7 +59,7 @@ class OwnExport(Format):
         ahead = _look_ahead(files["judgments"], intake, with_sessions="sessions" not in files)
         if "sessions" in files:
             yield from _read(files["sessions"], intake, ("rater", "state"), _session)
-        yield from ahead.sessions.values()
+        yield from sorted(ahead.sessions.values(), key=lambda session: (len(session.rater), session.rater))
         yield from _read(files["judgments"], intake, NEEDED, _judgment, ahead.replaced)
         if "answers" in files:
             replaced = _look_ahead(files["answers"], intake).replaced

@@ -13,6 +13,7 @@ from dialometer.exchange.formats.form import FORMATS, Format, Intake
 from dialometer.exchange.rating_table import HEADER_LINE, NO_ANSWER, RATING_ROLES
 from dialometer.exchange.records import Rated, Record, Shown
 from dialometer.exchange.times import read_time_ms
+from dialometer.readers.problems import Problems
 from dialometer.readers.table_rows import Row, table_rows
 from dialometer.scales.pairwise import CANNOT_TELL, TIE
 
@@ -72,7 +73,7 @@ class Votes(Format):
             return
         columns = Columns.bind(list(first.cells), intake.options.columns, self.roles)
         _drop_a_time_that_is_none(columns, first, intake)
-        table = _VoteTable(intake, columns)
+        table = _VoteTable(intake, columns, has_many_pairs=_has_many_pairs(intake, columns))
         n_before = intake.problems.n_errors
         table.cell.check_roles(HEADER_LINE)
         intake.used |= columns.used()
@@ -93,12 +94,25 @@ def _drop_a_time_that_is_none(columns: Columns, first: Row, intake: Intake) -> N
         del columns.by_role["time"]
 
 
-class _VoteTable:
-    """Turns rows into votes."""
+def _has_many_pairs(intake: Intake, columns: Columns) -> bool:
+    """Whether one item is compared between different pairs of systems, as a question of a benchmark is."""
+    if "item" not in columns.by_role:
+        return False
+    pairs: dict[str, frozenset[str]] = {}
+    for row in table_rows(intake.source, Problems(str(intake.path)), ()):
+        item, a, b = (columns.text(row.cells, role) for role in ("item", "a", "b"))
+        if pairs.setdefault(item, frozenset((a, b))) != {a, b}:
+            return True
+    return False
 
-    def __init__(self, intake: Intake, columns: Columns) -> None:
+
+class _VoteTable:
+    """Turns rows into votes. Where items have many pairs, item and pair together are what was shown."""
+
+    def __init__(self, intake: Intake, columns: Columns, *, has_many_pairs: bool) -> None:
         self.intake = intake
         self.columns = columns
+        self.has_many_pairs = has_many_pairs
         self.cell = CellReader(intake, columns)
 
     def records(self, row: Row, number: int) -> Iterator[Record]:
@@ -110,8 +124,7 @@ class _VoteTable:
         if a == b:
             self.intake.wrong(line, f"'{a}' is compared with itself", "correct or remove the row", cell.column("b"))
             return
-        own = f"{self.intake.source.stem}-{number:04d}"
-        item = cell.needed(cells, "item", line) if self.columns.has("item") else own
+        item = self._item(cells, a, b, line, number)
         criterion = cell.needed(cells, "criterion", line) if self.columns.has("criterion") else CRITERION
         vote = self._vote(cells, a, b, line)
         if not item or not criterion or not vote:
@@ -134,6 +147,12 @@ class _VoteTable:
             hint="pairwise",
             column=cell.column("winner"),
         )
+
+    def _item(self, cells: Cells, a: str, b: str, line: int, number: int) -> str:
+        if not self.columns.has("item"):
+            return f"{self.intake.source.stem}-{number:04d}"
+        item = self.cell.needed(cells, "item", line)
+        return f"{item} ({' or '.join(sorted((a, b)))})" if item and self.has_many_pairs else item
 
     def _vote(self, cells: Cells, a: str, b: str, line: int) -> str:
         """The winner's name, ``tie`` or ``cannot_tell``; empty where there was no vote or it cannot be read."""
