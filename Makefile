@@ -24,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.core
 	@touch $@
 
 demo: $(VENV)/.core  ## a demo study with simulated raters, then the pages and the report
-	PATH="$(abspath $(BIN)):$$PATH" sh scripts/demo.sh
+	$(BIN)/dialometer demo $(ARGS)
 
 browser: $(VENV)/.dev
 	@sh scripts/browser.sh
