@@ -122,7 +122,8 @@ _PAGE = """<!doctype html>
 :root {{ color-scheme: light dark; font: 17px/1.55 system-ui, sans-serif; }}
 body {{ max-width: 46rem; margin: 3rem auto; padding: 0 1.2rem; }}
 h1 {{ font-size: 1.7rem; margin-bottom: .3rem; }}
-article {{ border: 1px solid color-mix(in srgb, currentColor 22%, transparent); border-radius: 10px; padding: .9rem 1.2rem; margin: 1rem 0; }}
+article {{ border: 1px solid color-mix(in srgb, currentColor 22%, transparent); border-radius: 10px; }}
+article {{ padding: .9rem 1.2rem; margin: 1rem 0; }}
 h2 {{ font-size: 1.1rem; margin: 0 0 .3rem; }} p {{ margin: .3rem 0; }} code {{ font-size: .85rem; opacity: .85; }}
 a {{ color: light-dark(#1d5ea3, #7fb6f0); }}
 </style></head><body>
