@@ -1,0 +1,199 @@
+// The wizard console: asks the server every moment which raters wait, draws the conversations and sends replies.
+const desk = document.getElementById("desk");
+const words = desk.dataset;
+const at = (id) => document.getElementById(id);
+const plural = new Intl.PluralRules(document.documentElement.lang);
+const ASK_EVERY_MS = 1500;
+const drafts = new Map();
+let chats = [];
+let nowMs = 0;
+let openId = null;
+let suggestedFor = "";
+let isSending = false;
+
+async function call(path, body) {
+  const response = await fetch(`${words.address}${path}`, body === undefined ? { headers: { Accept: "application/json" } } : {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": words.csrf },
+    body: JSON.stringify(body),
+  });
+  const content = response.status === 204 ? {} : await response.json();
+  if (!response.ok) throw new Error(content.error?.message ?? content.error ?? String(response.status));
+  return content;
+}
+
+function tell(text, isTrouble = false) {
+  const status = at("desk-status");
+  if (status.textContent !== text) status.textContent = text;
+  status.classList.toggle("trouble", isTrouble);
+}
+
+function make(tag, className, text) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) { element.textContent = text; element.dir = "auto"; }
+  return element;
+}
+
+function since(ms) {
+  const seconds = Math.max(0, Math.round((nowMs - ms) / 1000));
+  return seconds < 90 ? words.seconds.replace("{n}", seconds) : words.minutes.replace("{n}", Math.round(seconds / 60));
+}
+
+function stateOf(chat) {
+  if (chat.is_over) return words.over;
+  if (chat.holder && !chat.is_mine) return words.taken.replace("{holder}", chat.holder);
+  if (chat.waiting_since_ms !== null) return words.waiting.replace("{duration}", since(chat.waiting_since_ms));
+  return chat.n ? words.answered : words.quiet;
+}
+
+const isForMe = (chat) => !chat.is_over && chat.waiting_since_ms !== null && (!chat.holder || chat.is_mine);
+
+// Buttons stay the same elements, so that the focus is not lost every time the server is asked.
+function drawList() {
+  const list = at("desk-chats");
+  const known = new Map([...list.children].map((line) => [line.dataset.id, line]));
+  const order = [...chats].sort((a, b) => Number(a.is_over) - Number(b.is_over) || (a.waiting_since_ms ?? Infinity) - (b.waiting_since_ms ?? Infinity));
+  for (const chat of order) {
+    let line = known.get(chat.id);
+    known.delete(chat.id);
+    if (!line) {
+      line = make("li");
+      line.dataset.id = chat.id;
+      const button = make("button", "desk-open");
+      button.type = "button";
+      button.append(make("b", "", words.chat.replace("{name}", chat.number)), make("span", "state", ""), make("span", "last", ""));
+      button.addEventListener("click", () => open(chat.id));
+      line.append(button);
+    }
+    const button = line.firstChild;
+    button.classList.toggle("waits", isForMe(chat));
+    button.setAttribute("aria-current", String(chat.id === openId));
+    button.children[1].textContent = stateOf(chat);
+    button.children[2].textContent = chat.turns.at(-1)?.text ?? "";
+    if (list.children[order.indexOf(chat)] !== line) list.insertBefore(line, list.children[order.indexOf(chat)] ?? null);
+  }
+  for (const line of known.values()) line.remove();
+  at("desk-none").hidden = chats.length > 0;
+  const n = chats.filter(isForMe).length;
+  document.title = n ? `(${n}) ${words.title}` : words.title;
+  if (!at("desk-status").classList.contains("trouble")) {
+    const forms = JSON.parse(words.new);
+    tell(n ? (forms[plural.select(n)] ?? forms.other).replace("{n}", n) : "");
+  }
+}
+
+function drawChat() {
+  const chat = chats.find((one) => one.id === openId);
+  at("desk-chat").hidden = !chat;
+  at("desk-empty").hidden = Boolean(chat);
+  if (!chat) return;
+  at("desk-chat-title").textContent = words.chat.replace("{name}", chat.number);
+  at("desk-turn").textContent = `${words.turn.replace("{n_said}", chat.n_said).replace("{min_turns}", chat.min_turns)} · ${stateOf(chat)}`;
+  at("desk-release").hidden = !chat.is_mine;
+  at("desk-scenario").hidden = !chat.scenario;
+  at("desk-scenario").querySelector("p").textContent = chat.scenario;
+  const log = at("desk-log");
+  if (log.dataset.shown !== `${chat.id}/${chat.turns.length}`) {
+    log.dataset.shown = `${chat.id}/${chat.turns.length}`;
+    log.replaceChildren(...chat.turns.map((turn) => {
+      const line = make("li", `turn ${turn.role === "user" ? "start" : "end"}`);
+      line.append(make("p", "speaker", turn.role === "user" ? words.rater : words.agent), make("p", "said", turn.text));
+      return line;
+    }));
+    at("desk-view").scrollTop = at("desk-view").scrollHeight;
+  }
+  const mayReply = isForMe(chat);
+  at("desk-reply").querySelector("button").setAttribute("aria-disabled", String(!mayReply || isSending));
+  at("desk-ready").hidden = !mayReply;
+  if (mayReply) suggest(chat);
+}
+
+function offer(place, texts) {
+  place.replaceChildren(...texts.map((text) => {
+    const button = make("button", "button", text);
+    button.type = "button";
+    button.addEventListener("click", () => {
+      at("desk-text").value = text;
+      drafts.set(openId, text);
+      at("desk-text").focus();
+    });
+    return button;
+  }));
+}
+
+async function suggest(chat) {
+  const wanted = `${chat.id}/${chat.n}`;
+  if (suggestedFor === wanted) return;
+  suggestedFor = wanted;
+  const place = at("desk-suggestions");
+  place.replaceChildren();
+  let found = [];
+  try { found = (await call(`/chats/${chat.id}/suggestions`)).suggestions; } catch { /* none then */ }
+  if (suggestedFor !== wanted) return;
+  offer(place, found);
+  if (!found.length) place.append(make("p", "small", words.noneSuggested));
+}
+
+function open(id) {
+  openId = id;
+  at("desk-text").value = drafts.get(id) ?? "";
+  drawList();
+  drawChat();
+  at("desk-chat-title").focus();
+}
+
+async function look() {
+  try {
+    const seen = await call("/chats");
+    chats = seen.chats;
+    nowMs = seen.now_ms;
+    if (at("wizard-name") !== document.activeElement) at("wizard-name").value = seen.wizard;
+    const canned = at("desk-canned");
+    if (canned.childElementCount !== seen.canned.length) offer(canned, seen.canned);
+    at("desk-canned-part").hidden = !seen.canned.length;
+    at("desk-status").classList.remove("trouble");
+    drawList();
+    drawChat();
+  } catch {
+    tell(words.offline, true);
+  }
+}
+
+async function keepLooking() {
+  await look();
+  setTimeout(keepLooking, ASK_EVERY_MS);
+}
+
+async function attempt(doing) {
+  try {
+    await doing();
+    await look();
+  } catch (error) {
+    tell(words.failed.replace("{reason}", error.message), true);
+  }
+}
+
+at("desk-reply").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const chat = chats.find((one) => one.id === openId);
+  const text = at("desk-text").value.trim();
+  if (!chat || !text || isSending || !isForMe(chat)) return;
+  isSending = true;
+  attempt(async () => {
+    await call(`/chats/${chat.id}/reply`, { text, n: chat.n });
+    drafts.delete(chat.id);
+    if (openId === chat.id) at("desk-text").value = "";
+  }).finally(() => { isSending = false; drawChat(); });
+});
+at("desk-text").addEventListener("input", () => drafts.set(openId, at("desk-text").value));
+at("desk-text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); at("desk-reply").requestSubmit(); }
+});
+at("desk-release").addEventListener("click", () => attempt(() => call(`/chats/${openId}/release`, {})));
+at("naming").addEventListener("submit", (event) => {
+  event.preventDefault();
+  attempt(() => call("/name", { name: at("wizard-name").value.trim() }));
+  at("desk-text").focus();
+});
+keepLooking();
