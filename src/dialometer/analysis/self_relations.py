@@ -13,7 +13,7 @@ from dialometer.analysis.conversations import LENGTHS, SelfRatings
 from dialometer.analysis.family import Options
 from dialometer.analysis.words import excludes, listed, number, with_interval
 from dialometer.errors import NotEnoughData
-from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered import clustered_mean, clustered_proportion
@@ -80,65 +80,60 @@ def _same(
 
 def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
     """Whether longer conversations are rated higher, over all and within each system."""
-    title = "Ratings and the length of the conversation"
     known = [key for key in LENGTHS if not all(np.isnan(one.lengths[key]).all() for one in ratings)]
     if not known:
         raise NotEnoughData(
             "no turns of the conversations are stored", remedy="length is known of conversations held in this study"
         )
-    systems = ratings[0].systems
-    rows: list[tuple[Cell, ...]] = []
-    dots: list[Dot] = []
-    told: list[str] = []
-    for one in ratings:
-        for key in known:
-            length = one.lengths[key]
-            found = clustered_spearman(length, one.value, one.rater, options, resampled="raters")
-            within = [
-                clustered_spearman(
-                    length[one.of(system)],
-                    one.value[one.of(system)],
-                    one.rater[one.of(system)],
-                    options,
-                    resampled="raters",
-                )
-                if system in one.systems
-                else unknown("Spearman's rho", "no ratings")
-                for system in systems
-            ]
-            own = within if len(systems) > 1 else []
-            rows.append((one.label, LENGTHS[key], found, *own, found.n))
-            dots.append(Dot(LENGTHS[key], found, facet=one.label if len(ratings) > 1 else ""))
-            if excludes(found):
-                direction = "higher" if found.value > 0 else "lower"
-                told.append(
-                    f"{one.label} is {direction} with more of “{LENGTHS[key].lower()}” ({with_interval(found)})"
-                )
-    text = f"{'; '.join(told)}." if told else "No relation between length and rating is established."
-    paragraphs = [
-        text,
-        "Length is an outcome too: people go on with a partner they like, and stop when bored, so a relation does not mean that "
-        "longer conversations are better for it. Between systems length and rating may differ for unrelated reasons; the "
-        "columns of single systems are free of that.",
+    found = {(one.label, key): _rhos(one, key, ratings[0].systems, options) for one in ratings for key in known}
+    told = [
+        f"{label} is {'higher' if rhos[0].value > 0 else 'lower'} with more of “{LENGTHS[key].lower()}” "
+        f"({with_interval(rhos[0])})"
+        for (label, key), rhos in found.items()
+        if excludes(rhos[0])
     ]
-    table = Table(
+    text = f"{'; '.join(told)}." if told else "No relation between length and rating is established."
+    dots = [Dot(LENGTHS[key], rhos[0], facet=label if len(ratings) > 1 else "") for (label, key), rhos in found.items()]
+    return Section(
+        name,
+        "Ratings and the length of the conversation",
+        (
+            text,
+            "Length is an outcome too: people go on with a partner they like, and stop when bored, so a relation does not mean "
+            "that longer conversations are better for it. Between systems length and rating may differ for unrelated "
+            "reasons; the columns of single systems are free of that.",
+        ),
+        (
+            _length_table(name, found, ratings[0].systems),
+            _length_figure(name, dots),
+            _lengths_table(name, ratings[0], known),
+        ),
+    )
+
+
+def _rhos(ratings: SelfRatings, key: str, systems: Sequence[str], options: Options) -> list[Estimate]:
+    """Over all conversations, then, where there are several systems, within each."""
+    length = ratings.lengths[key]
+    found = [clustered_spearman(length, ratings.value, ratings.rater, options, resampled="raters")]
+    for system in systems if len(systems) > 1 else ():
+        own = ratings.of(system)
+        found.append(
+            clustered_spearman(length[own], ratings.value[own], ratings.rater[own], options, resampled="raters")
+        )
+    return found
+
+
+def _length_table(name: str, found: dict[tuple[str, str], list[Estimate]], systems: Sequence[str]) -> Table:
+    columns = [Column("criterion", "Criterion"), Column("length", "Length")]
+    columns.append(Column("rho", "All conversations", "estimate"))
+    if len(systems) > 1:
+        columns += [Column(f"system_{k + 1}", system, "estimate") for k, system in enumerate(systems)]
+    return Table(
         name,
         "Spearman's rho of rating and length",
-        (
-            Column("criterion", "Criterion"),
-            Column("length", "Length"),
-            Column("rho", "All conversations", "estimate"),
-            *(
-                Column(f"system_{k + 1}", system, "estimate")
-                for k, system in enumerate(systems if len(systems) > 1 else ())
-            ),
-            Column("n", "Conversations", "count"),
-        ),
-        tuple(rows),
+        (*columns, Column("n", "Conversations", "count")),
+        tuple((label, LENGTHS[key], *rhos, rhos[0].n) for (label, key), rhos in found.items()),
         caption="Duration runs from the first to the last turn. Intervals draw raters.",
-    )
-    return Section(
-        name, title, tuple(paragraphs), (table, _length_figure(name, dots), _lengths_table(name, ratings[0], known))
     )
 
 
