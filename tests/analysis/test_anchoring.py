@@ -1,0 +1,379 @@
+"""The anchoring report: what the published study says is in it, the truth comes out, and thin data are spoken of."""
+
+import dataclasses
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dialometer.analysis.choose import analyse
+from dialometer.analysis.factor_effects import FactorEffects, contrasts
+from dialometer.analysis.family import Options
+from dialometer.analysis.measures import numeric_measures
+from dialometer.analysis.rater_rows import rater_rows
+from dialometer.design.load import load_study
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Table
+from dialometer.report import render, report_to_json
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+CAREFUL = Habits(careless_share=0)
+# Everything of the result section of the published study, by the names of our tables and figures.
+PUBLISHED = {
+    "condition_means": "figure 3 and 4, in numbers",
+    "ratings_by_condition": "figure 3",
+    "ratings_by_condition_and_criterion": "figure 4",
+    "condition_effects": "differences between conditions",
+    "effects_by_criterion": "larger effect on readability",
+    "minutes_by_condition": "figure 5",
+    "means_by_time": "table 4",
+    "ratings_by_time": "figure 6",
+    "means_by_experience_evaluating": "table 3, first question",
+    "ratings_by_experience_evaluating": "figure 7",
+    "means_by_experience_chatbot": "table 3, second question",
+    "ratings_by_experience_chatbot": "figure 8",
+    "consistency_by_condition": "table 5",
+    "consistency_differences": "is the anchor more consistent",
+    "consistency_by_time": "table 6",
+    "consistency_by_experience_evaluating": "table 7",
+    "consistency_by_experience_chatbot": "table 8",
+    "consistency_of_criteria": "RQ3",
+    "answers": "demographics and preferred method",
+    "answers_in_numbers": "age",
+    "ranking_metric_importance": "importance of metrics",
+    "balance": "table 2",
+}
+
+
+def replaced(data, **columns):
+    return dataclasses.replace(data, judgments=data.judgments.with_columns(**columns))
+
+
+def table_of(report, name):
+    return next(table for table in report.tables() if table.name == name)
+
+
+def column(table, name):
+    place = [one.name for one in table.columns].index(name)
+    return [row[place] for row in table.rows]
+
+
+@pytest.fixture(scope="module")
+def whole(walked):
+    folder = walked("anchoring", 26)
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        return analyse(study, store, n_resamples=300)
+
+
+def test_all_that_was_published_is_there(whole):
+    names = {table.name for table in whole.tables()} | {figure.name for figure in whole.figures()}
+    assert {name for name in PUBLISHED if name not in names} == set()
+    assert not [section.title for section in whole.sections if section.problem]
+    assert whole.sections[-1].title == "What was found on anchoring"
+    assert any("For the next study" in paragraph for paragraph in whole.sections[-1].paragraphs)
+    assert whole.summary.figure is not None
+    assert not whole.is_finished  # 26 of 77 raters
+    assert any("26 of 77" in warning for warning in whole.summary.warnings)
+
+
+def test_every_number_says_where_it_comes_from(whole):
+    n = 0
+    for table in whole.tables():
+        for row in table.rows:
+            for cell in row:
+                if isinstance(cell, Estimate):
+                    n += 1
+                    assert cell.method, table.name
+                    assert cell.is_known or cell.notes, table.name
+                    if cell.has_interval:
+                        assert cell.low <= cell.value <= cell.high or "bootstrap" in cell.interval_method, table.name
+                        assert cell.n > 0
+                elif isinstance(cell, float):
+                    assert not math.isnan(cell), table.name
+    assert n > 200
+
+
+def test_it_can_be_written(whole, tmp_path):
+    files = render(whole, tmp_path / "out", formats=["html", "markdown", "json", "csv", "latex"])
+    page = next(path for path in files if path.suffix == ".html").read_text(encoding="utf-8")
+    assert "What was found on anchoring" in page
+    assert len(files) > len(whole.tables())
+
+
+def test_the_same_data_give_the_same_report(template, quick):
+    study = template("anchoring", n_items=6)
+    data = quick(study, n_raters=16)
+    one, two = (analyse(study, data, n_resamples=100) for _ in range(2))
+    assert report_to_json(one) == report_to_json(two)
+    assert report_to_json(analyse(study, data, n_resamples=100, seed=99)) != report_to_json(one)
+
+
+def test_the_truth_comes_out(template, quick):
+    study = template("anchoring")
+    truth = draw_truth(study, 2, spread=0.7)
+    report = analyse(study, quick(study, n_raters=240, seed=2, truth=truth, habits=CAREFUL), n_resamples=200)
+    assert "Anchoring was found" in report.summary.answer
+    assert "nearer to the anchor's value" in report.summary.answer
+    effects = table_of(report, "condition_effects")
+    anchor = effects.rows[0]
+    assert anchor[1] == "Anchor"
+    expected = math.exp(0.5 * (math.log(80) - math.log(55)))  # half of the way from 55 to 80
+    assert anchor[2].low < expected < anchor[2].high
+    assert anchor[2].low > 1
+    layout, both = effects.rows[1], effects.rows[2]
+    assert layout[2].low < 1 < layout[2].high
+    assert both[2].low < 1 < both[2].high
+    means = table_of(report, "system_means")
+    assert column(means, "system") == ["THRED", "HRED", "Seq2Seq"]
+    pairs = table_of(report, "system_pairs")
+    for row in pairs.rows:
+        criterion = row[0].lower()
+        if criterion == "all criteria":
+            continue
+        gaps = [
+            truth.quality(item.id, criterion, row[1].lower()) - truth.quality(item.id, criterion, row[2].lower())
+            for item in study.rated_items
+        ]
+        expected = math.exp(0.45 * (1 + 0.85) / 2 * np.mean(gaps))  # half of the raters with a flatter slope
+        assert row[3].value == pytest.approx(expected, rel=0.04)
+    steady = table_of(report, "consistency_differences")
+    assert steady.rows[0][5].low > 0  # the anchor calms raters: higher consistency
+
+
+def test_no_anchoring_is_not_found(template, quick):
+    study = template("anchoring", n_items=12)
+    habits = Habits(careless_share=0, anchor_pull=0, text_anchor_calm=0)
+    report = analyse(study, quick(study, n_raters=60, seed=4, habits=habits), n_resamples=200)
+    assert report.summary.answer.startswith("Anchoring was not demonstrated.")
+    told = " ".join(report.sections[-1].paragraphs)
+    assert "are unlikely" in told  # what can be ruled out, and how many raters a closer look takes
+    assert "raters per level" in told
+
+
+def test_other_factors_have_their_own_words(template, quick):
+    deadline = (
+        "    - name: anchor\n      label: Anchor\n      levels: [none, both]\n"
+        "    - name: layout\n      label: Layout of the questions\n      levels: [together, one_per_screen]\n",
+        "    - name: deadline_s\n      label: Time allowed\n      levels: [20, 60]\n",
+    )
+    comparisons = (
+        "factor: anchor\n      levels: [none, both]",
+        "factor: deadline_s\n      levels: [within_20s, within_60s]",
+    )
+    second = (
+        "    - name: layout_effect\n      between: factor\n      factor: layout\n      levels: [together, one_per_screen]\n"
+        "      criteria: [readability, coherence]\n      hypothesis: Whether criteria share a screen changes the size and "
+        "the consistency of ratings (no direction declared).\n",
+        "",
+    )
+    study = template("anchoring", deadline, comparisons, second, n_items=8)
+    report = analyse(study, quick(study, n_raters=20), n_resamples=100)
+    told = " ".join([report.summary.answer, *(p for section in report.sections for p in section.paragraphs)])
+    assert "within 60 s" in told
+    assert "nchor" not in told.replace("anchor_effect", "").replace("Raters with an anchor give higher", "").replace(
+        "the value of the anchor", ""
+    )
+    assert report.sections[-1].title == "What the conditions did"
+
+
+SCALE_FACTOR = (
+    "    - name: anchor\n      label: Anchor\n      levels: [none, both]\n",
+    "    - name: kind\n      label: Kind of scale\n      levels:\n"
+    "        - {name: points, set: {scales: {readability: five, coherence: five}}}\n"
+    "        - {name: line, set: {scales: {readability: OTHER, coherence: OTHER}}}\n",
+)
+
+
+def scale_study(template, other):
+    edits = [
+        (SCALE_FACTOR[0], SCALE_FACTOR[1].replace("OTHER", other)),
+        ("scales:\n  magnitude:", "scales:\n  five: {type: likert}\n  line: {type: slider}\n  magnitude:"),
+        ("factor: anchor\n      levels: [none, both]", "factor: kind\n      levels: [points, line]"),
+    ]
+    return template("anchoring", *edits, n_items=10)
+
+
+def test_scales_with_different_ends_meet_in_percent(template, quick):
+    study = scale_study(template, "line")
+    measures = numeric_measures(quick(study, n_raters=16))
+    assert {m.unit for m in measures.all} == {"percent"}
+    assert all(m.raw.min() >= 0 and m.raw.max() <= 100 for m in measures.all)
+    report = analyse(study, quick(study, n_raters=16), n_resamples=100)
+    heading = next(c.label for c in table_of(report, "condition_effects").columns if c.name == "estimate")
+    assert heading == "Difference, % of the scale"
+
+
+def test_sizes_on_unlike_scales_are_not_compared(template, quick):
+    study = scale_study(template, "magnitude")
+    report = analyse(study, quick(study, n_raters=16), n_resamples=100)
+    problem = next(section.problem for section in report.sections if section.name == "ratings_by_condition")
+    assert "cannot be compared" in problem
+    assert table_of(report, "consistency_by_condition").rows
+    assert "size of ratings" not in report.summary.answer
+
+
+def test_zeros_follow_the_declared_rule(template, quick):
+    study = template("anchoring", n_items=6)
+    zero = pl.when((pl.col("rater") == "R0002") & (pl.col("position") == 1)).then(0.0).otherwise(pl.col("value"))
+    data = replaced(quick(study, n_raters=12), value=zero)
+    notes = [note for measure in numeric_measures(data).criteria for note in measure.notes]
+    assert notes[0].startswith("3 zeros replaced by half of the rater's smallest positive number")
+    told = next(s for s in analyse(study, data, n_resamples=100).sections if s.name == "distribution").paragraphs
+    assert any("zeros replaced" in paragraph for paragraph in told)
+    excluding = template("anchoring", ("zeros: half_minimum", "zeros: exclude"), n_items=6)
+    measure = numeric_measures(dataclasses.replace(data, study=excluding)).criteria[0]
+    assert any("3 zeros left out" in note for note in measure.notes)
+    refusing = template("anchoring", ("zeros: half_minimum", "zeros: error"), n_items=6)
+    report = analyse(refusing, dataclasses.replace(data, study=refusing), n_resamples=100)
+    assert "zero or negative" in report.sections[0].problem
+    assert [section.name for section in report.sections if not section.problem]  # the rest still appears
+
+
+def test_numbers_outside_the_scale_are_named(template, quick):
+    study = template("anchoring", ("    maximum: null", "    maximum: 1000"), n_items=6)
+    wrong = pl.when((pl.col("rater") == "R0002") & (pl.col("position") == 1)).then(-5.0).otherwise(pl.col("value"))
+    notes = [
+        note for m in numeric_measures(replaced(quick(study, n_raters=12), value=wrong)).criteria for note in m.notes
+    ]
+    assert notes[0].startswith("3 numbers outside the scale (magnitude estimation, modulus 100) left out: -5.")
+
+
+def test_repeated_judgments_are_averaged_and_counted(template, quick):
+    study = template("anchoring", n_items=4)
+    data = quick(study, n_raters=8)
+    twice = dataclasses.replace(data, judgments=pl.concat([data.judgments, data.judgments.head(5)]))
+    measure = numeric_measures(twice).criteria[0]
+    assert any("5 judgments repeated" in note for note in measure.notes)
+    assert len(measure.y) == len(numeric_measures(data).criteria[0].y)
+
+
+def test_an_empty_condition_leaves_the_rest(template, quick):
+    study = template("anchoring", n_items=6)
+    data = quick(study, n_raters=20)
+    kept = ~((pl.col("factor_anchor") == "both") & (pl.col("factor_layout") == "together"))
+    data = dataclasses.replace(
+        data,
+        judgments=data.judgments.filter(kept),
+        sessions=data.sessions.filter(kept),
+    )
+    report = analyse(study, data, n_resamples=100)
+    means = table_of(report, "condition_means")
+    empty = next(row for row in means.rows if row[0] == "anchor (text and number), criteria together")
+    assert empty[1] == 0
+    assert not empty[2].is_known
+    assert "recruit" in empty[2].notes[0]
+    assert sum(row[2].is_known for row in means.rows) == 3
+    told = " ".join(p for section in report.sections for p in section.paragraphs)
+    assert "no judgments in" in told
+    sizes = table_of(report, "condition_effect_sizes")
+    simple = [row for row in sizes.rows if row[2] == "one criterion per screen" and row[1] == "Anchor"]
+    assert simple[0][5].is_known  # the comparison that does not need the empty condition
+
+
+@pytest.mark.parametrize(("n_raters", "n_items"), [(1, 6), (2, 6), (3, 1), (5, 2), (4, 3)])
+def test_tiny_studies_get_a_report(template, quick, tmp_path, n_raters, n_items):
+    study = template("anchoring", n_items=n_items)
+    report = analyse(study, quick(study, n_raters=n_raters), n_resamples=100)
+    assert report.sections[-1].name == "conclusion"
+    assert render(report, tmp_path, formats=["html", "csv"])
+    told = " ".join([report.summary.answer, *report.summary.warnings])
+    assert (
+        "not enough" in told.lower() or "not known" in told or "not demonstrated" in told or "unclear" in told.lower()
+    )
+
+
+def test_equal_ratings_everywhere(template, quick):
+    study = template("anchoring", n_items=5)
+    report = analyse(study, replaced(quick(study, n_raters=12), value=pl.lit(50.0)), n_resamples=100)
+    assert "not enough data to tell" in report.summary.answer or "unclear" in report.summary.answer
+    raters = next(section for section in report.sections if section.name == "distribution").paragraphs
+    assert any("always the same number" in paragraph for paragraph in raters)
+
+
+def test_no_judgments_yet(template, quick):
+    study = template("anchoring")
+    data = quick(study, n_raters=4)
+    report = analyse(study, dataclasses.replace(data, judgments=data.judgments.clear()))
+    assert report.summary.answer == "There are no judgments yet."
+    assert [section.name for section in report.sections] == ["none"]
+
+
+def test_a_missing_question_is_named_and_the_rest_appears(template, quick):
+    study = template("anchoring", n_items=5)
+    report = analyse(study, quick(study, n_raters=12, has_times=False), n_resamples=100)
+    problems = {section.name: section.problem for section in report.sections if section.problem}
+    assert "experience_evaluating" in problems["group_experience_evaluating"]
+    assert "duration" in problems["time"]
+    assert "ratings_by_condition" not in problems
+    assert table_of(report, "condition_means").rows
+
+
+def test_unfinished_sessions(walked):
+    folder = walked("anchoring", 14, ("stale_after_minutes: 240", "stale_after_minutes: 20"), drop_out=0.4)
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        report = analyse(study, store, n_resamples=100)
+    assert not report.is_finished
+    assert not [section.title for section in report.sections if section.problem and "group" not in section.name]
+    methods = " ".join(method.method for method in report.methods)
+    assert "variance components" in methods  # raters who left make the design incomplete
+    notes = table_of(report, "consistency_differences").notes
+    assert any("one-way form" in note for note in notes)
+
+
+def test_declared_comparisons_are_corrected_apart(template, quick):
+    study = template("anchoring", n_items=10)
+    report = analyse(study, quick(study, n_raters=24), n_resamples=100)
+    table = table_of(report, "declared_ratings")
+    assert table.is_confirmatory
+    primary = [row for row in table.rows if row[0] == "anchor_effect (primary)" and row[1] == "size of ratings"]
+    p = sorted(row[6] for row in primary)
+    assert sorted(row[7] for row in primary) == pytest.approx([min(1, 2 * p[0]), max(min(1, 2 * p[0]), p[1])])
+    others = [row for row in table.rows if "primary" not in row[0] and row[1] == "size of ratings"]
+    assert len(others) == 2 + 6
+    assert min(row[7] for row in others) == pytest.approx(min(1, 8 * min(row[6] for row in others)))
+    assert all(headline.is_confirmatory for headline in report.summary.headlines[:2])
+
+
+def test_large_studies_work_on_rater_means(template, quick, monkeypatch):
+    from dialometer.analysis import factor_effects
+
+    study = template("anchoring", n_items=10)
+    data = quick(study, n_raters=40)
+    options = Options(0.95, 200, 1, "holm")
+
+    def effect():
+        measures = numeric_measures(data)
+        one = FactorEffects(study, measures.main, rater_rows(data, measures), options)
+        return one, one.difference(contrasts(study.spec.design.factors[0])[0])
+
+    _, model = effect()
+    monkeypatch.setattr(factor_effects, "MOST_LEVELS", 1)
+    one, by_means = effect()
+    assert one.is_by_means
+    assert by_means.value == pytest.approx(model.value, abs=1e-6)
+    assert (by_means.low, by_means.high) == pytest.approx((model.low, model.high), abs=1e-3)
+
+
+def test_tables_only_hold_what_their_columns_say(whole):
+    for table in whole.tables():
+        for row in table.rows:
+            for cell, one in zip(row, table.columns, strict=True):
+                if one.kind in ("estimate", "percent_estimate"):
+                    assert cell is None or cell == "" or isinstance(cell, Estimate), (table.name, one.name)
+                if one.kind == "p_value" and isinstance(cell, float):
+                    assert 0 <= cell <= 1, (table.name, one.name)
+                if one.kind == "count" and cell not in ("", None):
+                    assert isinstance(cell, int), (table.name, one.name)
+
+
+def test_figures_carry_their_data(whole):
+    for figure in whole.figures():
+        assert figure.spec["data"]["values"]
+        assert figure.alt.endswith(".")
+    assert isinstance(whole.sections[0].parts[0], Table)
+    assert np.isfinite(whole.provenance["n_judgments"])
