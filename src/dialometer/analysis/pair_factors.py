@@ -31,11 +31,12 @@ from scipy.special import expit
 
 from dialometer.analysis.family import Options
 from dialometer.analysis.pair_choices import PairChoices, pair_items
+from dialometer.analysis.standings import STUDENT, n_resampled, resampled_raters
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
 from dialometer.model.study import Study
-from dialometer.stats.bradley_terry_bootstrap import BradleyTerryBootstrap, bradley_terry_bootstrap
+from dialometer.stats.bradley_terry_bootstrap import BradleyTerryBootstrap
 from dialometer.stats.observations import Floats
 from dialometer.stats.votes import Votes
 
@@ -88,9 +89,7 @@ def crossed_effects(study: Study, choices: PairChoices, options: Options) -> Cro
     votes = _votes(choices, used, versions)
     if len(votes.raters) < 2:
         raise NotEnoughData("one rater only", remedy="effects of factors need at least two raters")
-    fit = bradley_terry_bootstrap(
-        votes, by_rater=True, n_resamples=options.n_resamples, confidence=options.confidence, seed=options.seed
-    )
+    fit = resampled_raters(votes, options)
     missing = tuple(c for c in combinations if c not in versions or not fit.strengths[version_name(c)].is_known)
     effects = () if missing else tuple(_effects(fit, factors, versions, options))
     return Crossed(
@@ -156,7 +155,7 @@ def _effects(
     place = [versions.index(combination) for combination in itertools.product(*factors.values())]
     value = np.array([fit.strengths[version_name(versions[k])].value for k in place])
     replicates = fit.replicates[:, place]
-    n_raters = next(iter(fit.ranks.ranks.values())).n
+    n_raters = n_resampled(fit.ranks)
     names = list(factors)
     found = []
     for size in range(1, len(names) + 1):
@@ -195,19 +194,18 @@ def _wald(
     fit: BradleyTerryBootstrap,
     options: Options,
 ) -> Estimate:
-    point, drawn = float(weights @ value), replicates @ weights
-    se, df = float(drawn.std(ddof=1)), n_raters - 1
-    tail = (1 - options.confidence) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
+    point, drawn, df = float(weights @ value), replicates @ weights, n_raters - 1
+    se = float(drawn.std(ddof=1)) * math.sqrt(n_raters / df)
+    half = float(stats.t.isf((1 - options.confidence) / 2, df)) * se
     t = point / se if se > 0 else math.nan
     return Estimate(
         value=point,
         n=round(fit.fit.n_votes),
         method="contrast of utilities (logistic, Bradley-Terry), Wald's t-test with the covariance of resampled raters",
-        low=low,
-        high=high,
+        low=point - half,
+        high=point + half,
         confidence=options.confidence,
-        interval_method="percentile bootstrap over raters",
+        interval_method=STUDENT,
         statistic=t,
         df=(float(df),),
         p_value=float(2 * stats.t.sf(abs(t), df)) if not math.isnan(t) else math.nan,

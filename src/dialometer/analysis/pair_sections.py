@@ -11,7 +11,7 @@ from dialometer.analysis.family import Options
 from dialometer.analysis.leader import CORRECTIONS, p_adjusted
 from dialometer.analysis.pair_choices import PairChoices
 from dialometer.analysis.pair_shares import Declared, Shares
-from dialometer.analysis.words import listed, percent, sentence, with_interval
+from dialometer.analysis.words import first_note, listed, percent, sentence, with_interval
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import HeatCell, heatmap
@@ -100,7 +100,8 @@ def verdict(shares: Sequence[Estimate]) -> str:
     up = [s for s in shares if is_significant(s) and s.value > NO_PREFERENCE]
     down = [s for s in shares if is_significant(s) and s.value < NO_PREFERENCE]
     unknown = [s for s in shares if not s.is_known]
-    known = {id(s) for s in (*up, *down, *unknown)}
+    untested = [s for s in shares if s.is_known and math.isnan(p_adjusted(s))]
+    known = {id(s) for s in (*up, *down, *unknown, *untested)}
     open_ = [s for s in shares if id(s) not in known]
     parts = []
     if up:
@@ -110,8 +111,11 @@ def verdict(shares: Sequence[Estimate]) -> str:
         parts.append(f"the control version is preferred for {_with_shares(down)}")
     if open_:
         parts.append(f"no preference can be told from chance for {_with_shares(open_)}")
+    if untested:
+        parts.append(f"there are too few raters for a test on {_with_shares(untested)}")
     if unknown:
-        parts.append(f"there are not enough data on {listed(s.label for s in unknown)}")
+        why = first_note(unknown).partition(":")[0]
+        parts.append(f"there are not enough data on {listed(s.label for s in unknown)}" + (f" ({why})" if why else ""))
     return sentence("; ".join(parts))
 
 
@@ -181,6 +185,8 @@ def _said(shares: Shares) -> tuple[str, ...]:
     cells = [share for share in shares.cells.values() if share.is_known]
     up = sum(is_significant(share) and share.value > NO_PREFERENCE for share in cells)
     down = sum(is_significant(share) and share.value < NO_PREFERENCE for share in cells)
+    if not shares.overall.is_known:
+        return (sentence(f"there are no shares to show: {first_note([shares.overall])}"),)
     text = f"Over all strategies and questions, {with_interval(shares.overall, is_percent=True)} of the choices went to the "
     text += "experimental version."
     if len(cells) > 1:

@@ -28,6 +28,7 @@ from dialometer.stats.votes import FIRST, TIE, Votes
 from dialometer.stats.win_matrix import WinMatrix, win_matrix
 
 EXPANDED = "expanded percentile bootstrap over raters"
+STUDENT = "Student's t with the spread over resampled raters"
 MOST_ELO_VOTES = 4_000_000  # votes times orders: what shuffled Elo ratings may cost
 MOST_ORDERS = 500
 MOST_PAIRED = 100  # with more systems, only the first is compared with each of the others
@@ -111,16 +112,23 @@ def _fit(
         fit = bradley_terry(matrix, ties=ties, position_effect=False, confidence=options.confidence)
     if len(votes.raters) < 2:
         return None, fit
+    return resampled_raters(votes, options, ties=ties, position_effect=has_position), fit
+
+
+def resampled_raters(
+    votes: Votes, options: Options, *, ties: Ties = "half", position_effect: bool = False
+) -> BradleyTerryBootstrap:
+    """The model with whole raters resampled and intervals that are wide enough for few raters."""
     boot = bradley_terry_bootstrap(
         votes,
         ties=ties,
-        position_effect=has_position,
+        position_effect=position_effect,
         by_rater=True,
         n_resamples=options.n_resamples,
         confidence=expanded_confidence(options.confidence, len(votes.raters)),
         seed=options.seed,
     )
-    return _relabelled(boot, options), fit
+    return _relabelled(boot, options)
 
 
 def expanded_confidence(confidence: float, n_raters: int) -> float:
@@ -229,22 +237,22 @@ def strength_differences(boot: BradleyTerryBootstrap, options: Options) -> dict[
     """Every two systems: difference of strengths, with the spread over resampled raters and Student's t; one family."""
     names = [name for name in boot.fit.systems if boot.strengths[name].is_known]
     n_raters = n_resampled(boot.ranks)
-    tail = (1 - expanded_confidence(options.confidence, n_raters)) / 2
+    quantile = float(stats.t.isf((1 - options.confidence) / 2, n_raters - 1))
     found = {}
     pairs = combinations(names, 2) if len(names) <= MOST_PAIRED else product(boot.fit.ranked[:1], boot.fit.ranked[1:])
     for a, b in pairs:
         drawn = boot.replicates[:, boot.fit.systems.index(a)] - boot.replicates[:, boot.fit.systems.index(b)]
-        value, se = boot.strengths[a].value - boot.strengths[b].value, float(drawn.std(ddof=1))
-        t = value / (se * math.sqrt(n_raters / (n_raters - 1))) if se > 0 else math.nan
-        low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
+        value = boot.strengths[a].value - boot.strengths[b].value
+        se = float(drawn.std(ddof=1)) * math.sqrt(n_raters / (n_raters - 1))
+        t = value / se if se > 0 else math.nan
         found[a, b] = Estimate(
             value=value,
             n=round(boot.fit.n_votes),
             method=f"difference of strengths, {boot.fit.method}, t-test with the spread over resampled raters",
-            low=low,
-            high=high,
+            low=value - quantile * se,
+            high=value + quantile * se,
             confidence=options.confidence,
-            interval_method=EXPANDED,
+            interval_method=STUDENT,
             statistic=t,
             df=(float(n_raters - 1),),
             p_value=float(2 * stats.t.sf(abs(t), n_raters - 1)) if not math.isnan(t) else math.nan,

@@ -176,9 +176,11 @@ def _headlines(shares: Sequence[Estimate], overall: Estimate, *, is_confirmatory
     """Every strategy where they are few; else all together, the most and the least preferred: the figure shows the rest."""
     known = [share for share in shares if share.is_known]
     if len(shares) <= MOST_HEADLINES or len(known) < 2:
-        return tuple(_headline(share, is_confirmatory) for share in shares)
+        return tuple(_headline(share, is_confirmatory) for share in shares[:MOST_HEADLINES])
     best, least = max(known, key=lambda s: s.value), min(known, key=lambda s: s.value)
     together = Headline("All strategies and questions", overall, "Share of all choices for the experimental version.")
+    if best.value == least.value:
+        return (together,)
     first, last = _headline(best, is_confirmatory), _headline(least, is_confirmatory)
     return (
         together,
@@ -198,7 +200,8 @@ def _headline(share: Estimate, is_confirmatory: bool) -> Headline:
         else "chose the experimental version; chance is not ruled out"
     )
     shown = share.value if side == "experimental" or not is_significant(share) else 1 - share.value
-    return Headline(share.label, share, f"{percent(shown)} {what} (corrected {p_words(p)}).", is_confirmatory)
+    told = "no test" if math.isnan(p) else f"corrected {p_words(p)}"
+    return Headline(share.label, share, f"{percent(shown)} {what} ({told}).", is_confirmatory)
 
 
 def _figure(shares: Sequence[Estimate], is_confirmatory: bool) -> Figure:

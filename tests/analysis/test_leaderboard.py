@@ -1,0 +1,403 @@
+"""Leaderboards: strengths that made the votes come out again, and what cannot be ranked is said."""
+
+import csv
+import dataclasses
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from dialometer.analysis.array_data import data_from_arrays
+from dialometer.analysis.choose import analyse, families
+from dialometer.analysis.data import ANSWER_COLUMNS
+from dialometer.analysis.family import ANALYSES, Options
+from dialometer.analysis.leader import p_adjusted
+from dialometer.analysis.standings import expanded_confidence, standing
+from dialometer.analysis.system_votes import duplicate_votes, system_votes
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.model.item import PairItem, ResponsesItem, Transcript
+from dialometer.model.report import Table
+from dialometer.model.study import System
+from dialometer.stats.bradley_terry import bradley_terry
+from dialometer.stats.votes import Votes, code_votes
+from dialometer.stats.win_matrix import win_matrix
+
+OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")
+SYSTEMS = ("fern", "moss", "reed", "clove")
+CRITERIA = ("engagingness", "interestingness", "humanness", "knowledge")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    path = tmp_path_factory.mktemp("acute") / "acute"
+    copy_template("acute", path)
+    return load_study(path)
+
+
+def rows_from(study, strengths, *, n_raters, position=0.0, tie=0.0, seed=0, criteria=CRITERIA, per_rater=8, spread=0.0):
+    """Votes by the Bradley-Terry model (with Davidson's ties), on the template's pairs."""
+    rng = np.random.default_rng(seed)
+    items = [item for item in study.rated_items if not item.metadata.get("gold")]
+    rows = []
+    for rater in range(n_raters):
+        own = dict(zip(SYSTEMS, rng.normal(0, spread, 4), strict=True)) if spread else dict.fromkeys(SYSTEMS, 0.0)
+        for place, k in enumerate(rng.permutation(len(items))[:per_rater], start=1):
+            item = items[k]
+            first, second = (item.a.system, item.b.system)[:: rng.choice([1, -1])]
+            for criterion in criteria:
+                gap = strengths[first] + own[first] - strengths[second] - own[second] + position
+                up, down = math.exp(gap / 2), math.exp(-gap / 2)
+                draw = rng.random() * (up + down + tie)
+                choice = first if draw < up else second if draw < up + down else "tie"
+                side = {first: 1, second: 2}.get(choice, 0)
+                rows.append((rater + 1, item.id, criterion, place, side, f"{first}|{second}", choice))
+    return rows
+
+
+def data_of(study, rows, *, scale="pairwise", answers=None):
+    rater, item, criterion, position, side, order, choice = map(list, zip(*rows, strict=True))
+    n = len(rows)
+    data = data_from_arrays(
+        study,
+        {
+            "rater": np.array(rater),
+            "cell": np.zeros(n, dtype=np.int64),
+            "block": np.full(n, "main", dtype=object),
+            "item": np.array(item, dtype=object),
+            "system": np.full(n, "", dtype=object),
+            "criterion": np.array(criterion, dtype=object),
+            "scale": np.full(n, scale, dtype=object),
+            "position": np.array(position),
+            "side": np.array(side),
+            "order": np.array(order, dtype=object),
+            "value": np.full(n, np.nan),
+            "choice": np.array(choice, dtype=object),
+            "worst": np.full(n, "", dtype=object),
+        },
+    )
+    if answers is None:
+        return data
+    return dataclasses.replace(data, judgments=data.judgments.with_columns(pl.Series("answer", answers)))
+
+
+def run(data, options=OPTIONS):
+    return ANALYSES.get("leaderboard").run(data, options)
+
+
+def table(found, name):
+    tables = [part for one in found.sections for part in one.parts if isinstance(part, Table)]
+    return next(one for one in tables if one.name == f"leaderboard-{name}")
+
+
+def rows_of(shown):
+    names = [column.name for column in shown.columns]
+    return [dict(zip(names, row, strict=True)) for row in shown.rows]
+
+
+TRUE = {"fern": 1.2, "moss": -0.4, "reed": 0.1, "clove": -0.9}
+
+
+def test_the_design_chooses_the_family(study):
+    assert type(families(study)[0]).__name__ == "Leaderboard"
+    assert not ANALYSES.get("transcript_pairs").fits(study)
+
+
+def test_strengths_and_places_are_recovered(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=60)))
+    board = rows_of(table(found, "board"))
+    assert [row["system"] for row in board] == ["Fern", "Reed", "Moss", "Clove"]
+    for row in board:
+        truth = TRUE[row["system"].lower()]
+        assert row["strength"].low < truth < row["strength"].high
+        others = [expit(truth - value) for name, value in TRUE.items() if name != row["system"].lower()]
+        assert row["wins_share"].low < np.mean(others) < row["wins_share"].high
+    assert (
+        found.answer == "Fern is the best of 4 systems on engagingness: it wins 80% of choices against the others."
+        or (found.answer.startswith("Fern is the best of 4 systems on engagingness: it wins "))
+    )
+    assert "The comparison was declared beforehand." in found.certainty
+    questions = table(found, "questions")
+    assert [column.label for column in questions.columns[1:]] == [
+        "Engagingness",
+        "Interestingness",
+        "Humanness",
+        "Knowledge",
+        "All questions",
+    ]
+
+
+def test_gold_systems_are_not_ranked_but_named(study):
+    rows = rows_from(study, TRUE, n_raters=10)
+    gold = next(item for item in study.rated_items if item.metadata.get("gold"))
+    rows += [(1, gold.id, c, 9, 1, f"{gold.a.system}|{gold.b.system}", gold.a.system) for c in CRITERIA]
+    data = data_of(study, rows)
+    votes = system_votes(data)
+    assert votes.systems == ("Fern", "Moss", "Reed", "Clove")
+    assert votes.votes.n == len(rows) - 4
+    assert any("Check (sensible) and Check (faulty) only serve" in warning for warning in run(data).warnings)
+
+
+def test_the_advantage_of_the_first_place_is_taken_out(study):
+    data = data_of(study, rows_from(study, TRUE, n_raters=120, position=0.8))
+    one = standing(system_votes(data).votes, "all", OPTIONS, is_order_drawn=True)
+    assert one.position.low < 0.8 < one.position.high
+    assert one.position.p_value < 0.001
+    strength = one.strengths["Fern"].value - one.strengths["Clove"].value
+    assert strength == pytest.approx(TRUE["fern"] - TRUE["clove"], abs=0.35)
+    assert "mattered for" in next(s for s in run(data).sections if s.name == "leaderboard-model").paragraphs[0]
+
+
+def test_ties_get_a_parameter_of_their_own(study):
+    data = data_of(study, rows_from(study, TRUE, n_raters=100, tie=0.8))
+    one = standing(system_votes(data).votes, "all", OPTIONS, is_order_drawn=True)
+    assert one.tie.low < 0.8 < one.tie.high
+    assert "Davidson" in one.fit.method
+    assert one.wins["Fern"].value == pytest.approx(one.fit.beats_average["Fern"].value)
+
+
+def test_direct_votes_are_exact_where_each_rater_votes_once_and_clustered_elsewhere(study):
+    rows = rows_from(study, TRUE, n_raters=40, per_rater=1, criteria=("engagingness",))
+    once = standing(system_votes(data_of(study, rows)).votes, "q", OPTIONS, is_order_drawn=True)
+    for share in once.pairs.values():
+        if share.is_known:
+            wins, losses = share.details["wins"], share.details["losses"]
+            assert share.p_value == pytest.approx(stats.binomtest(wins, wins + losses).pvalue)
+    often = standing(
+        system_votes(data_of(study, rows_from(study, TRUE, n_raters=12))).votes, "q", OPTIONS, is_order_drawn=True
+    )
+    assert all("cluster-robust" in share.method for share in often.pairs.values())
+    raw = [share.p_value for share in often.pairs.values()]
+    smallest = min(often.pairs.values(), key=lambda share: share.p_value)
+    assert p_adjusted(smallest) == pytest.approx(min(1, len(raw) * min(raw)))
+
+
+def test_a_system_that_never_wins_is_named_and_the_fit_labelled(study):
+    rows = [
+        (*row[:-1], next(name for name in row[5].split("|") if name != "clove"))
+        if "clove" in row[5]
+        else row
+        for row in rows_from(study, TRUE, n_raters=20)
+    ]  # fmt: skip
+    found = run(data_of(study, rows))
+    assert any("never preferred to, nor tied with, any of the rest: Clove" in warning for warning in found.warnings)
+    assert "regularised fit" in found.certainty
+    board = next(s for s in found.sections if s.name == "leaderboard-board")
+    assert "regularised" in " ".join(board.paragraphs)
+    assert "regularised Bradley-Terry" in next(c.label for c in board.parts[0].columns if c.name == "strength")
+    assert rows_of(board.parts[0])[-1]["system"] == "Clove"
+
+
+@pytest.mark.parametrize("n_raters", [1, 2, 7])
+@pytest.mark.parametrize("kind", ["all ties", "first wins always", "cannot tell mostly"])
+def test_degenerate_votes_give_sentences(study, kind, n_raters):
+    rows = rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=n_raters)
+    for k, row in enumerate(rows):
+        first = row[5].split("|")[0]
+        choice = {"all ties": "tie", "first wins always": first}.get(kind, "cannot_tell" if k % 5 else first)
+        rows[k] = (*row[:-1], choice)
+    report = analyse(study, data_of(study, rows), n_resamples=150)
+    assert report.summary.answer
+    assert report.summary.certainty
+    for one in report.sections:
+        assert one.problem or one.parts or one.paragraphs
+        for part in one.parts:
+            if isinstance(part, Table):
+                assert not any(isinstance(c, float) and math.isnan(c) for row in part.rows for c in row)
+
+
+def test_all_ties_name_no_best_system(study):
+    rows = [(*row[:-1], "tie") for row in rows_from(study, TRUE, n_raters=8)]
+    assert run(data_of(study, rows)).answer.startswith("No best system on engagingness can be named")
+
+
+def test_one_rater_cannot_speak_for_others(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=1)))
+    assert "one rater cannot speak for others" in found.answer
+    assert [row["rank_interval"] for row in rows_of(table(found, "board"))] == [""] * len(
+        rows_of(table(found, "board"))
+    )
+
+
+def test_nobody_can_tell_is_not_a_crash(study):
+    rows = [(*row[:-1], "cannot_tell") for row in rows_from(study, TRUE, n_raters=4)]
+    report = analyse(study, data_of(study, rows))
+    assert report.summary.answer == "Not enough data."
+
+
+def test_a_system_without_votes_is_left_open(study):
+    rows = [row for row in rows_from(study, TRUE, n_raters=20) if "moss" not in row[5]]
+    found = run(data_of(study, rows))
+    assert "There are no votes on Moss yet, so they are not ranked." in found.warnings or any(
+        "no votes on Moss" in warning for warning in found.warnings
+    )
+    assert next(row for row in rows_of(table(found, "board")) if row["system"] == "Moss")["rank"] is None
+
+
+def test_wins_that_run_in_a_circle_are_said(study):
+    circle = {("fern", "moss"): "fern", ("moss", "reed"): "moss", ("fern", "reed"): "reed"}
+    rng = np.random.default_rng(0)
+    rows = []
+    for row in rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=40):
+        pair = tuple(sorted(row[5].split("|"), key=SYSTEMS.index))
+        rows.append((*row[:-1], circle[pair] if pair in circle and rng.random() < 0.9 else row[-1]))
+    told = next(s for s in run(data_of(study, rows)).sections if s.name == "leaderboard-head-to-head").paragraphs
+    assert "run in a circle" in told[1]
+
+
+def test_subgroups_compare_points(study):
+    data = data_of(study, rows_from(study, TRUE, n_raters=30))
+    raters = data.sessions["rater"].to_list()
+    rows = [(r, "post", "chatbot_experience", "", ("Never", "Every day")[k % 2], None) for k, r in enumerate(raters)]
+    data = dataclasses.replace(data, answers=pl.DataFrame(rows, schema=ANSWER_COLUMNS, orient="row"))
+    shown = rows_of(table(run(data), "subgroup-chatbot_experience"))
+    votes = system_votes(data).votes
+    fern = next(row for row in shown if row["system"] == "Fern")
+    met = (votes.first == 0) | (votes.second == 0)
+    even = np.array([raters.index(votes.raters[k]) % 2 == 0 for k in votes.rater])
+    won = np.where(votes.first == 0, votes.outcome == 1, votes.outcome == -1)
+    assert fern["group-0"].value == pytest.approx(won[met & even].mean())
+
+
+def ranking_study(study):
+    """Items with four responses each, ranked as a whole."""
+    from dialometer.scales.ranking import Ranking
+
+    items = tuple(
+        ResponsesItem(id=f"r{k}", context=(), responses={name: f"{name} {k}" for name in SYSTEMS}) for k in range(6)
+    )
+    spec = study.spec.model_copy(
+        update={
+            "items": study.spec.items.model_copy(update={"kind": "responses"}),
+            "systems": [s for s in study.spec.systems if s.name in SYSTEMS],
+            "scales": {**study.spec.scales, "which": Ranking()},
+            "quality": [],
+        }
+    )
+    return dataclasses.replace(study, spec=spec, items=items)
+
+
+def test_a_ranking_is_all_its_pairs(study):
+    other = ranking_study(study)
+    rng = np.random.default_rng(1)
+    rows, answers, first, second, winner, rater = [], [], [], [], [], []
+    for k in range(30):
+        for item in other.items:
+            worth = {name: TRUE[name] + rng.gumbel() for name in SYSTEMS}
+            ranked = sorted(SYSTEMS, key=lambda name: -worth[name])
+            shown = [SYSTEMS[i] for i in rng.permutation(4)]
+            rows.append((k + 1, item.id, "engagingness", 1, 0, "|".join(shown), ""))
+            answers.append(json.dumps(ranked))
+            for i in range(4):
+                for j in range(i + 1, 4):
+                    a, b = sorted((ranked[i], ranked[j]), key=shown.index)
+                    first.append(a), second.append(b), winner.append(ranked[i]), rater.append(f"R{k + 1:04d}")
+    data = data_of(other, rows, scale="ranking", answers=answers)
+    votes = system_votes(data)
+    assert votes.has_rankings
+    assert votes.votes.n == 30 * 6 * 6
+    expected = bradley_terry(
+        win_matrix(code_votes(first, second, winner, rater=rater, systems=SYSTEMS)), position_effect=True
+    )
+    one = standing(votes.votes, "q", OPTIONS, is_order_drawn=True)
+    for name in SYSTEMS:
+        assert one.strengths[name.capitalize()].value == pytest.approx(expected.strengths[name].value, abs=1e-9)
+        truth = TRUE[name] - np.mean(list(TRUE.values()))
+        assert one.strengths[name.capitalize()].low < truth < one.strengths[name.capitalize()].high
+    assert ANALYSES.get("leaderboard").fits(other)
+    told = next(s for s in run(data).sections if s.name == "leaderboard-model").paragraphs
+    assert any("broken into all their pairs" in paragraph for paragraph in told)
+
+
+def test_repeated_votes_are_found(study):
+    rows = rows_from(study, TRUE, n_raters=6, per_rater=3)
+    changed = next(name for name in rows[0][5].split("|") if name != rows[0][-1])
+    found = duplicate_votes(system_votes(data_of(study, [*rows, rows[5], (*rows[0][:-1], changed)])))
+    assert sorted((one.rater, one.is_same) for one in found) == [("R0001", False), ("R0001", True)]
+    assert duplicate_votes(system_votes(data_of(study, rows))) == ()
+    shown = run(data_of(study, [*rows, rows[5]]))
+    assert "1 comparison received more than one vote of the same rater; see “Repeated votes”." in shown.warnings
+
+
+def arena(study, rows):
+    """A study of an arena: every vote is about a conversation of its own."""
+    names = sorted({row["crs1"] for row in rows} | {row["crs2"] for row in rows})
+    items = tuple(
+        PairItem(id=f"v{k}", a=Transcript(row["crs1"], ()), b=Transcript(row["crs2"], ())) for k, row in enumerate(rows)
+    )
+    spec = study.spec.model_copy(
+        update={
+            "systems": [System(name=name) for name in names],
+            "criteria": study.spec.criteria[:1],
+            "analysis": type(study.spec.analysis)(),
+            "quality": [],
+        }
+    )
+    other = dataclasses.replace(study, spec=spec, items=items)
+    raters = sorted({row["user_id"] for row in rows})
+    votes = [
+        (raters.index(r["user_id"]) + 1, f"v{k}", "engagingness", 1, 0, f"{r['crs1']}|{r['crs2']}", r["vote"])
+        for k, r in enumerate(rows)
+    ]
+    return data_of(other, votes)
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(
+    not os.environ.get("DIALOMETER_DATA"), reason="DIALOMETER_DATA does not name the folder of public data"
+)
+def test_real_votes_of_an_arena(study):
+    """CRSArena-Dial: two systems cannot be placed, one rater voted twice, and nothing is called the best."""
+    path = Path(os.environ["DIALOMETER_DATA"]) / "crs_arena" / "votes_open.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        data = arena(study, list(csv.DictReader(file)))
+    found = run(data)
+    assert any("kbrd_opendialkg, kbrd_redial" in warning for warning in found.warnings)
+    assert any("1 comparison received more than one vote" in warning for warning in found.warnings)
+    assert "No comparison was declared" in found.certainty
+    board = rows_of(table(found, "board"))
+    assert board[0]["system"] == "chatgpt_opendialkg"
+    assert {row["system"]: (row["won"], row["lost"], row["tied"]) for row in board}["chatgpt_redial"] == (15, 7, 1)
+    tests = {(row["system"], row["against"]): row for row in rows_of(table(found, "head-to-head"))}
+    assert tests["chatgpt_redial", "crbcrs_redial"]["p"] == pytest.approx(0.0018310546875)
+    assert tests["chatgpt_redial", "crbcrs_redial"]["p_adjusted"] == pytest.approx(0.0274658203125)
+
+
+def test_few_raters_get_wider_percentiles():
+    """Hesterberg (2015): for a mean of n normal values the expanded percentile is close to Student's interval."""
+    assert expanded_confidence(0.95, 10) == pytest.approx(
+        1 - 2 * stats.norm.sf(stats.t.isf(0.025, 9) * math.sqrt(10 / 9))
+    )
+    assert expanded_confidence(0.95, 100_000) == pytest.approx(0.95, abs=1e-4)
+
+
+def test_intervals_and_tests_are_calibrated_when_raters_disagree():
+    """Raters have tastes of their own; intervals hold the crowd's strengths and equal systems are seldom called different."""
+    rng = np.random.default_rng(8)
+    options = dataclasses.replace(OPTIONS, n_resamples=200)
+    n_sims, n_raters, per_rater = 90, 20, 9
+    held, false, best = [], 0, 0
+    for _ in range(n_sims):
+        taste = rng.normal(0, 1.0, (n_raters, 3))
+        rater = np.repeat(np.arange(n_raters), per_rater)
+        pairs = np.array([(0, 1), (0, 2), (1, 2)])[np.tile(np.arange(per_rater) % 3, n_raters)]
+        pairs = np.where((rng.random(len(pairs)) < 0.5)[:, None], pairs, pairs[:, ::-1])
+        gap = taste[rater, pairs[:, 0]] - taste[rater, pairs[:, 1]]
+        outcome = np.where(rng.random(len(gap)) < expit(gap), 1, -1)
+        votes = Votes(
+            ("a", "b", "c"), pairs[:, 0].astype(np.intp), pairs[:, 1].astype(np.intp), outcome.astype(np.intp),
+            np.arange(len(gap)), tuple(f"r{k}" for k in range(n_raters)), rater.astype(np.intp),
+        )  # fmt: skip
+        one = standing(votes, "q", options, is_order_drawn=True)
+        held += [one.wins[name].low <= 0.5 <= one.wins[name].high for name in one.wins]
+        false += any(p_adjusted(c) <= 0.05 for c in one.contrasts.values())
+        best += not one.rivals()
+    assert np.mean(held) > 0.95 - 3 * math.sqrt(0.05 * 0.95 / n_sims)
+    assert false / n_sims < 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_sims)
+    assert best / n_sims <= 0.05

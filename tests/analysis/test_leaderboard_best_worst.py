@@ -1,0 +1,207 @@
+"""Best-worst rankings: utilities that made the choices come out again, and degenerate choices make sentences."""
+
+import dataclasses
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from dialometer.analysis.array_data import data_from_arrays
+from dialometer.analysis.best_worst_choices import best_worst_data, scores
+from dialometer.analysis.best_worst_standing import best_worst_standing
+from dialometer.analysis.choose import analyse, families
+from dialometer.analysis.family import ANALYSES, Options
+from dialometer.analysis.leader import p_adjusted
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.model.report import Table
+from dialometer.stats.best_worst import code_best_worst
+
+OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")
+SYSTEMS = ("template", "retrieval", "base", "tuned")
+TRUE = {"template": -0.8, "retrieval": -0.3, "base": 0.3, "tuned": 0.8}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bw") / "best-worst"
+    copy_template("best-worst", path)
+    return load_study(path)
+
+
+def rows_from(study, utility, *, n_raters, seed=0, spread=0.0, first_place=0.0, per_rater=12):
+    """Choices by the best-worst model: the pair (best, worst) with probability proportional to exp(u_best - u_worst)."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for rater in range(n_raters):
+        own = rng.normal(0, spread, 4)
+        for item in [study.rated_items[k] for k in rng.permutation(len(study.rated_items))[:per_rater]]:
+            shown = [SYSTEMS[k] for k in rng.permutation(4)]
+            for criterion in ("quality", "empathy"):
+                u = np.array([utility[name] + own[SYSTEMS.index(name)] for name in shown])
+                u[0] += first_place
+                weight = np.exp(u[:, None] - u[None, :]) * (1 - np.eye(4))
+                pick = rng.choice(16, p=(weight / weight.sum()).ravel())
+                rows.append((rater + 1, item.id, criterion, "|".join(shown), shown[pick // 4], shown[pick % 4]))
+    return rows
+
+
+def data_of(study, rows):
+    rater, item, criterion, order, best, worst = map(list, zip(*rows, strict=True))
+    n = len(rows)
+    return data_from_arrays(
+        study,
+        {
+            "rater": np.array(rater),
+            "cell": np.zeros(n, dtype=np.int64),
+            "block": np.full(n, "main", dtype=object),
+            "item": np.array(item, dtype=object),
+            "system": np.full(n, "", dtype=object),
+            "criterion": np.array(criterion, dtype=object),
+            "scale": np.full(n, "best_worst", dtype=object),
+            "position": np.ones(n, dtype=np.int64),
+            "side": np.zeros(n, dtype=np.int64),
+            "order": np.array(order, dtype=object),
+            "value": np.full(n, np.nan),
+            "choice": np.array(best, dtype=object),
+            "worst": np.array(worst, dtype=object),
+        },
+    )
+
+
+def run(data):
+    return ANALYSES.get("best_worst").run(data, OPTIONS)
+
+
+def table(found, name):
+    tables = [part for one in found.sections for part in one.parts if isinstance(part, Table)]
+    return next(one for one in tables if one.name == f"best-worst-{name}")
+
+
+def rows_of(shown):
+    names = [column.name for column in shown.columns]
+    return [dict(zip(names, row, strict=True)) for row in shown.rows]
+
+
+def test_the_design_chooses_the_family(study):
+    assert type(families(study)[0]).__name__ == "BestWorst"
+
+
+def test_choices_are_coded_as_by_name(study):
+    rows = rows_from(study, TRUE, n_raters=5)
+    found = best_worst_data(data_of(study, rows))
+    expected = code_best_worst(
+        [row[3].split("|") for row in rows],
+        [row[4] for row in rows],
+        [row[5] for row in rows],
+        rater=[f"R{row[0]:04d}" for row in rows],
+        systems=SYSTEMS,
+    )
+    assert np.array_equal(found.choices.shown, expected.shown)
+    assert np.array_equal(found.choices.best, expected.best)
+    assert np.array_equal(found.choices.worst, expected.worst)
+    assert found.choices.raters == expected.raters
+    assert [int(p) for p in found.place] == [row[3].split("|").index(row[4]) + 1 for row in rows]
+
+
+def test_utilities_and_ranks_are_recovered(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=40)))
+    board = rows_of(table(found, "board"))
+    assert [row["system"] for row in board] == ["Tuned model", "Base model", "Retrieval", "Template"]
+    for row, name in zip(board, ("tuned", "base", "retrieval", "template"), strict=True):
+        assert row["utility"].low < TRUE[name] < row["utility"].high
+        assert row["best"] - row["worst"] == round(row["score"].value * row["shown"])
+        assert row["rank_interval"] == str(row["rank"])
+    assert found.answer.startswith("Tuned model is the best of 4 systems on overall quality: picked best in ")
+    assert [c.label for c in table(found, "questions").columns[1:]] == ["Overall quality", "Empathy", "All questions"]
+
+
+def test_differences_are_those_of_rater_means(study):
+    """Every rater makes equally many choices: the cluster-robust test is then the t-test on the raters' mean differences."""
+    data = data_of(study, rows_from(study, TRUE, n_raters=15, spread=0.5))
+    found = best_worst_data(data)
+    choices = found.on(("empathy",))
+    one = best_worst_standing(choices, "Empathy", OPTIONS)
+    gap = scores(choices)[:, 3] - scores(choices)[:, 2]
+    means = [gap[choices.rater == k].mean() for k in range(15)]
+    peer = stats.ttest_1samp(means, 0.0)
+    tested = one.pairs["Base model", "Tuned model"]
+    assert tested.value == pytest.approx(-np.mean(means))
+    assert tested.p_value == pytest.approx(peer.pvalue)
+    declared = rows_of(table(run(data), "declared-tuning_empathy"))
+    assert declared[0]["p"] == pytest.approx(peer.pvalue)
+    assert len(declared) == 1
+
+
+def test_a_favoured_place_is_seen(study):
+    data = data_of(study, rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=40, first_place=0.8))
+    section = next(s for s in run(data).sections if s.name == "best-worst-place")
+    assert "More or less often best than by chance: place 1" in section.paragraphs[0]
+    first = rows_of(section.parts[0])[0]
+    assert first["best"].low > 0.25
+
+
+def test_a_system_that_is_never_best_is_named(study):
+    rows = rows_from(study, TRUE, n_raters=15)
+    rows = [(*row[:4], row[4], "template") for row in rows if row[4] != "template"]
+    found = run(data_of(study, rows))
+    assert any("Not all systems can be placed" in w and "Template" in w for w in found.warnings)
+    assert "regularised" in next(c.label for c in table(found, "board").columns if c.name == "utility")
+
+
+@pytest.mark.parametrize("n_raters", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["always the same", "at random"])
+def test_degenerate_choices_give_sentences(study, kind, n_raters):
+    rows = rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=n_raters, per_rater=3)
+    if kind == "always the same":
+        rows = [(*row[:4], "tuned", "template") for row in rows]
+    report = analyse(study, data_of(study, rows), n_resamples=150)
+    assert report.summary.answer
+    for one in report.sections:
+        assert one.problem or one.parts or one.paragraphs
+        for part in one.parts:
+            if isinstance(part, Table):
+                assert not any(isinstance(c, float) and math.isnan(c) for row in part.rows for c in row)
+
+
+def test_choices_of_what_was_not_shown_are_left_out(study):
+    rows = rows_from(study, TRUE, n_raters=6)
+    rows[0] = (*rows[0][:4], "tuned", "tuned")
+    rows[1] = (*rows[1][:4], "nobody", "tuned")
+    found = best_worst_data(data_of(study, rows))
+    assert found.choices.n == len(rows) - 2
+    assert found.notes == ("2 choices named systems that were not shown and were left out.",)
+
+
+def test_without_an_order_the_items_systems_are_the_set(study):
+    data = data_of(study, rows_from(study, TRUE, n_raters=6))
+    data = dataclasses.replace(
+        data, judgments=data.judgments.with_columns(pl.lit(None, dtype=pl.String).alias("order"))
+    )
+    found = best_worst_data(data)
+    assert (np.sort(found.choices.shown, axis=1) == np.arange(4)).all()
+    section = next(s for s in run(data).sections if s.name == "best-worst-place")
+    assert "do not say where each system stood" in section.problem
+
+
+def test_nothing_yet(study):
+    data = data_of(study, rows_from(study, TRUE, n_raters=2))
+    report = analyse(study, dataclasses.replace(data, judgments=data.judgments.clear()))
+    assert report.summary.answer == "There are no judgments yet."
+
+
+def test_equal_systems_are_seldom_called_different(study):
+    n_sims = 60
+    false = held = 0
+    for seed in range(n_sims):
+        data = data_of(
+            study, rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=12, seed=seed, spread=0.7, per_rater=4)
+        )
+        options = dataclasses.replace(OPTIONS, n_resamples=100)
+        one = best_worst_standing(best_worst_data(data).choices, "all", options)
+        false += any(p_adjusted(gap) <= 0.05 for gap in one.pairs.values())
+        held += sum(score.low <= 0.0 <= score.high for score in one.scores.values())
+    assert false / n_sims < 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_sims)
+    assert held / (4 * n_sims) > 0.95 - 3 * math.sqrt(0.05 * 0.95 / n_sims)
