@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import signal
+import sys
 import tempfile
 import webbrowser
 from dataclasses import dataclass
@@ -50,6 +52,8 @@ def add_to(app: typer.Typer) -> None:
 
         Everything lies in a temporary folder; Ctrl+C ends the demo and leaves nothing behind.
         """
+        # A polite request to end is like Ctrl+C: the temporary folder goes with it.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if keep is not None:
             keep.mkdir(parents=True)
             _run(keep, port, is_opened=browser, is_served=not once)
