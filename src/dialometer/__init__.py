@@ -1,5 +1,58 @@
-"""dialometer: which conversational agent is better, by how much, and can the answer be trusted?"""
+"""dialometer: which conversational agent is better, by how much, and can the answer be trusted?
+
+The few names that a whole analysis needs; each is loaded when first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from dialometer._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from dialometer.analysis.choose import analyse
+    from dialometer.design.load import load_study
+    from dialometer.errors import DialometerError
+    from dialometer.model.estimate import Estimate
+    from dialometer.model.report import Report
+    from dialometer.model.study import Study
+    from dialometer.readers import read_dialogues
+    from dialometer.report import render
+    from dialometer.storage.store import Store
+    from dialometer.table import long_table
+
+_HOMES = {
+    "DialometerError": "dialometer.errors",
+    "Estimate": "dialometer.model.estimate",
+    "Report": "dialometer.model.report",
+    "Store": "dialometer.storage.store",
+    "Study": "dialometer.model.study",
+    "analyse": "dialometer.analysis.choose",
+    "load_study": "dialometer.design.load",
+    "long_table": "dialometer.table",
+    "read_dialogues": "dialometer.readers",
+    "render": "dialometer.report",
+}
+
+__all__ = [
+    "DialometerError",
+    "Estimate",
+    "Report",
+    "Store",
+    "Study",
+    "__version__",
+    "analyse",
+    "load_study",
+    "long_table",
+    "read_dialogues",
+    "render",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dialometer' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
