@@ -7,7 +7,7 @@ Without a report.json the example of the tests is drawn, which holds one of ever
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import shutil
 import sys
 import time
@@ -30,11 +30,8 @@ VIEWS = {
 
 def example() -> Report:
     """The report of the tests."""
-    spec = importlib.util.spec_from_file_location("rich_report", EXAMPLE)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"cannot load {EXAMPLE}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(EXAMPLE.parent))
+    module = importlib.import_module(EXAMPLE.stem)
     report: Report = module.rich_report()
     return report
 

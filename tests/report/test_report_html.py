@@ -193,6 +193,9 @@ def test_bars_show_what_no_effect_would_be():
     near = interval_bar(Estimate(0.4, 9, "icc", 0.3, 0.5))
     assert near.reference is not None
     assert near.reference < near.low < near.value < near.high < 100
+    ratio = interval_bar(Estimate(1.17, 9, "ratio", 1.08, 1.27, unit="times"))
+    assert ratio.reference < ratio.low
+    assert ratio.reference_text == "1"
     far = interval_bar(Estimate(1500, 9, "Elo", 1490, 1510))
     assert far.reference is None
     assert far.start_text == "1,488"

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dialometer.model.estimate import Estimate
-from dialometer.report.labels import SHARE_UNITS
+from dialometer.report.labels import RATIO_UNITS, SHARE_UNITS
 from dialometer.report.numbers import write_number, write_percent
 
 _REACH = 3
@@ -28,9 +28,9 @@ class IntervalBar:
 def interval_bar(estimate: Estimate | None) -> IntervalBar | None:
     """The bar of an estimate with an interval.
 
-    A share is drawn on 0 to 100 %. Anything else gets a scale around its interval, with zero on it if zero is not far.
-    The reference is ``details["null"]`` where the statistic names what it was tested against, else zero; the ends are in words only
-    where there is no reference to read the bar by, and for shares.
+    A share is drawn on 0 to 100 %. Anything else gets a scale around its interval, with no effect on it (zero, or one
+    for a ratio) if that is not far. The reference is ``details["null"]`` where the statistic names what it was tested
+    against, else no effect. The ends are in words for shares, and where there is no reference to read the bar by.
     """
     if estimate is None or not (estimate.is_known and estimate.has_interval):
         return None
@@ -73,8 +73,9 @@ def _reference(estimate: Estimate, low: float, high: float) -> float | None:
         return float(declared)
     if estimate.unit in SHARE_UNITS:
         return None
+    nothing = 1.0 if estimate.unit in RATIO_UNITS else 0.0
     reach = _REACH * (high - low)
-    return 0.0 if low - reach <= 0 <= high + reach else None
+    return nothing if low - reach <= nothing <= high + reach else None
 
 
 def _short(reference: float, is_share: bool) -> str:

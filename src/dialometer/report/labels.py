@@ -12,12 +12,11 @@ DECLARED = "Declared"
 EXPLORATORY = "Exploratory"
 DECLARED_MEANING = "written down in the study before the data came in"
 EXPLORATORY_MEANING = "looked at afterwards; a reason for the next study, not a proof"
-INTERIM = (
-    "Interim report",
-    "The study is not finished: numbers will change, and looking early makes chance findings more likely.",
-)
+INTERIM = ("Interim report", "The study is not finished: its numbers can still change.")
 SHARE_UNITS = ("share", "proportion", "probability")
 """Units of estimates from 0 to 1 that are shown in percent."""
+RATIO_UNITS = ("times", "ratio", "odds ratio")
+"""Units of estimates for which 1 means no difference."""
 
 
 @dataclass(frozen=True, slots=True)

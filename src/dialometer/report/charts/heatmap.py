@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dialometer.report.charts.frame import (
     Screen,
@@ -45,26 +46,7 @@ def heatmap(
     n_digits: int = 2,
 ) -> Spec:
     """The matrix in the order given. With ``midpoint`` (0.5 for wins, 0 for differences) two colours part there."""
-    known = [c.value for c in cells if finite(c.value) is not None and c.value is not None]
-    low, high = domain or (min(known, default=0.0), max(known, default=1.0))
-    if midpoint is not None:
-        reach = max(high - midpoint, midpoint - low) or 1.0
-        low, high = midpoint - reach, midpoint + reach
-    ramp = SEQUENTIAL if midpoint is None else DIVERGING
-    strong = {5, 6} if midpoint is None else {0, 1, 7, 8}
-    rows = []
-    for cell in cells:
-        value = finite(cell.value)
-        step = None if value is None else step_of(value, low, high, len(ramp))
-        rows.append(
-            {
-                "row": cell.row,
-                "column": cell.column,
-                "text": cell.text or _number(value, is_percent, n_digits),
-                "colour": None if step is None else ramp[step],
-                "is_strong": step in strong,
-            }
-        )
+    rows = _cell_rows(cells, domain, midpoint, lambda value: _number(value, is_percent, n_digits))
     names, columns = in_order(c.row for c in cells), in_order(c.column for c in cells)
 
     def draw(screen: Screen) -> Spec:
@@ -97,6 +79,36 @@ def heatmap(
         return {**spec, "autosize": {"type": "pad"}, "width": width * len(columns)}
 
     return on_both_screens(draw, rows)
+
+
+def _cell_rows(
+    cells: Sequence[HeatCell],
+    domain: tuple[float, float] | None,
+    midpoint: float | None,
+    write: Callable[[float | None], str],
+) -> list[dict[str, Any]]:
+    """Each cell with its colour and writing; colours come from a fixed ramp so that they can follow a dark page."""
+    known = [c.value for c in cells if finite(c.value) is not None and c.value is not None]
+    low, high = domain or (min(known, default=0.0), max(known, default=1.0))
+    if midpoint is not None:
+        reach = max(high - midpoint, midpoint - low) or 1.0
+        low, high = midpoint - reach, midpoint + reach
+    ramp = SEQUENTIAL if midpoint is None else DIVERGING
+    strong = {5, 6} if midpoint is None else {0, 1, 7, 8}
+    rows = []
+    for cell in cells:
+        value = finite(cell.value)
+        step = None if value is None else step_of(value, low, high, len(ramp))
+        rows.append(
+            {
+                "row": cell.row,
+                "column": cell.column,
+                "text": cell.text or write(value),
+                "colour": None if step is None else ramp[step],
+                "is_strong": step in strong,
+            }
+        )
+    return rows
 
 
 def _column_axis(columns: list[str], names: list[str], width: int, title: str) -> Spec:
