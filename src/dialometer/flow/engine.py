@@ -114,7 +114,7 @@ class Flow:
         """The screen where the session stands, or an earlier one where going back is allowed."""
         path = self.path(session)
         index = session.step if step is None else step
-        if session.state != "active" or index >= len(path.steps):
+        if session.state != "active" or session.step >= len(path.steps):
             return Screen("done", "done", len(path.steps), len(path.steps), state=session.state)
         if index != session.step and not self._may_return(session, path, index):
             raise FlowError("this screen cannot be opened", remedy="go on from where the session stands")

@@ -63,8 +63,8 @@ Credentials = HTTPAuthorizationCredentials | None
 def build_api(service: Service, room: ChatRoom) -> FastAPI:
     """The API without its busiest route, which stands apart in :mod:`dialometer.web.fast_lane`."""
     api = FastAPI(title="dialometer", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None)
-    api.add_exception_handler(DialometerError, _answer_error)
-    api.add_exception_handler(HTTPException, _answer_error)
+    for kind in (DialometerError, HTTPException, Exception):
+        api.add_exception_handler(kind, _answer_error)
     api.add_exception_handler(RequestValidationError, _answer_invalid)
 
     async def find(credentials: Annotated[Credentials, Depends(_TOKEN)]) -> Session:

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
@@ -61,7 +60,7 @@ def create_app(
     room = ChatRoom(service, desk)
 
     @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_app: object) -> AsyncIterator[None]:
         yield
         await run_in_threadpool(service.stop)
         if on_close is not None:
@@ -81,8 +80,8 @@ def create_app(
         *WizardPages(service, desk).routes(),
         *_watching(service),
     ]
-    handlers = {404: refuse, 405: refuse}
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    # A router alone, without the framework's own answers to errors: every error reaches the guard.
+    app = Router(routes, lifespan=lifespan, redirect_slashes=False)
     counting = Counting(service.metrics)
     return StudyApp(service, Guard(app, settings, counting, refuse), FastLane(service, counting))
 

@@ -85,7 +85,7 @@ def as_json(error: Exception) -> JSONResponse:
         content = {"error": str(error)}
     if isinstance(error, NoPlace):
         content["reason"] = error.kind
-    if isinstance(error, FlowError | TooOften):
+    if isinstance(error, FlowError | TooOften) and not isinstance(error, AnswersRejected):
         content["may_retry"] = False
     return JSONResponse(content, status, headers_of(error))
 

@@ -59,25 +59,28 @@ class Guard:
         began = time.perf_counter()
         self._place(scope)
         status = 0
+        is_complete = False
 
         async def send_safely(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_complete
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = message.setdefault("headers", [])
                 if not any(name == b"cache-control" for name, _ in headers):
                     headers.append(_NO_STORE)
                 headers.extend(self._headers)
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
             try:
                 await self.app(scope, self._limited(scope, receive), send_safely)
             except Exception as error:
-                if status:  # half an answer is out; all that is left is to end the connection
+                if status and not is_complete:  # all that is left is to end the connection
                     raise
-                response = await self._refuse(Request(scope), error)
-                await response(scope, receive, send_safely)
+                if not status:
+                    response = await self._refuse(Request(scope), error)
+                    await response(scope, receive, send_safely)
         finally:
             self._count(scope, status, time.perf_counter() - began)
 
@@ -88,6 +91,7 @@ class Guard:
         if root and path != root and not path.startswith(f"{root}/"):
             scope["path"] = root + path
         scope["root_path"] = root
+        scope["app"] = self  # a router that stands in an application raises what it cannot find
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         limit = self.settings.max_body_bytes

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uvicorn import Config
 
 _FOLDER, _DATABASE, _LEVEL = f"{ENVIRONMENT}_FOLDER", f"{ENVIRONMENT}_DATABASE", f"{ENVIRONMENT}_LOG_LEVEL"
-SWITCH_INTERVAL_S = float(os.environ.get("SW", "0.001"))
+SWITCH_INTERVAL_S = 0.001
 """How long the thread that stores may keep the one that answers waiting; Python's usual 5 ms would show in every answer."""
 GRACE_S = 30
 KEEP_ALIVE_S = 65

@@ -1,0 +1,109 @@
+"""A study cut short, an application for it, and a system under test on loopback."""
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+from starlette.testclient import TestClient
+
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.web.app import create_app
+from dialometer.web.settings import Settings
+from dialometer.web.turns import TurnTakingStore
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from taking_part import KEY, Site, says
+
+
+@pytest.fixture
+def make_study(tmp_path):
+    """A template with few items and changes to its study.yaml."""
+
+    def make(template="likert", n_items=3, **changes):
+        folder = tmp_path / f"study-{template}"
+        copy_template(template, folder)
+        lines = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
+        special = [x for x in lines if x.get("metadata", {}).get("practice") or x.get("metadata", {}).get("gold")]
+        plain = [x for x in lines if x not in special][:n_items]  # None for all
+        (folder / "items.jsonl").write_text("\n".join(map(json.dumps, special + plain)) + "\n")
+        spec = yaml.safe_load((folder / "study.yaml").read_text())
+        if spec["design"].get("items_per_rater") != "unlimited":
+            spec["design"]["items_per_rater"] = "all"
+        for check in (check for rule in spec.get("quality", ()) for check in rule.get("checks", ())):
+            check["after_item"] = 1
+        for part, change in changes.items():
+            if isinstance(change, dict) and isinstance(spec.get(part), dict):
+                spec[part] |= change
+            else:
+                spec[part] = change
+        (folder / "study.yaml").write_text(yaml.safe_dump(spec, sort_keys=False, allow_unicode=True))
+        return load_study(folder)
+
+    return make
+
+
+@pytest.fixture
+def site(tmp_path, make_study):
+    """Applications, closed after the test."""
+    opened = []
+
+    def make(study=None, database=None, **settings):
+        study = study or make_study()
+        store = TurnTakingStore.open(database or tmp_path / "study.db")
+        app = create_app(study, store, settings=Settings(**{"api_key": KEY, **settings}))
+        client = TestClient(app, follow_redirects=False)
+        client.__enter__()
+        opened.append((client, store))
+        return Site(app, store, client, study)
+
+    yield make
+    for client, store in opened:
+        client.__exit__(None, None, None)
+        store.close()
+
+
+@pytest.fixture
+def agent_server():
+    """A system under test on loopback whose answers the test decides: a list of callables, the last for all others."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            self.server.asked.append({"path": self.path, "body": body, "headers": dict(self.headers)})
+            answers = self.server.answers
+            answer = answers.pop(0) if len(answers) > 1 else answers[0]
+            status, content, headers = answer(body)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.asked, server.answers = [], [says("Hello from the agent.")]
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def http():
+    with httpx.Client(timeout=30) as client:
+        yield client
