@@ -148,7 +148,10 @@ def photograph_wizard(browser: Browser, served: Served, keep: Callable[..., None
     context = browser.new_context(**LOOKS["desktop"], reduced_motion="reduce")
     console = context.new_page()
     console.goto(f"{served.url}/wizard?key={WIZARD_KEY}")
-    for text in ("Last week I saw a film about a lighthouse and it stayed with me.", "Hello! Do you read crime stories?"):
+    for text in (
+        "Last week I saw a film about a lighthouse and it stayed with me.",
+        "Hello! Do you read crime stories?",
+    ):
         rater = Rater(browser.new_context(**LOOKS["desktop"]).new_page())
         rater.begin(served.url)
         while not rater.page.query_selector("#chat"):

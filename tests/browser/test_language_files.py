@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from babel import Locale
 from babel.plural import to_python
 from walking import STUDIES, copy_study
@@ -137,6 +138,17 @@ def test_a_study_overrides_any_text() -> None:
     assert language.count("progress.minutes", 1) == "just a minute"
     assert language.count("progress.minutes", 2) == "about 2 minutes left"
     assert language.count("chat.n_said", 3) == "3!"
+
+
+def test_the_example_in_the_documentation_works() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "rater-pages.md").read_text(encoding="utf-8")
+    block = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    example = yaml.safe_load(block[1])
+    language = Language(example["language"], example["wording"])
+    assert language.text("button.continue") == "Nächste Seite"
+    assert language.count("progress.minutes", 1) == "gleich geschafft"
+    assert language.count("progress.minutes", 2) == "noch etwa 2 Minuten"
 
 
 def test_wording_that_fits_no_page_is_refused_with_a_remedy(tmp_path: Path) -> None:

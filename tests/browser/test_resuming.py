@@ -235,6 +235,7 @@ def test_the_way_back_carries_code_and_parameters(
     assert rater.page.inner_text("#code") == "DONE-8"
     rater.page.reload()
     assert rater.page.inner_text("#code") == "DONE-8"
+    assert rater.page.evaluate("() => localStorage.length + sessionStorage.length") == 0
 
 
 def test_the_study_works_under_a_path(

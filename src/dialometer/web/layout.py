@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten
 
 from dialometer.design.pairs import Segment
 from dialometer.flow.screens import Field, ItemView, Option, Screen
 from dialometer.model.dialogue import Turn
 from dialometer.web.forms import control_name
+
+EXCERPT_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +44,17 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A field with its place in the page: an id for labels and errors, what was typed, what is wrong with it."""
+    """A field with its place in the page: an id for labels and errors, what was typed, what is wrong with it.
+
+    ``about`` names the response or turn in question where several fields ask the same.
+    """
 
     id: str
     name: str
     field: Field
     value: object = None
     error: str = ""
+    about: str = ""
 
     @property
     def described_by(self) -> str:
@@ -110,14 +117,15 @@ def arrange(
     alternatives = []
     ordered: list[Control] = []
     for option in item.options:
-        own = tuple(by_target.pop(option.place, ()))
+        label = option_label.replace("{place}", option.place)
+        own = tuple(replace(control, about=label) for control in by_target.pop(option.place, ()))
         bubbles = []
         for i, bubble in enumerate(_bubbles(option, sides)):
-            about_turn = tuple(by_target.pop(f"t{i}", ()))
+            words = shorten(option.turns[i].text, EXCERPT_LENGTH, placeholder=" …")
+            about_turn = tuple(replace(control, about=f"“{words}”") for control in by_target.pop(f"t{i}", ()))
             ordered += about_turn
             bubbles.append(replace(bubble, controls=about_turn))
         ordered += own
-        label = option_label.replace("{place}", option.place)
         alternatives.append(Alternative(option.place, label, tuple(bubbles), own))
     rest = tuple(control for about in by_target.values() for control in about)
     bubbles_before = tuple(Bubble(turn.speaker, sides[turn.speaker], (Piece(turn.text),)) for turn in context)

@@ -166,7 +166,7 @@ class Pages:
             code=own_code if code is None else code,
             return_url=return_url if urlsplit(return_url).scheme in ("https", "http") else "",
             may_reload=kind in ("error", "busy", "expired", "elsewhere", "paused"),
-            scripts=["copy.js"] if kind in ("completed", "screened_out") else [],
+            scripts=["ending.js"] if family == "done" else [],
         )
 
     def render_wizard(self, *, csrf: str, root_path: str = "", is_locked: bool = False) -> str:

@@ -7,7 +7,9 @@ const prefix = `dialometer:draft:${form.dataset.session}:`;
 const key = prefix + form.dataset.screen;
 const WAIT_MS = 700;
 let timer = 0;
-let inFlight = null;
+let saving = null;
+let isBehind = false;
+let nChanges = 0;
 
 function answers() {
   const found = {};
@@ -25,24 +27,30 @@ function store(content, isOnServer) {
   } catch { /* private windows may forbid it; the server's copy remains */ }
 }
 
+// One draft is on its way at a time; what changes meanwhile follows it.
 async function save() {
+  if (saving) { isBehind = true; return; }
   const content = answers();
   store(content, false);
-  inFlight?.abort();
-  inFlight = new AbortController();
+  saving = put(content);
+  await saving;
+  saving = null;
+  if (isBehind) { isBehind = false; save(); }
+}
+
+async function put(content) {
+  const nKnown = nChanges;
   try {
     const response = await fetch(form.dataset.draft, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-CSRF-Token": form.elements.namedItem("csrf").value },
       body: JSON.stringify({ screen: form.dataset.screen, answers: content }),
-      signal: inFlight.signal,
     });
     if (!response.ok) throw new Error(String(response.status));
-    store(content, true);
+    if (nChanges === nKnown) store(content, true);
     note.textContent = form.dataset.saved;
     note.classList.remove("local");
-  } catch (error) {
-    if (error.name === "AbortError") return;
+  } catch {
     note.textContent = form.dataset.local;
     note.classList.add("local");
   }
@@ -50,6 +58,7 @@ async function save() {
 
 function soon() {
   clearTimeout(timer);
+  nChanges += 1;
   store(answers(), false);
   timer = setTimeout(save, WAIT_MS);
 }
@@ -88,5 +97,10 @@ function restore() {
 
 restore();
 form.addEventListener("input", soon);
-form.addEventListener("sending", () => { clearTimeout(timer); inFlight?.abort(); });
+// A draft that arrives after the screen itself would stand there when the rater comes back to it.
+form.addEventListener("sending", (event) => {
+  clearTimeout(timer);
+  isBehind = false;
+  event.detail.waitFor = saving;
+});
 addEventListener("online", () => { if (note.classList.contains("local")) save(); });

@@ -1,5 +1,6 @@
 // Sends a form once, however often the button is pressed, and keeps the page when the connection fails.
 const TIME_LIMIT_MS = 30_000;
+const DRAFT_LIMIT_MS = 2_000;
 
 for (const form of document.querySelectorAll("form[method=post]")) {
   if (form.id === "say" || form.id === "retry") continue; // the conversation has its own script
@@ -16,9 +17,11 @@ addEventListener("pageshow", (event) => {
 
 async function send(form, submitter) {
   lock(form, submitter);
-  form.dispatchEvent(new Event("sending"));
   const body = new URLSearchParams(new FormData(form));
   if (submitter?.name) body.append(submitter.name, submitter.value);
+  const before = { waitFor: null };
+  form.dispatchEvent(new CustomEvent("sending", { detail: before }));
+  await Promise.race([before.waitFor, new Promise((resolve) => { setTimeout(resolve, DRAFT_LIMIT_MS); })]);
   const cancel = new AbortController();
   const limit = setTimeout(() => cancel.abort(), TIME_LIMIT_MS);
   try {
