@@ -25,14 +25,11 @@ START_MS = 1_760_000_000_000
 Collect = Callable[..., tuple[Study, Path]]
 
 
-@pytest.fixture
-def collect(tmp_path: Path) -> Collect:
-    """Makes a study from a template and lets simulated raters take part, stored in the database given."""
+@pytest.fixture(scope="session")
+def collect_into() -> Collect:
+    """Makes a study from a template in a folder and lets simulated raters take part, stored in the database given."""
 
-    def make(
-        template: str, database: str, n_raters: int = 4, name: str = "study", **habits: float
-    ) -> tuple[Study, Path]:
-        folder = tmp_path / name
+    def make(folder: Path, template: str, database: str, n_raters: int = 4, **habits: float) -> tuple[Study, Path]:
         copy_template(template, folder)
         study = load_study(folder)
         with Store.open(database) as store:
@@ -46,6 +43,16 @@ def collect(tmp_path: Path) -> Collect:
                 habits=Habits(**habits),
             )
         return study, folder
+
+    return make
+
+
+@pytest.fixture
+def collect(tmp_path: Path, collect_into: Collect) -> Collect:
+    """The same in the test's own folder."""
+
+    def make(template: str, database: str, *, name: str = "study", **options: float) -> tuple[Study, Path]:
+        return collect_into(tmp_path / name, template, database, **options)
 
     return make
 

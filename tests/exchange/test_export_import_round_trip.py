@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -26,8 +27,11 @@ def lines_of(path, rows) -> list[str]:
     return sorted(json.dumps(row) for row in kept)
 
 
-@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("template", ["anchoring", "likert", "strategies", "best-worst", "avatar", "acute", "chat"])
+TEMPLATES = ["anchoring", "likert", "strategies", "best-worst", "avatar", "acute", "chat"]
+OTHER_FORMS = [("strategies", "jsonl"), ("best-worst", "parquet"), ("avatar", "parquet"), ("acute", "jsonl")]
+
+
+@pytest.mark.parametrize(("template", "format"), [*((template, "csv") for template in TEMPLATES), *OTHER_FORMS])
 def test_every_template_comes_back_the_same(collect, tmp_path, rows, template, format):
     database = str(tmp_path / "a.db")
     study, _ = collect(template, database, n_raters=3, careless_share=0.4)
@@ -105,7 +109,7 @@ def test_corrected_rows_do_not_come_twice(collect, tmp_path, rows):
         assert lines_of(tmp_path / "one" / name, rows) == lines_of(tmp_path / "two" / name, rows)
 
 
-@pytest.mark.parametrize("template", ["anchoring", "likert", "strategies", "best-worst", "avatar", "acute", "chat"])
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_without_a_study_one_is_written_that_holds_the_same_judgments(collect, tmp_path, rows, template):
     database = str(tmp_path / "a.db")
     study, _ = collect(template, database, n_raters=4)
@@ -182,6 +186,16 @@ def test_pseudonyms_of_two_exports_are_different_people(collect, tmp_path):
         assert {session.source for session in sessions} == {"simulated"}, "nobody takes them for people"
 
 
+@pytest.fixture(scope="module")
+def exported_once(tmp_path_factory, collect_into) -> tuple[Path, pl.DataFrame]:
+    """A study of pairs and its table of judgments, all texts."""
+    folder = tmp_path_factory.mktemp("tampered")
+    study, path = collect_into(folder / "study", "strategies", str(folder / "a.db"), n_raters=1)
+    with Store.open(folder / "a.db") as store:
+        export_study(study, store, folder / "out", format="parquet")
+    return path, pl.read_parquet(folder / "out" / "judgments.parquet").with_columns(pl.all().cast(pl.String))
+
+
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
@@ -198,13 +212,9 @@ def test_pseudonyms_of_two_exports_are_different_people(collect, tmp_path):
     ],
 )
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
-def test_rows_that_were_tampered_with_are_told(collect, tmp_path, column, value, message, format):
-    database = str(tmp_path / "a.db")
-    study, folder = collect("strategies", database, n_raters=1)
-    with Store.open(database) as store:
-        export_study(study, store, tmp_path / "out", format="parquet")
-    frame = pl.read_parquet(tmp_path / "out" / "judgments.parquet").with_columns(pl.all().cast(pl.String))
-    frame = frame.with_columns(
+def test_rows_that_were_tampered_with_are_told(exported_once, tmp_path, column, value, message, format):
+    folder, table = exported_once
+    frame = table.with_columns(
         pl.when(pl.int_range(pl.len()) == 4).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
     )
     path = tmp_path / f"judgments.{format}"

@@ -13,6 +13,7 @@ from dialometer.errors import DialometerError
 from dialometer.exchange import export as export_module
 from dialometer.exchange import rows as rows_module
 from dialometer.exchange.export import export_study
+from dialometer.exchange.writing import CsvWriter
 from dialometer.flow.engine import Flow
 from dialometer.flow.reading import Timing
 from dialometer.model.session import Answer, Judgment
@@ -275,6 +276,33 @@ def test_raters_who_arrive_meanwhile_are_in_the_sessions(collect, tmp_path, monk
     assert [row["rater"] for row in rows(tmp_path / "out" / "sessions.csv")] == ["R0001", "R0002", "R0003"]
     assert rows(tmp_path / "out" / "screens.csv")[-1]["rater"] == "R0003"
     assert done.states == {"completed": 2, "active": 1}
+
+
+def test_rows_are_read_and_written_in_parts(collect, tmp_path, monkeypatch):
+    """Memory stays bounded because no part is long and none is read before the one before it was written."""
+    database = str(tmp_path / "a.db")
+    study, _ = collect("strategies", database, n_raters=3)
+    monkeypatch.setattr(rows_module, "N_PER_FRAME", 7)
+    events = []
+    batches, write = Store.judgment_batches, CsvWriter.write
+
+    def read_part(self, **options):
+        for batch in batches(self, **options):
+            events.append(("read", len(batch["id"])))
+            yield batch
+
+    def write_part(self, frame):
+        events.append(("write", frame.height))
+        write(self, frame)
+
+    monkeypatch.setattr(Store, "judgment_batches", read_part)
+    monkeypatch.setattr(CsvWriter, "write", write_part)
+    with Store.open(database) as store:
+        export_study(study, store, tmp_path / "out")
+    assert max(height for _, height in events) == 7
+    n_parts = sum(kind == "read" for kind, _ in events)
+    assert n_parts > 5
+    assert [kind for kind, _ in events[: 2 * n_parts]] == ["read", "write"] * n_parts
 
 
 def test_an_unknown_format_is_refused(tmp_path):

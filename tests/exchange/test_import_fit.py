@@ -12,7 +12,6 @@ from dialometer.exchange.importing import import_files
 from dialometer.storage.store import Store
 
 HEAD = "rater,item,system,criterion,value,factor_anchor,factor_layout\n"
-MAP = {"factor_anchor": "factor_anchor", "factor_layout": "factor_layout"}
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def problems_of(caught) -> list[tuple[int, str, str]]:
 
 def test_what_fits_is_stored_under_the_studys_names(into_template, stored, database_url):
     rows = "ann,c01,THRED,Readability,120.5,both,together\nann,c01,hred,readability,0,both,together\n"
-    done = into_template(HEAD + rows, columns=MAP, database=database_url)
+    done = into_template(HEAD + rows, database=database_url)
     assert done.new_study is None
     told = [(j.system, j.criterion, j.value, j.scale, j.block) for j in stored(database=database_url)]
     assert told == [
@@ -59,7 +58,7 @@ def test_every_misfit_is_told_with_line_and_remedy(into_template, tmp_path):
         "bob,c01,hred,readability,90,both,together",
     ]
     with pytest.raises(ImportFileError) as caught:
-        into_template(HEAD + "\n".join(rows) + "\n", columns=MAP)
+        into_template(HEAD + "\n".join(rows) + "\n")
     told = problems_of(caught)
     assert [line for line, _, _ in told] == [2, 3, 4, 5, 6, 7, 8, 10]
     assert told[0][1:] == ("the study has no item 'c99'", "did you mean 'c49'?")
@@ -75,11 +74,11 @@ def test_every_misfit_is_told_with_line_and_remedy(into_template, tmp_path):
 
 
 def test_the_condition_must_be_told_where_the_study_has_factors(into_template, stored):
-    row = "ann,c01,hred,readability,100,both,together\n"
+    text = "rater,item,system,criterion,value,group\nann,c01,hred,readability,100,together\n"
     with pytest.raises(ImportFileError, match="at which level of 'anchor' the rater was") as caught:
-        into_template(HEAD + row)
+        into_template(text)
     assert "--map factor_anchor=COLUMN" in caught.value.problems[0].remedy
-    into_template(HEAD + row, columns={"factor_anchor": ":none", "factor_layout": "factor_layout"})
+    into_template(text, columns={"factor_anchor": ":none", "factor_layout": "group"})
     assert len(stored()) == 1
 
 
@@ -115,10 +114,10 @@ def test_votes_into_a_study_of_pairs(into_template, stored, tmp_path):
 
 def test_the_same_file_is_imported_once(into_template, bring_in, stored, tmp_path, database_url):
     text = HEAD + "ann,c01,hred,readability,100,both,together\n"
-    into_template(text, columns=MAP, database=database_url)
+    into_template(text, database=database_url)
     for name in ("data.csv", "a copy of it.csv"):
         with pytest.raises(ImportFileError, match=r"it was imported before, as 'data\.csv'"):
-            into_template(text, columns=MAP, database=database_url, name=name)
+            into_template(text, database=database_url, name=name)
     assert len(stored(database=database_url)) == 1
     with pytest.raises(ImportFileError, match="it is the same file as"):
         import_files(
@@ -132,7 +131,7 @@ def test_the_same_file_is_imported_once(into_template, bring_in, stored, tmp_pat
 
 def test_raters_of_one_name_are_one_person_across_files(into_template, tmp_path):
     for number, item in enumerate(("c01", "c02")):
-        into_template(HEAD + f"ann,{item},hred,readability,100,both,together\n", columns=MAP, name=f"{number}.csv")
+        into_template(HEAD + f"ann,{item},hred,readability,100,both,together\n", name=f"{number}.csv")
     with Store.open(tmp_path / "in.db") as store:
         sessions = store.sessions()
     assert len(sessions) == 2
@@ -156,7 +155,7 @@ def test_a_file_is_stored_whole_or_not_at_all(into_template, stored, monkeypatch
     monkeypatch.setattr(imports._Import, "write", break_at_the_second)
     text = HEAD + "ann,c01,hred,readability,100,both,together\nbob,c01,hred,readability,100,both,together\n"
     with pytest.raises(ImportFileError, match="the disk is full"):
-        into_template(text, columns=MAP, database=database_url)
+        into_template(text, database=database_url)
     assert len(calls) == 2
     with Store.open(database_url) as store:
         assert (store.sessions(), store.imports(), list(store.judgments())) == ([], [], [])

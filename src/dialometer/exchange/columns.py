@@ -57,6 +57,7 @@ class Columns:
     by_role: dict[str, str] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     numbered: dict[str, dict[int, str]] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
     missing: list[tuple[str, str]] = field(default_factory=list)
     """Role, and the column that was asked for and is not there (empty where none was)."""
 
@@ -75,6 +76,10 @@ class Columns:
             is_found = role in given or any(columns._take(role, name) for name in (role, *about.usual))
             if about.is_needed and not is_found:
                 columns.missing.append((role, ""))
+        for column in header:
+            if column.startswith(FACTOR_PREFIX) and column not in given:
+                columns.by_role[column] = column
+        columns.order = (*roles, *columns.by_role, *columns.constants)
         return columns
 
     def has(self, role: str) -> bool:
@@ -104,7 +109,7 @@ class Columns:
         told = dict(self.by_role)
         told |= {role: f"“{text}” for all" for role, text in self.constants.items()}
         told |= {role: ", ".join(columns.values()) for role, columns in self.numbered.items()}
-        return {role: column for role, column in told.items() if role not in but}
+        return {role: told[role] for role in dict.fromkeys(self.order) if role in told and role not in but}
 
     def _take(self, role: str, name: str) -> bool:
         column = self.find(name)

@@ -106,11 +106,12 @@ def _likert(evidence: Evidence) -> Scale:
 
 
 def _slider(evidence: Evidence) -> Scale:
-    low = min(0, math.floor(evidence.lowest)) if evidence.is_numeric else 0
-    if low == 0 and evidence.highest <= 1:
+    if not evidence.is_numeric or (evidence.lowest >= 0 and 1 < evidence.highest <= 100):
+        return {"type": "slider", "low": 0, "high": 100}
+    if evidence.lowest >= 0 and evidence.highest <= 1:
         return {"type": "slider", "low": 0, "high": 1, "step": 0.01}
-    high = max(math.ceil(evidence.highest), low + 1) if evidence.is_numeric else 100
-    return {"type": "slider", "low": low, "high": max(high, 100) if low == 0 else high}
+    low, high = math.floor(min(0.0, evidence.lowest)), math.ceil(evidence.highest)
+    return {"type": "slider", "low": low, "high": high if float(high) > float(low) else 0}
 
 
 def _text(evidence: Evidence) -> Scale:
