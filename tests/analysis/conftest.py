@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,8 +26,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
     """A template's study, its file edited by replacing texts; the same edits give the same object."""
     made: dict[tuple[object, ...], Study] = {}
 
-    def make(name: str, *edits: tuple[str, str], n_items: int | None = None) -> Study:
-        key = (name, n_items, *edits)
+    def make(name: str, *edits: tuple[str, str], n_items: int | None = None, blocks: tuple[str, ...] = ()) -> Study:
+        key = (name, n_items, blocks, *edits)
         if key not in made:
             folder: Path = tmp_path_factory.mktemp(name) / name
             copy_template(name, folder)
@@ -42,6 +43,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
                 practice = [line for line in lines if '"practice"' in line]
                 rated = [line for line in lines if '"practice"' not in line]
                 items.write_text("".join([*practice, *rated[:n_items]]), encoding="utf-8")
+            if blocks:
+                items = folder / "items.jsonl"
+                rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
+                rows = [{**row, "block": blocks[place % len(blocks)]} for place, row in enumerate(rows)]
+                items.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
             made[key] = load_study(folder)
         return made[key]
 

@@ -13,7 +13,6 @@ from dialometer.analysis.data import StudyData
 from dialometer.analysis.factor_sentences import effect_heading, null_of, shown, unit_name
 from dialometer.analysis.family import Options
 from dialometer.analysis.measures import Measure
-from dialometer.analysis.random_effects import crossed_mean
 from dialometer.analysis.words import as_ratio, excludes, interval_only, listed, p_words, value_only
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -64,27 +63,27 @@ def _relative(measure: Measure) -> Floats:
 
 def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tuple[int, Estimate]]:
     """For each place on the screen, how far ratings there lie from the mean of the screen."""
-    has_place = measure.side > 0
     n_places = int(measure.side.max(initial=0))
     if not 2 <= n_places <= MOST_PLACES:
         return []
-    screen = measure.rater * len(measure.book.items) + measure.item
-    _, row = np.unique(screen, return_inverse=True)
-    counts = np.bincount(row[has_place], minlength=row.max() + 1)
-    sums = np.bincount(row[has_place], weights=rest[has_place], minlength=row.max() + 1)
-    centred = rest - np.divide(sums, counts, out=np.zeros(len(sums)), where=counts > 0)[row]
-    usable = has_place & (counts[row] > 1)
+    shown_ = measure.side > 0
+    n_items = len(measure.book.items)
+    screens, row = np.unique(measure.rater[shown_] * n_items + measure.item[shown_], return_inverse=True)
+    cell = row * n_places + measure.side[shown_] - 1
+    # All criteria of a response on a screen count once: they stood at the same place together.
+    count = np.bincount(cell, minlength=len(screens) * n_places)
+    sums = np.bincount(cell, weights=rest[shown_], minlength=len(screens) * n_places)
+    table = np.divide(sums, count, out=np.full(len(sums), np.nan), where=count > 0).reshape(len(screens), n_places)
+    several = np.sum(~np.isnan(table), axis=1) > 1
+    table, rater = table[several], screens[several] // n_items
+    if not len(table):
+        return []
+    table = table - np.nanmean(table, axis=1, keepdims=True)
     found = []
-    for place in range(1, n_places + 1):
-        inside = usable & (measure.side == place)
-        one = crossed_mean(
-            centred[inside],
-            measure.rater[inside],
-            measure.item[inside],
-            confidence=options.confidence,
-            is_test=True,
-        )
-        found.append((place, one))
+    for place in range(n_places):
+        given = ~np.isnan(table[:, place])
+        one = clustered_mean(table[given, place], rater[given], null=0.0, confidence=options.confidence)
+        found.append((place + 1, one))
     return found
 
 
@@ -98,7 +97,7 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table
         "Ratings by place on the screen",
         (
             Column("place", "Place"),
-            Column("judgments", "Judgments", "count"),
+            Column("screens", "Screens", "count"),
             Column("estimate", f"{effect_heading(measure)}, to the screen's mean", "estimate"),
             Column("p", "p", "p_value"),
         ),

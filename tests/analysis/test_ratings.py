@@ -1,0 +1,227 @@
+"""The rating report: systems in their true order, agreement, groups, order effects, and thin data."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dialometer.analysis.best_system import best_system
+from dialometer.analysis.choose import analyse, families
+from dialometer.analysis.family import Options
+from dialometer.analysis.measures import gold_items, numeric_measures
+from dialometer.analysis.order_effects import order_section
+from dialometer.analysis.rating_agreement import two_rater_kappa
+from dialometer.analysis.system_ratings import SystemRatings
+from dialometer.design.load import load_study
+from dialometer.report import render
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.truth import draw_truth
+from dialometer.stats.kappa import cohen_kappa
+from dialometer.storage.store import Store
+
+OPTIONS = Options(confidence=0.95, n_resamples=200, seed=3, correction="holm")
+
+
+def table_of(report, name):
+    return next(table for table in report.tables() if table.name == name)
+
+
+def section_of(report, name):
+    return next(section for section in report.sections if section.name == name)
+
+
+@pytest.fixture(scope="module")
+def whole(walked):
+    folder = walked("likert", 14)
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        return analyse(study, store, n_resamples=300)
+
+
+def test_the_design_chooses_the_family(template):
+    names = {name: [type(family).__name__ for family in families(template(name))] for name in ("likert", "anchoring")}
+    assert names["likert"][0] == "Ratings"
+    assert names["anchoring"][0] == "Anchoring"
+    assert "Ratings" not in names["anchoring"]
+    assert names["likert"][-1] == "Raters"
+
+
+def test_everything_is_there(whole, tmp_path):
+    names = {table.name for table in whole.tables()} | {figure.name for figure in whole.figures()}
+    wanted = {
+        "declared_ratings", "system_means", "system_pairs", "distribution_helpfulness", "rating_agreement", "disputed",
+        "ratings_by_assistant_experience", "place_on_screen", "drift", "answers", "rater_spread",
+    }  # fmt: skip
+    assert wanted <= names
+    assert not [section.title for section in whole.sections if section.problem]
+    assert render(whole, tmp_path, formats=["html", "csv", "latex", "markdown", "json"])
+
+
+def test_gold_items_are_not_results(whole, template, quick):
+    study = template("likert")
+    assert gold_items(study) == {"gold_shuttle", "gold_payment"}
+    measures = numeric_measures(quick(study, n_raters=6))
+    assert not set(measures.book.items) & gold_items(study)
+    assert any("gold items check the raters" in warning for warning in whole.summary.warnings)
+
+
+@pytest.mark.parametrize("kind", ["likert", "slider", "magnitude"])
+def test_the_true_order_comes_out_on_every_scale(template, quick, kind):
+    scales = {"likert": "{type: likert, points: 7}", "slider": "{type: slider}", "magnitude": "{type: magnitude}"}
+    edits = [("scales:\n", f"scales:\n  own: {scales[kind]}\n")]
+    edits += [(f"    scale: {old}\n", "    scale: own\n") for old in ("relevance_5", "fluency_5", "helpfulness_7")]
+    study = template("likert", *edits)
+    truth = draw_truth(study, 3, spread=1.2)
+    report = analyse(study, quick(study, n_raters=60, seed=3, truth=truth), n_resamples=100)
+    order = [row[0] for row in table_of(report, "system_means").rows]
+    assert order == ["Neural", "Retrieval", "Rules"]
+    assert report.summary.answer == "Neural is rated best on Helpfulness."
+    assert "stands at 95% confidence" in report.summary.certainty
+    heading = {c.name: c.label for c in table_of(report, "system_pairs").columns}["estimate"]
+    assert heading == ("Ratio" if kind == "magnitude" else "Difference")
+    far = [row for row in table_of(report, "system_pairs").rows if row[1:3] == ("Neural", "Rules")]
+    assert len(far) == 4
+    assert all(row[5] < 0.001 for row in far)
+
+
+def test_systems_that_are_alike_are_not_ranked(template, quick):
+    study = template("likert")
+    truth = draw_truth(study, 5, spread=0.0)
+    report = analyse(study, quick(study, n_raters=20, seed=5, truth=truth), n_resamples=100)
+    assert "demonstrably best" in report.summary.answer or "cannot be told from it" in report.summary.answer
+
+
+def test_items_with_one_system_each(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=40, truth=draw_truth(study, 3, spread=0.9))
+    names = ["rules", "retrieval", "neural"]
+    items = sorted(set(data.judgments["item"]))
+    of_item = {item: names[place % 3] for place, item in enumerate(items)}
+    kept = data.judgments.filter(pl.col("system") == pl.col("item").replace_strict(of_item))
+    measures = numeric_measures(dataclasses.replace(data, judgments=kept))
+    ratings = SystemRatings(study, measures.criteria[2], OPTIONS)
+    assert not ratings.is_paired
+    assert all("random raters and items" in pair.difference.method for pair in ratings.pairs)
+    assert ratings.label(ratings.pairs[0].first) == "Neural"
+    assert ratings.pairs[0].difference.details["standard_error"] > 0.2  # few items: honest about them
+
+
+def test_one_system_is_not_compared(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=10)
+    only = dataclasses.replace(data, judgments=data.judgments.filter(pl.col("system") == "rules"))
+    report = analyse(study, only, n_resamples=100)
+    assert report.summary.answer == "Systems were not compared."
+    assert table_of(report, "system_means").rows[0][1].is_known
+
+
+def test_two_raters_get_a_weighted_kappa(template, quick):
+    study = template("likert", ("items_per_rater: 10", "items_per_rater: all"))
+    data = quick(study, n_raters=2)
+    measure = numeric_measures(data).criteria[0]
+    table = np.full((measure.n_targets, 2), np.nan)
+    table[measure.target, measure.rater] = measure.y
+    expected = cohen_kappa(table[:, 0], table[:, 1], [1, 2, 3, 4, 5], weights="quadratic")
+    assert two_rater_kappa(measure, OPTIONS).value == expected.value
+    report = analyse(study, data, n_resamples=100)
+    assert "kappa" in {column.name for column in table_of(report, "rating_agreement").columns}
+
+
+def test_a_favoured_place_on_the_screen_is_found(template, quick):
+    study = template("likert")
+    for bias, is_found in ((0.0, False), (0.8, True)):
+        data = quick(study, n_raters=30, seed=6, habits=Habits(position_bias=bias, careless_share=0))
+        said = order_section(data, numeric_measures(data).main, OPTIONS).paragraphs[0]
+        assert ("mattered" in said) == is_found
+    first = table_of(analyse(study, data, n_resamples=100), "place_on_screen").rows[0]
+    assert first[2].low > 0
+
+
+def test_drift_over_the_session_is_found(template, quick):
+    study = template("likert", ("items_per_rater: 10", "items_per_rater: all"))
+    data = quick(study, n_raters=30, seed=11)
+    risen = pl.when(pl.col("position") > 12).then((pl.col("value") + 1).clip(1, 5)).otherwise(pl.col("value"))
+    for rows, word in (
+        (data.judgments, "did not demonstrably drift"),
+        (data.judgments.with_columns(value=risen), "rose"),
+    ):
+        one = dataclasses.replace(data, judgments=rows)
+        said = " ".join(order_section(one, numeric_measures(one).main, OPTIONS).paragraphs)
+        assert word in said
+
+
+def test_fixed_orders_cannot_be_separated(template, quick):
+    study = template(
+        "likert", ("item_order: random", "item_order: fixed"), ("system_order: random", "system_order: fixed")
+    )
+    data = quick(study, n_raters=8)
+    said = " ".join(order_section(data, numeric_measures(data).main, OPTIONS).paragraphs)
+    assert "always stood at the same place" in said
+    assert "same order for everybody" in said
+
+
+def test_the_most_disputed_item_is_the_one_raters_split_on(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=24)
+    is_split = (pl.col("item") == "t07") & (pl.col("system") == "rules") & (pl.col("criterion") == "fluency")
+    number = pl.col("rater").str.slice(1).cast(pl.Int64)
+    split = pl.when(is_split).then(pl.when(number % 2 == 0).then(1.0).otherwise(5.0)).otherwise(pl.col("value"))
+    report = analyse(
+        study, dataclasses.replace(data, judgments=data.judgments.with_columns(value=split)), n_resamples=100
+    )
+    rows = [row for row in table_of(report, "disputed").rows if row[0] == "Fluency"]
+    assert (rows[0][1], rows[0][2]) == ("t07", "Rules")
+    assert rows[0][3]  # the text itself
+
+
+@pytest.mark.parametrize("n_raters", [1, 2, 3])
+def test_thin_data_are_spoken_of(template, quick, n_raters, tmp_path):
+    study = template("likert")
+    report = analyse(study, quick(study, n_raters=n_raters), n_resamples=100)
+    assert render(report, tmp_path, formats=["html"])
+    if n_raters == 1:
+        assert report.summary.answer == "Which system is best on Helpfulness is not known."
+        assert "recruit" in section_of(report, "systems").paragraphs[0]
+        assert "two of each" in " ".join(section_of(report, "rating_agreement").paragraphs)
+
+
+def test_ratings_at_the_end_of_the_scale_are_pointed_out(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=10)
+    top = (
+        pl.when(pl.col("criterion") == "fluency")
+        .then(pl.max_horizontal(pl.col("value"), 4.0) + 1)
+        .otherwise(pl.col("value"))
+    )
+    report = analyse(
+        study, dataclasses.replace(data, judgments=data.judgments.with_columns(value=top.clip(1, 5))), n_resamples=100
+    )
+    assert any("highest end of the scale" in said for said in section_of(report, "distribution").paragraphs)
+
+
+def test_blocks_with_other_scales_are_kept_apart(template, quick):
+    edits = [
+        ("scales:\n", "scales:\n  line: {type: slider}\n"),
+        (
+            "design:\n  items_per_rater: 10\n",
+            "design:\n  blocks:\n    - {name: points, title: Points}\n"
+            "    - {name: lines, title: Lines, set: {scales: {fluency: line}}}\n  items_per_rater: all\n",
+        ),
+    ]
+    study = template("likert", *edits, blocks=("points", "lines"))
+    measures = numeric_measures(quick(study, n_raters=8))
+    labels = [measure.label for measure in measures.criteria]
+    assert labels == ["Relevance", "Fluency (Points)", "Fluency (Lines)", "Helpfulness"]
+    assert measures.criteria[2].raw.max() > 7
+
+
+def test_the_verdict_follows_the_correction(template, quick):
+    study = template("likert")
+    measures = numeric_measures(quick(study, n_raters=12, seed=8))
+    for correction in ("none", "holm", "benjamini-hochberg"):
+        ratings = SystemRatings(study, measures.main, dataclasses.replace(OPTIONS, correction=correction))
+        best = best_system(ratings)
+        lead = [pair for pair in ratings.pairs if pair.first == best.system]
+        assert best.is_certain == all(pair.p_adjusted < 0.05 for pair in lead)
+        assert all(pair.p_adjusted >= pair.difference.p_value for pair in lead)
