@@ -93,4 +93,6 @@ def _show(found: dict[str, object]) -> None:
         results.print(table)
     items: dict[str, object] = found["raters_per_item"]  # type: ignore[assignment]
     wanted = f" of {items['wanted']} wanted" if items["wanted"] else ""
-    results.print(f"\neach item has been judged by {items['least']} to {items['most']} raters{wanted}")
+    least, most = items["least"], items["most"]
+    between = str(least) if least == most else f"{least} to {most}"
+    results.print(f"\neach item has been judged by {between} raters{wanted}")
