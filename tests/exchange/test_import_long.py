@@ -196,6 +196,17 @@ def test_a_table_that_cannot_be_understood(bring_in, text, options, message, rem
     assert remedy in problem.remedy
 
 
+def test_what_each_of_the_two_readings_finds_is_told_together(bring_in):
+    rows = ["ann,1,a,q,3,hello", "ann,1,a,q,4,hello", ",1,a,q,4,hello", "bob,1,a,q,4,good bye"]
+    with pytest.raises(ImportFileError) as caught:
+        bring_in("rater,item,system,criterion,value,response\n" + "\n".join(rows) + "\n")
+    assert problems_of(caught.value) == [
+        (3, "the rater 'ann' has judged '1' by 'a' for q on line 2 already"),
+        (4, "the rater is missing"),
+        (5, "the response of 'a' to '1' is another text than before"),
+    ]
+
+
 def test_two_texts_for_one_item_are_noticed(bring_in):
     text = "rater,item,system,criterion,value,response\nann,1,a,q,3,hello\nbob,1,a,q,4,good bye\n"
     with pytest.raises(ImportFileError, match="the response of 'a' to '1' is another text"):

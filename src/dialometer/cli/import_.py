@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
                 metavar="DIR", help="Folder of the study; without study.yaml a new one is written.", show_default=False
             ),
         ],
-        files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files to import.", show_default=False)],
+        files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to import.", show_default=False)],
         format_name: Annotated[
             str,
             typer.Option("--format", help="dialometer, long, batch, rankme or votes; told from the file if left out."),

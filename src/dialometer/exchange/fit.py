@@ -24,6 +24,7 @@ class _Sitting:
     rater: str
     condition: Condition = ()
     condition_line: int = 0
+    is_misplaced: bool = False
     facts: TookPart | None = None
     records: list[Rated] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
@@ -145,6 +146,7 @@ class Fit:
         condition = self._conditions[given]
         if isinstance(condition, Refusal):
             self.intake.wrong(line, condition.message, condition.remedy, condition.column)
+            sitting.is_misplaced = True
             return False
         if not sitting.condition_line:
             sitting.condition, sitting.condition_line = condition, line
@@ -182,7 +184,7 @@ class Fit:
     def finish(self) -> None:
         """File what only shows when all is read."""
         for sitting in self.sittings.values():
-            if self.levels and not sitting.condition_line:
+            if self.levels and not sitting.condition_line and not sitting.is_misplaced:
                 self.intake.wrong(0, f"nothing says in which condition the rater '{sitting.rater}' was")
 
     def sessions(self, name_of: Mapping[str, str]) -> Iterator[ImportedSession]:

@@ -93,6 +93,8 @@ def _study_for(folder: Path, files: Sequence[Incoming], reading: Reading) -> Ite
         drafted, problems = check_study(Path(name))
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors or drafted is None:
+            for file in files:
+                reading.finish(file)
             remedy = "write study.yaml and its items yourself, then import again"
             told = [f"no study can be drafted from it: {error.message}" for error in errors]
             raise ImportFileError([unreadable(files[0].path, message, remedy) for message in told])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dialometer.errors import ImportFileError, ReadError
@@ -15,7 +15,7 @@ from dialometer.exchange.formats import FORMATS, Format, Intake, Options
 from dialometer.exchange.formats.form import unreadable
 from dialometer.exchange.records import Answered, Record
 from dialometer.model.study import Study
-from dialometer.readers.problems import Problems
+from dialometer.readers.problems import N_LISTED, Problems
 from dialometer.readers.reader import Head
 from dialometer.readers.source import Source
 from dialometer.readers.table_rows import told
@@ -111,14 +111,19 @@ class Reading:
     options: Options
     report: Report | None = None
     intakes: dict[Path, Intake] = field(default_factory=dict)
+    contradictions: dict[Path, Problems] = field(default_factory=dict)
+    """What a draft found wrong; told together with what the second reading of the file finds."""
 
     def draft(self, files: Sequence[Incoming]) -> Draft:
-        """What a study must hold to take in the files."""
+        """What a study must hold to take in the files. Raises only where nothing can be drafted."""
         draft = Draft(files[0].format.declared(files[0].path))
         for file in files:
+            found = self.contradictions[file.path] = Problems(str(file.path))
             for record, intake in self._records(file, "Looking at"):
-                draft.add(record, intake)
-            self._finish(file, has_judgments=bool(draft.evidence))
+                found.file = intake.problems.file
+                draft.add(record, replace(intake, problems=found))
+            if not draft.evidence:
+                self.finish(file, has_judgments=False)
         return draft
 
     def fit(self, file: Incoming, study: Study, *, is_new: bool) -> Fit:
@@ -132,8 +137,22 @@ class Reading:
                 fit.add(record)
         fit = fit or Fit(study, self.intakes[file.path])
         fit.finish()
-        self._finish(file, has_judgments=fit.n_judgments > 0)
+        self.finish(file, has_judgments=fit.n_judgments > 0)
         return fit
+
+    def finish(self, file: Incoming, *, has_judgments: bool = True) -> None:
+        """Raise everything that was found wrong in a file."""
+        several = [self.intakes[file.path].problems]
+        if file.path in self.contradictions:
+            several.append(self.contradictions[file.path])
+        n_errors = sum(problems.n_errors for problems in several)
+        if not has_judgments and not n_errors:
+            remedy = f"is it really of the format '{file.format_name}'?"
+            raise ImportFileError([unreadable(file.path, "there are no judgments in the file", remedy)])
+        if n_errors:
+            told = [problem for problems in several for problem in problems.errors]
+            told = sorted(told, key=lambda problem: (problem.file, problem.line == 0, problem.line))[:N_LISTED]
+            raise ImportFileError(told, n_more=n_errors - len(told))
 
     def describe(self, file: Incoming, fit: Fit) -> FileImport:
         """What a file holds, in numbers."""
@@ -169,11 +188,3 @@ class Reading:
             raise ImportFileError(error.problems) from error
         except OSError as error:
             raise _unopened(file.path, error) from error
-
-    def _finish(self, file: Incoming, *, has_judgments: bool) -> None:
-        problems = self.intakes[file.path].problems
-        if not has_judgments and not problems.n_errors:
-            remedy = f"is it really of the format '{file.format_name}'?"
-            problems.of_file(unreadable(file.path, "there are no judgments in the file", remedy))
-        if problems.n_errors:
-            raise ImportFileError(problems.errors, n_more=problems.n_errors - len(problems.errors))

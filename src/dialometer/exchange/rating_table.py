@@ -212,7 +212,7 @@ class RatingTable:
             header = ", ".join(self.columns.header)
             self.intake.wrong(line, "no column is known to hold judgments", f"{remedy}; the file has {header}")
         elif not self.columns.has("criterion"):
-            remedy = "--map criterion=COLUMN, or --map criterion=:quality where all rows are about the same"
+            remedy = "say it with --map criterion=COLUMN, or --map criterion=:quality where all rows are about the same"
             self.intake.wrong(line, "no column says what was judged", remedy)
 
     def _find(self, entries: Sequence[str], line: int, *, may_be_numbered: bool = True) -> list[CriterionColumn]:

@@ -52,6 +52,7 @@ class Batch(Format):
 
     def records(self, intake: Intake) -> Iterator[Record]:
         """One judgment for each criterion of an assignment."""
+        n_before = intake.problems.n_errors
         taken = (row for row in table_rows(intake.source, intake.problems, ()) if _is_wanted(row, intake))
         rows = _with_one_header(_ticked([_unpacked(row, intake) for row in taken], intake))
         if rows:
@@ -63,6 +64,8 @@ class Batch(Format):
                 criteria=[f"{name}={column}" for name, column in criteria or _all_answers(columns, questions)],
                 questions=[f"{name}={column}" for name, column in questions],
             )
+            if not intake.options.criteria and intake.problems.n_errors > n_before:
+                return iter(())  # the answers could not be read, which has been told
         return rating_records(intake, iter(rows), self.roles, prefixes=PREFIXES)
 
 
