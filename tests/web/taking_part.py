@@ -28,7 +28,9 @@ class Site:
     study: object
 
     def browser(self, **headers):
-        return Browser(TestClient(self.app, headers=headers), self.app.service.settings.root_path)
+        client = TestClient(self.app, headers=headers)
+        client.portal = self.client.portal  # the same event loop, as in a server
+        return Browser(client, self.app.service.settings.root_path)
 
     def open_api(self, external_id="", source="model", **more):
         return open_api(self.client, external_id, source, **more)

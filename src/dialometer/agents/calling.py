@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
 import time
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import httpx
@@ -41,10 +42,6 @@ class Caller(Agent):
             if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or "\n" in value or "\r" in value:
                 raise ValueError(f"'{name}' is no header")
         return headers
-
-    @cached_property
-    def _client(self) -> httpx.Client:
-        return httpx.Client(follow_redirects=False, limits=httpx.Limits(max_connections=100))
 
     def secret_headers(self) -> dict[str, str]:
         """Headers that an agent adds by itself."""
@@ -86,7 +83,7 @@ class Caller(Agent):
         """One try: the status, what came, and how long the system asks to wait; never longer or larger than allowed."""
         until = time.monotonic() + left_s
         content = b""
-        with self._client.stream("POST", url, json=body, headers=dict(headers), timeout=left_s) as response:
+        with connections().stream("POST", url, json=body, headers=dict(headers), timeout=left_s) as response:
             for part in response.iter_bytes():
                 content += part
                 if len(content) > MAX_ANSWER_BYTES:
@@ -95,6 +92,14 @@ class Caller(Agent):
                     raise httpx.ReadTimeout("too slow")
             after = response.headers.get("retry-after", "")
             return response.status_code, content, float(after) if after.isdigit() else None
+
+
+@cache
+def connections() -> httpx.Client:
+    """The connections of all agents of this process, kept open from one message to the next."""
+    client = httpx.Client(follow_redirects=False, limits=httpx.Limits(max_connections=100, keepalive_expiry=30))
+    atexit.register(client.close)
+    return client
 
 
 def fill_in(value: str) -> str:

@@ -1,0 +1,237 @@
+"""Agents behind addresses, with a real server on loopback that answers well, badly, slowly or not at all."""
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from pydantic import ValidationError
+
+from dialometer.agents import AGENTS
+from dialometer.errors import AgentError
+from dialometer.model.dialogue import Turn
+
+HISTORY = [Turn("Agent", "Hello!", "agent"), Turn("User", "How are you?", "user")]
+
+
+@pytest.fixture
+def system():
+    """A server whose answers are a list of (status, body, headers, pause_s); the last one stays."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            self.server.asked.append((self.path, asked, dict(self.headers)))
+            answers = self.server.answers
+            status, body, headers, pause_s = answers.pop(0) if len(answers) > 1 else answers[0]
+            time.sleep(pause_s)
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.asked, server.answers = [], []
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def http_agent(system, **options):
+    return AGENTS.get("http").model_validate({"url": f"{system.url}/talk", "timeout_s": 5, **options})
+
+
+def openai_agent(system, **options):
+    return AGENTS.get("openai").model_validate(
+        {"base_url": f"{system.url}/v1/", "model": "m", "timeout_s": 5, **options}
+    )
+
+
+def ok(body, **headers):
+    return (200, body, headers, 0.0)
+
+
+def completion(content, reason="stop"):
+    choice = {"message": {"role": "assistant", "content": content}, "finish_reason": reason}
+    return ok({"model": "m-1", "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 3}})
+
+
+def test_the_conversation_goes_out_and_the_reply_comes_back(system, monkeypatch):
+    monkeypatch.setenv("TALK_KEY", "s3cret")
+    system.answers = [ok({"output": [{"text": "  Fine, thanks.\r\n"}]})]
+    agent = http_agent(
+        system, reply_field="output.0.text", headers={"X-Key": "Key ${TALK_KEY}"}, extra={"persona": "film fan"}
+    )
+    reply = agent.reply(HISTORY, seed=7)
+    assert reply.text == "Fine, thanks."
+    assert reply.details["n_tries"] == 1
+    assert 0 <= reply.details["latency_s"] < 5
+    ((path, body, headers),) = system.asked
+    assert path == "/talk"
+    assert headers["X-Key"] == "Key s3cret"
+    assert body == {
+        "persona": "film fan",
+        "messages": [{"role": "agent", "text": "Hello!"}, {"role": "user", "text": "How are you?"}],
+        "text": "How are you?",
+        "seed": 7,
+    }
+
+
+def test_a_chat_model_gets_its_prompt_and_settings(system, monkeypatch):
+    monkeypatch.setenv("MODEL_KEY", "k")
+    system.answers = [completion("I am well.")]
+    agent = openai_agent(system, system_prompt="Be brief.", temperature=0.2, max_tokens=50, api_key_env="MODEL_KEY")
+    reply = agent.reply(HISTORY, seed=3)
+    assert reply.text == "I am well."
+    assert reply.details["usage"] == {"prompt_tokens": 9, "completion_tokens": 3}
+    assert (reply.details["model"], reply.details["finish_reason"]) == ("m-1", "stop")
+    ((path, body, headers),) = system.asked
+    assert path == "/v1/chat/completions"
+    assert headers["Authorization"] == "Bearer k"
+    assert body["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert [m["role"] for m in body["messages"]] == ["system", "assistant", "user"]
+    assert (body["temperature"], body["max_tokens"], body["seed"], body["model"]) == (0.2, 50, 3, "m")
+
+
+def test_without_a_key_none_is_sent(system, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    system.answers = [completion("Hi.")]
+    openai_agent(system).reply(HISTORY)
+    assert "Authorization" not in system.asked[0][2]
+
+
+def test_what_may_pass_is_tried_again(system):
+    system.answers = [(503, b"", {"Retry-After": "0"}, 0), (500, b"", {"Retry-After": "0"}, 0), ok({"reply": "Now."})]
+    reply = http_agent(system, n_retries=2).reply(HISTORY)
+    assert reply.text == "Now."
+    assert reply.details["n_tries"] == 3
+    assert len(system.asked) == 3
+
+
+def test_what_will_not_pass_is_not_tried_again(system):
+    system.answers = [(400, b"", {}, 0)]
+    with pytest.raises(AgentError, match="status 400"):
+        http_agent(system, n_retries=5).reply(HISTORY)
+    assert len(system.asked) == 1
+
+
+def test_the_limit_holds_for_all_tries_together(system):
+    system.answers = [(503, b"", {}, 0)]
+    began = time.monotonic()
+    with pytest.raises(AgentError, match="status 503"):
+        http_agent(system, n_retries=10, timeout_s=0.8).reply(HISTORY)
+    assert time.monotonic() - began < 3
+
+
+def test_a_slow_system_is_not_waited_for(system):
+    system.answers = [(200, {"reply": "late"}, {}, 2.0)]
+    began = time.monotonic()
+    with pytest.raises(AgentError, match=r"within 0\.2 s"):
+        http_agent(system, timeout_s=0.2).reply(HISTORY)
+    assert time.monotonic() - began < 1.8
+
+
+def test_nobody_there():
+    agent = AGENTS.get("http").model_validate({"url": "http://127.0.0.1:9/", "n_retries": 0})
+    with pytest.raises(AgentError, match=r"cannot be reached.*ConnectError"):
+        agent.reply(HISTORY)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (ok(b""), "not JSON"),
+        (ok(b"<p>"), "not JSON"),
+        (ok(b"[" * 100_000), "not JSON"),
+        (ok({}), "no text"),
+        (ok([]), "no text"),
+        (ok({"reply": None}), "no text"),
+        (ok({"reply": 5}), "no text"),
+        (ok({"reply": " \n "}), "empty"),
+        (ok({"reply": "\x00\x07"}), "empty"),
+        (ok({"reply": "x" * 20_001}), "longer"),
+        (ok(b"1" * 1_100_000), "too large"),
+        ((302, b"", {"Location": "/x"}, 0), "status 302"),
+        ((204, b"", {}, 0), "status 204"),
+    ],
+)
+def test_answers_that_cannot_be_shown(answer, words, system):
+    system.answers = [answer]
+    with pytest.raises(AgentError, match=words) as caught:
+        http_agent(system, n_retries=0).reply(HISTORY)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (ok({"choices": []}), "no choices"),
+        (ok({"error": "x"}), "no choices"),
+        (completion(None), "no text"),
+        (completion(""), "empty"),
+        (completion("x", "content_filter"), "held"),
+        ((401, b"", {}, 0), "status 401"),
+    ],
+)
+def test_models_that_do_not_answer(answer, words, system):
+    system.answers = [answer]
+    with pytest.raises(AgentError, match=words):
+        openai_agent(system, n_retries=0).reply(HISTORY)
+
+
+def test_control_characters_are_taken_out_and_counted(system):
+    system.answers = [ok({"reply": "A\x00B\x1bC\nD"})]
+    reply = http_agent(system).reply(HISTORY)
+    assert reply.text == "ABC\nD"
+    assert reply.details["n_characters_removed"] == 2
+
+
+def test_a_secret_that_is_not_set_is_named_but_addresses_hide_theirs(system, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    system.answers = [(403, b"", {}, 0)]
+    with pytest.raises(AgentError, match="NO_SUCH_KEY"):
+        http_agent(system, headers={"X": "${NO_SUCH_KEY}"}).reply(HISTORY)
+    agent = AGENTS.get("http").model_validate({"url": f"{system.url}/talk?key=secret"})
+    with pytest.raises(AgentError) as caught:
+        agent.reply(HISTORY)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"url": "ftp://x"},
+        {"url": "nothing"},
+        {"url": "http://"},
+        {},
+        {"url": "http://x", "timeout_s": 0},
+        {"url": "http://x", "headers": {"A B": "c"}},
+        {"url": "http://x", "headers": {"A": "c\nd"}},
+        {"url": "http://x", "tiemout_s": 3},
+    ],
+)
+def test_wrong_options_are_refused(options):
+    with pytest.raises(ValidationError):
+        AGENTS.get("http").model_validate(options)
+
+
+def test_a_wizard_answers_only_at_the_console():
+    wizard = AGENTS.get("wizard").model_validate({"canned": ["Yes."]})
+    with pytest.raises(AgentError, match="answered by a person"):
+        wizard.reply(HISTORY)
+    scripted = {"type": "scripted", "options": {"otherwise": ["I see."]}}
+    assert AGENTS.get("wizard").model_validate({"suggest": [scripted, scripted]}).suggestions(HISTORY) == ["I see."]
+    with pytest.raises(ValidationError, match="cannot suggest"):
+        AGENTS.get("wizard").model_validate({"suggest": [{"type": "wizard"}]})

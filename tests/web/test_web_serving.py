@@ -1,0 +1,227 @@
+"""The server as it runs: from the command line, with signals, several processes, and simulated raters over HTTP."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from taking_part import Program, json_answers, running
+
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineDoor
+from dialometer.simulate.http_door import HttpDoor, ServerRefused
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+from dialometer.web.server import Listening, address_of, bind, check_processes
+
+START_S = 60
+
+
+@contextmanager
+def serving(folder, *options, env=None):
+    """``dialometer serve`` in a process of its own; gives it, its address and its key."""
+    command = [sys.executable, "-m", "dialometer", "serve", str(folder), "--port", "0", *options]
+    log = (folder / "out.txt").open("wb")
+    server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
+    try:
+        word = folder / ".serving.json"
+        until = time.monotonic() + START_S
+        while True:
+            assert server.poll() is None, (folder / "out.txt").read_text()
+            assert time.monotonic() < until, (folder / "out.txt").read_text()
+            try:
+                left = json.loads(word.read_text())
+                httpx.get(f"{left['url']}healthz").raise_for_status()
+                break
+            except (OSError, ValueError, httpx.HTTPError):
+                time.sleep(0.05)
+        yield server, left["url"].rstrip("/"), left["api_key"]
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait(30)
+        log.close()
+
+
+def join_in(client, url, key, external_id):
+    body = {"external_id": external_id, "source": "simulated"}
+    opened = client.post(f"{url}/api/v1/sessions", json=body, headers={"Authorization": f"Bearer {key}"}).json()
+    return Program(client, opened["session_token"], opened["session_id"], f"{url}/api/v1")
+
+
+def take_part(study, url, key, number, acknowledged, stop):
+    """One rater who sends screens until the server is gone, and remembers what was acknowledged."""
+    with httpx.Client(timeout=30) as client:
+        try:
+            program = join_in(client, url, key, f"rater-{number}")
+            while not stop.is_set():
+                shown = program.screen()
+                if shown["kind"] == "done":
+                    number += 100
+                    program = join_in(client, url, key, f"rater-{number}")
+                    continue
+                answer = program.submit(shown["screen"], json_answers(study, shown))
+                if answer.status_code == 200:
+                    acknowledged.append((program.session_id, shown["screen"], len(shown["fields"]), shown["kind"]))
+        except (httpx.HTTPError, AssertionError, KeyError, ValueError):
+            return
+
+
+@pytest.mark.parametrize(("how", "n_processes"), [("SIGTERM", 1), ("SIGTERM", 2), ("SIGKILL", 2)])
+def test_nothing_acknowledged_is_lost_and_nothing_is_half_stored(how, n_processes, make_study):
+    study = make_study("best-worst", n_items=4, design={"judgments_per_item": None}, recruitment={"quota": None})
+    folder = study.folder
+    acknowledged, stop = [], threading.Event()
+    with serving(folder, "--workers", str(n_processes)) as (server, url, key):
+        raters = [threading.Thread(target=take_part, args=(study, url, key, n, acknowledged, stop)) for n in range(8)]
+        for rater in raters:
+            rater.start()
+        until = time.monotonic() + 30
+        while len(acknowledged) < 60 and time.monotonic() < until:
+            time.sleep(0.02)
+        if how == "SIGTERM":
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(40) == 0
+            assert not (folder / ".serving.json").exists()
+        else:
+            children = _children(server.pid)
+            assert len(children) >= n_processes
+            for pid in [*children, server.pid]:
+                os.kill(pid, signal.SIGKILL)
+            server.wait(10)
+        stop.set()
+        for rater in raters:
+            rater.join(30)
+    assert len(acknowledged) >= 60
+    with Store.open(folder / "study.db", create=False) as store:
+        assert store.check() == []
+        stored = {(visit.session_id, visit.screen) for visit in store.visits()}
+        assert {(session, screen) for session, screen, _, _ in acknowledged} <= stored
+        flow = Flow(study, store)
+        for session in store.sessions():
+            # Every stored screen has all its judgments, and the session stands right after its last screen.
+            path = flow.path(session)
+            visited = [visit.screen for visit in store.visits(session.id)]
+            assert visited == [step.key for step in path.steps[: session.step]]
+            judged = {(j.item_id, j.criterion, j.is_practice) for j in store.judgments(session.id)}
+            expected = {
+                (step.task.item_id, criterion, step.task.is_practice)
+                for step in path.steps[: session.step]
+                if step.kind == "item"
+                for criterion in step.criteria
+            }
+            assert judged == expected
+
+
+def _children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_it_says_where_to_go_and_leaves_word_for_programs(make_study):
+    agent = {"type": "wizard", "options": {"canned": ["Yes."]}}
+    study = make_study("chat", n_items=2, systems=[{"name": name, "agent": agent} for name in ("juno", "tak")])
+    with serving(study.folder, "--root-path", "/films/") as (server, url, _key):
+        told = (study.folder / "out.txt").read_text()
+        assert f"Raters open   {url}/" in told
+        link = told.split("Wizards open  ")[1].split()[0]
+        assert httpx.get(link).status_code == 303
+        assert url.endswith("/films")
+        assert httpx.get(f"{url}/").status_code == 200
+        assert (study.folder / ".serving.json").stat().st_mode & 0o077 == 0
+        server.send_signal(signal.SIGINT)
+        server.wait(20)
+    assert not (study.folder / ".serving.json").exists()
+    for line in (study.folder / "out.txt").read_text().splitlines():
+        if line.startswith("{"):
+            assert json.loads(line)["event"]
+
+
+def test_two_processes_count_together_and_share_the_work(make_study):
+    study = make_study("best-worst", n_items=3, design={"judgments_per_item": None}, recruitment={"quota": None})
+    with serving(study.folder, "--workers", "2", "--api-key", "given-key") as (_server, url, key):
+        assert key == "given-key"
+        for n in range(12):
+            with httpx.Client(timeout=30) as client:  # a new connection goes to whichever process is free
+                assert join_in(client, url, key, f"r{n}").answer(study).status_code == 200
+        for _ in range(3):
+            text = httpx.get(f"{url}/metrics").text
+            assert 'dialometer_submissions_total{outcome="stored"} 12' in text
+
+
+@pytest.mark.parametrize("template", ["best-worst", "avatar", "chat"])
+def test_simulated_raters_judge_the_same_over_http(template, make_study, site, tmp_path):
+    study = make_study(template, n_items=2 if template == "chat" else 20)
+    truth = draw_truth(study, 5)
+    there = site(study)
+    with running(there.app) as url, HttpDoor(url, "the-key-of-the-tests") as door:
+        over_http = simulate(study, door, truth, n_raters=3, seed=5, start_ms=1_800_000_000_000)
+    with Store.open(tmp_path / "engine.db") as store:
+        engine = simulate(study, EngineDoor(Flow(study, store)), truth, n_raters=3, seed=5, start_ms=1_800_000_000_000)
+        assert content(there.store) == content(store)
+    assert over_http == engine
+    assert over_http.n_judgments > 0
+
+
+def content(store):
+    """Everything about a study that chance of tokens and ids does not decide."""
+    ordinals = {session.id: session.ordinal for session in store.sessions()}
+    plain = ("item_id", "criterion", "value", "system", "turn", "side", "position", "is_practice", "is_late")
+    timed = ("shown_at_ms", "answered_at_ms")
+    return (
+        sorted((s.ordinal, s.state, s.step, s.started_at_ms, str(s.draw)) for s in store.sessions()),
+        sorted((ordinals[j.session_id], *(str(getattr(j, name)) for name in plain + timed)) for j in store.judgments()),
+        sorted((ordinals[a.session_id], a.part, a.question, str(a.value)) for a in store.answers()),
+        sorted((ordinals[v.session_id], v.screen, v.submitted_at_ms, v.device) for v in store.visits()),
+        sorted((ordinals[f.session_id], f.finding.rule, f.finding.reason) for f in store.findings()),
+        sorted((ordinals[t.session_id], t.item_id, t.n, t.text, t.at_ms) for t in store.chat_turns()),
+    )
+
+
+def test_simulate_by_command_finds_the_key_in_the_folder(make_study):
+    study = make_study("best-worst", n_items=3)
+    with serving(study.folder, "--log-level", "warning") as (_server, url, _key):
+        command = [sys.executable, "-m", "dialometer", "simulate", str(study.folder), "--raters", "2", "--json"]
+        done = subprocess.run([*command, "--url", url], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert told["states"] == {"completed": 2}
+        assert told["n_judgments"] > 0
+        wrong = subprocess.run(
+            [*command, "--url", url, "--api-key", "wrong"], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert wrong.returncode == 1
+        assert "key" in wrong.stderr
+    (study.folder / ".serving.json").unlink()  # this server was killed; one that is stopped takes it away
+    nobody = subprocess.run([*command, "--url", url], capture_output=True, text=True, timeout=60, check=False)
+    assert nobody.returncode == 1
+    assert "not known" in nobody.stderr
+
+
+def test_a_door_to_nowhere_says_so(monkeypatch):
+    monkeypatch.setattr("dialometer.simulate.http_door.N_TRIES", 1)
+    with HttpDoor("http://127.0.0.1:9", "key") as door, pytest.raises(ServerRefused, match="does not answer"):
+        door.arrive("x", 1)
+
+
+def test_a_port_in_use_and_impossible_processes_are_told_in_words(make_study):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(Exception, match="cannot listen"):
+            bind(Listening(port=taken.getsockname()[1]))
+    agent = {"type": "wizard"}
+    study = make_study("chat", n_items=2, systems=[{"name": name, "agent": agent} for name in ("juno", "tak")])
+    with pytest.raises(Exception, match="one process"):
+        check_processes(study, 2)
+    check_processes(study, 1)
+    with bind(Listening(port=0)) as sock:
+        assert address_of(sock, "/x") == f"http://127.0.0.1:{sock.getsockname()[1]}/x/"
