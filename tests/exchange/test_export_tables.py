@@ -205,9 +205,10 @@ def test_the_dictionary_explains_every_column_of_every_file(collect, tmp_path):
     assert told["study"]["fingerprint"] == done.manifest["study"]["fingerprint"]
 
 
-def test_exported_values_are_among_those_the_dictionary_allows(collect, tmp_path, rows):
+@pytest.mark.parametrize("template", ["acute", "best-worst"])
+def test_exported_values_are_among_those_the_dictionary_allows(collect, tmp_path, rows, template):
     database = str(tmp_path / "a.db")
-    study, _ = collect("acute", database, n_raters=5, careless_share=0.5)
+    study, _ = collect(template, database, n_raters=5, careless_share=0.5)
     with Store.open(database) as store:
         export_study(study, store, tmp_path / "out")
     told = json.loads((tmp_path / "out" / "data_dictionary.json").read_text(encoding="utf-8"))
@@ -219,6 +220,8 @@ def test_exported_values_are_among_those_the_dictionary_allows(collect, tmp_path
                 assert seen <= set(column["values"]), (file, column["name"])
                 n_checked += len(seen)
     assert n_checked > 20
+    allowed = {column["name"]: column["values"] for column in told["files"]["judgments.csv"]["columns"]}
+    assert allowed["choice"] == [system.name for system in study.spec.systems]
 
 
 def test_the_manifest_names_version_and_hashes(collect, tmp_path):

@@ -20,44 +20,44 @@ if TYPE_CHECKING:
 LONG_FILE_BYTES = 5_000_000
 
 
+TargetDir = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Folder of the study; without study.yaml a new one is written.", show_default=False
+    ),
+]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to import.", show_default=False)]
+FormatName = Annotated[
+    str, typer.Option("--format", help="dialometer, long, batch, rankme or votes; told from the file if left out.")
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="ROLE=COLUMN", help="Which column is what; ROLE=:TEXT for all rows alike. Repeat."),
+]
+Criteria = Annotated[str, typer.Option("--criteria", metavar="COLUMN,…", help="Columns that hold one criterion each.")]
+Questions = Annotated[
+    str, typer.Option("--questions", metavar="COLUMN,…", help="Columns that tell something about the rater.")
+]
+TimeFormat = Annotated[
+    str, typer.Option("--time-format", metavar="FORM", help="Form of times, such as '%m/%d/%Y %H:%M:%S'.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and check everything, store nothing.")]
+EXAMPLE = "dialometer import my-study ratings.csv --format long --map rater=worker --criteria quality,fluency"
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
-    @app.command(
-        name="import",
-        epilog="Example: dialometer import my-study ratings.csv --format long --map rater=worker --map item=dialogue "
-        "--criteria quality,fluency",
-    )
+    @app.command(name="import", epilog=f"Example: {EXAMPLE}")
     def import_(
-        folder: Annotated[
-            Path,
-            typer.Argument(
-                metavar="DIR", help="Folder of the study; without study.yaml a new one is written.", show_default=False
-            ),
-        ],
-        files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to import.", show_default=False)],
-        format_name: Annotated[
-            str,
-            typer.Option("--format", help="dialometer, long, batch, rankme or votes; told from the file if left out."),
-        ] = "",
-        columns: Annotated[
-            list[str] | None,
-            typer.Option(
-                "--map",
-                metavar="ROLE=COLUMN",
-                help="Which column is what; ROLE=:TEXT for the same in all rows. Repeat.",
-            ),
-        ] = None,
-        criteria: Annotated[
-            str, typer.Option("--criteria", metavar="COLUMN,…", help="Columns that hold one criterion each.")
-        ] = "",
-        questions: Annotated[
-            str, typer.Option("--questions", metavar="COLUMN,…", help="Columns that tell something about the rater.")
-        ] = "",
-        time_format: Annotated[
-            str, typer.Option("--time-format", metavar="FORM", help="Form of times, such as '%m/%d/%Y %H:%M:%S'.")
-        ] = "",
-        dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check everything, store nothing.")] = False,
+        folder: TargetDir,
+        files: Files,
+        format_name: FormatName = "",
+        columns: Map = None,
+        criteria: Criteria = "",
+        questions: Questions = "",
+        time_format: TimeFormat = "",
+        dry_run: DryRun = False,
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:

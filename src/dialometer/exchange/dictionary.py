@@ -13,6 +13,7 @@ from dialometer.model.scale import Scale
 from dialometer.model.session import Source, State
 from dialometer.model.study import Criterion, Question, Study
 from dialometer.quality.checks import Attention, CheckQuestion, Comprehension
+from dialometer.scales.pairwise import CANNOT_TELL, TIE
 from dialometer.table import FACTOR_PREFIX
 
 _TYPES = {pl.String: "text", pl.Boolean: "true or false", pl.Float64: "number", pl.Int64: "whole number"}
@@ -50,7 +51,7 @@ def _describe_table(study: Study, table: ExportTable) -> dict[str, Any]:
     values = _allowed_values(study)
     columns = []
     for name, (kind, meaning) in table.columns.items():
-        known = None if (table.name, name) == ("answers", "value") else values.get(name)
+        known = None if (table.name, name) == ("answers", "value") else values.get(name) or None
         columns.append({"name": name, "type": _type_name(kind), "meaning": meaning, "values": known})
     return {"row": table.meaning, "columns": columns}
 
@@ -62,15 +63,18 @@ def _type_name(kind: Any) -> str:
 def _allowed_values(study: Study) -> dict[str, list[str]]:
     """What a column may hold, where the study says so."""
     spec = study.spec
-    scales = {scale.type for criterion in spec.criteria for scale, _ in _scales_of(study, criterion)}
+    scales = [scale for criterion in spec.criteria for scale, _ in _scales_of(study, criterion)]
+    systems = [system.name for system in spec.systems]
     rules = [rule.rule for rule in spec.quality] + (["screening"] if spec.screening else [])
     return {
         "source": list(get_args(Source)),
         "state": list(get_args(State)),
         "block": [block.name for block in study.blocks],
-        "system": [system.name for system in spec.systems],
+        "system": systems,
         "criterion": [criterion.name for criterion in spec.criteria],
-        "scale": sorted(scales),
+        "scale": sorted({scale.type for scale in scales}),
+        "choice": _choices(scales, systems),
+        "worst": systems if any(scale.type == "best_worst" for scale in scales) else [],
         "value": [f"{criterion.name}: {_in_words(study, criterion)}" for criterion in spec.criteria],
         "action": list(get_args(Action)),
         "rule": list(dict.fromkeys(rules)),
@@ -79,6 +83,21 @@ def _allowed_values(study: Study) -> dict[str, list[str]]:
         "question": list(dict.fromkeys(question.name for _, question in _questions(study))),
         **{FACTOR_PREFIX + factor.name: [level.name for level in factor.levels] for factor in spec.design.factors},
     }
+
+
+def _choices(scales: Sequence[Scale], systems: list[str]) -> list[str]:
+    """What can be chosen by name; nothing where texts are free."""
+    names: list[str] = []
+    for scale in scales:
+        if scale.compares:
+            extra = (("allow_tie", TIE), ("allow_cannot_tell", CANNOT_TELL))
+            names += systems + [name for option, name in extra if getattr(scale, option, False)]
+        elif scale.type in ("choice", "text"):
+            options = scale.categories()
+            if options is None:
+                return []
+            names += options
+    return list(dict.fromkeys(names))
 
 
 def _in_words(study: Study, criterion: Criterion) -> str:

@@ -24,7 +24,7 @@ PREFIXES = ("Input.",)
 ANSWER = "Answer."
 JSON_COLUMN = "Answer.taskAnswers"
 REJECTED = "rejected assignments"
-NOT_TAKEN = "rows without a worker (nobody took the assignment)"
+NOT_TAKEN = "rows without a rater (nobody took the assignment)"
 _TRUTHS = {"true": True, "false": False}
 
 
