@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,15 +55,27 @@ class DeclaredTest:
         return null_of(self.measure) if self.outcome == SIZE else 0.0
 
 
-def declared_tests(study: Study, measures: Measures, rows: RaterRows, options: Options) -> list[DeclaredTest]:
-    """Every test of every declared comparison, corrected; comparisons whose data are missing are unknown and say why."""
+def declared_tests(
+    study: Study,
+    measures: Measures,
+    rows: RaterRows,
+    options: Options,
+    systems: Sequence[SystemRatings] = (),
+    effects: Sequence[FactorEffects] = (),
+) -> list[DeclaredTest]:
+    """Every test of every declared comparison, corrected; comparisons whose data are missing are unknown and say why.
+
+    ``systems`` and ``effects`` are those that the report has computed anyway; what is not among them is computed here.
+    """
     found: list[DeclaredTest] = []
     for comparison in study.spec.analysis.comparisons:
         for measure in _measures_of(comparison, measures, study):
             if comparison.between == "factor":
-                found += _factor_tests(study, comparison, measure, rows, options)
+                known = next((one for one in effects if one.measure is measure), None)
+                found += _factor_tests(study, comparison, measure, rows, options, known)
             elif comparison.between == "systems":
-                found += _system_tests(study, comparison, measure, options)
+                ratings = next((one for one in systems if one.measure is measure), None)
+                found += _system_tests(study, comparison, ratings or SystemRatings(study, measure, options))
             else:
                 found += _item_tests(comparison, measure, options)
     return _corrected(found, study.spec.analysis.primary, options)
@@ -78,13 +91,19 @@ def _measures_of(comparison: Comparison, measures: Measures, study: Study) -> li
 
 
 def _factor_tests(
-    study: Study, comparison: Comparison, measure: Measure, rows: RaterRows, options: Options
+    study: Study,
+    comparison: Comparison,
+    measure: Measure,
+    rows: RaterRows,
+    options: Options,
+    effects: FactorEffects | None,
 ) -> list[DeclaredTest]:
     factor = factor_named(study, comparison.factor or "")
     if factor is None or measure.unit == "z":
         return []
-    own = replace(rows, y={**rows.y, measure.name: adjusted_means(measure, rows.n)})
-    effects = FactorEffects(study, measure, own, options)
+    if effects is None:
+        own = replace(rows, y={**rows.y, measure.name: adjusted_means(measure, rows.n)})
+        effects = FactorEffects(study, measure, own, options)
     chosen = [level for level in factor.levels if not comparison.levels or level.name in comparison.levels]
     base = baseline(factor) if baseline(factor) in chosen else chosen[0]
     tests = []
@@ -99,8 +118,8 @@ def _factor_tests(
     return tests
 
 
-def _system_tests(study: Study, comparison: Comparison, measure: Measure, options: Options) -> list[DeclaredTest]:
-    ratings = SystemRatings(study, measure, options)
+def _system_tests(study: Study, comparison: Comparison, ratings: SystemRatings) -> list[DeclaredTest]:
+    measure = ratings.measure
     names = measure.book.systems
     chosen = [code for code in ratings.systems if not comparison.levels or names[code] in comparison.levels]
     ordered = sorted(chosen, key=lambda code: -ratings.means[code].value)

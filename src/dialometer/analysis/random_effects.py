@@ -18,7 +18,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.mixed import fit_crossed
 from dialometer.stats.observations import Floats, Ints
 
-MOST_LEVELS = 600
+MOST_LEVELS = 250
 """Levels of the smaller of the two random factors up to which the mixed model is fitted."""
 MIXED = "linear mixed model, REML, crossed random raters and items"
 MIXED_INTERVAL = "Student's t with Satterthwaite's degrees of freedom"

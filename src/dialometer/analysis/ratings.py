@@ -87,7 +87,7 @@ class _Work:
 
     @cached_property
     def tests(self) -> list[DeclaredTest]:
-        return declared_tests(self.study, self.measures, self.rows, self.options)
+        return declared_tests(self.study, self.measures, self.rows, self.options, self.systems)
 
     def sections(self) -> tuple[Section, ...]:
         return (
