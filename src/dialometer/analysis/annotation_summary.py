@@ -61,16 +61,23 @@ def certainty(main: Judgments, options: Options) -> str:
     n_questions = len(main.pool.questions)
     where = f"{n_questions:,} questions and {len(main.pool.rater_names):,} raters"
     if answers.lead.is_clear:
-        return (
+        text = (
             f"The lead in ratings over every other system is larger than chance would make it with {where} (all corrected "
             f"p values at most {1 - options.confidence:.2g})."
         )
-    if answers.lead.behind:
-        return (
+    elif answers.lead.behind:
+        text = (
             f"With {where}, {answers.lead.best} is clearly ahead of {listed(answers.lead.behind)}; that it is better than "
             f"{listed(level)} is not established."
         )
-    return f"With {where}, the lead in ratings over {listed(level)} could be chance."
+    else:
+        text = f"With {where}, the lead in ratings over {listed(level)} could be chance."
+    open_ = []
+    for judge in ("maker", "crowd"):
+        judged = main.by(judge)
+        if judged is not None and judged.lead is not None and judged.lead.level:
+            open_.append(f"{judged.lead.best} from {listed(judged.lead.level)} for the {judge}")
+    return f"{text} By how often they are right one cannot tell {'; '.join(open_)}." if open_ else text
 
 
 def headlines(main: Judgments) -> tuple[Headline, ...]:

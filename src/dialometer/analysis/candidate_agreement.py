@@ -21,7 +21,8 @@ from dialometer.stats.krippendorff_alpha import krippendorff_alpha
 from dialometer.stats.observations import Floats
 from dialometer.stats.ratings import stack
 
-MOST_SHUFFLED = 20_000_000
+MOST_SHUFFLED = 10_000_000
+FEWEST_SHUFFLES = 99
 """Cells shuffled for one null distribution; the spread of many candidates shows in fewer shuffles."""
 COUNT_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 
@@ -62,10 +63,10 @@ def agreement_of(
             remedy="set judgments_per_item to 2 or more (three is usual) and collect more ratings",
         )
     labels = pool.scale.categories()
-    n_permutations = int(np.clip(MOST_SHUFFLED // max(ratings.size, 1), 99, 500)) if has_null else 0
+    n_permutations = int(np.clip(MOST_SHUFFLED // max(ratings.size, 1), FEWEST_SHUFFLES, 500)) if has_null else 0
     choices = CONFIGURATIONS if counts.max() > 2 else ("random",)
 
-    def kappas(weights: str) -> dict[Choice, PairKappa]:
+    def kappas(weights: str, n_shuffles: int) -> dict[Choice, PairKappa]:
         return {
             choice: kappa_of_pairs(
                 ratings,
@@ -73,7 +74,7 @@ def agreement_of(
                 choice,
                 weights=weights,  # type: ignore[arg-type]
                 n_resamples=options.n_resamples,
-                n_permutations=n_permutations,
+                n_permutations=n_shuffles,
                 seed=options.seed,
                 confidence=options.confidence,
             )
@@ -82,8 +83,8 @@ def agreement_of(
 
     settings = {"n_resamples": options.n_resamples, "seed": options.seed, "confidence": options.confidence}
     return Agreement(
-        linear=kappas("linear") if labels else {},
-        quadratic=kappas("quadratic") if labels else {},
+        linear=kappas("linear", n_permutations) if labels else {},
+        quadratic=kappas("quadratic", min(n_permutations, FEWEST_SHUFFLES)) if labels else {},
         percent=percent_agreement(ratings, labels, **settings) if labels else None,  # type: ignore[arg-type]
         alpha=krippendorff_alpha(ratings, alpha_level([pool.scale]), **settings),  # type: ignore[arg-type]
         n_columns=ratings.shape[1],

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dialometer.analysis.conversations import SelfRatings
 from dialometer.analysis.family import Options
@@ -44,6 +44,7 @@ SHORT_WORDS: Mapping[Shape, str] = {
     "none": "none is established",
 }
 ALL = "all systems"
+HEADINGS = ("Highest − between", "Lowest − between", "Highest − lowest")
 TESTS = ("highest against between", "lowest against between", "highest against lowest")
 
 
@@ -64,7 +65,7 @@ def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confi
     """The shape of ratings given as places among the points; intervals and tests take raters as clusters."""
     n_points = len(points)
     ids = np.asarray(raters)
-    shares = tuple(_share((place == k).astype(np.float64), ids, confidence, point) for k, point in enumerate(points))
+    shares = tuple(share_of((place == k).astype(np.float64), ids, confidence, point) for k, point in enumerate(points))
     high, low = place == n_points - 1, place == 0
     between = (~high & ~low) / max(1, n_points - 2)
     scores = {"index": (high | low) / 2 - between}
@@ -82,7 +83,7 @@ def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confi
     return RatingShape(tuple(points), shares, index, contrasts, _shape(contrasts, index, 1 - confidence), len(place))
 
 
-def _share(chosen: Floats, raters: np.ndarray, confidence: float, label: str) -> Estimate:
+def share_of(chosen: Floats, raters: NDArray[Any], confidence: float, label: str = "") -> Estimate:
     """A share without the test of one half that comes with it and means nothing here."""
     found = clustered_proportion(chosen, raters, confidence=confidence, label=label)
     method = found.method.partition(", score t-test")[0]
@@ -182,21 +183,21 @@ def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Ta
     rows: list[tuple[Cell, ...]] = []
     for (label, system), shape in shapes.items():
         known = [one if one.is_known else None for one in (shape.index, *shape.contrasts.values())]
-        rows.append((label, system or ALL, *known, SHORT_WORDS[shape.shape]))
+        rows.append((label, system or ALL, SHORT_WORDS[shape.shape], *known[1:], known[0]))
     return Table(
         f"{name}_tests",
         "Which shape the ratings have",
         (
             Column("criterion", "Criterion"),
             Column("system", "System"),
-            Column("index", "Index of extremity", "estimate"),
-            *(Column(f"difference_{k + 1}", test, "percent_estimate") for k, test in enumerate(TESTS)),
             Column("shape", "Shape"),
+            *(Column(f"difference_{k + 1}", test, "percent_estimate") for k, test in enumerate(HEADINGS)),
+            Column("index", "Index of extremity", "estimate"),
         ),
         tuple(rows),
-        caption="Index: mean share of the two ends minus mean share of a point between, 0 where all points are chosen alike. "
-        "Then differences of shares, tested with raters as clusters and corrected (Holm) within each row. The shape is what "
-        "these tests support; a J needs all three differences above 0.",
+        caption="The shape is what the three differences of shares support, tested with raters as clusters and corrected (Holm) "
+        "within each row; a J needs all three above 0. Between: the mean share of the points between the ends. Index: mean "
+        "share of the two ends minus that of a point between, 0 where all points are chosen alike.",
     )
 
 

@@ -11,12 +11,13 @@ import polars as pl
 from dialometer.analysis.clustered_spearman import clustered_spearman
 from dialometer.analysis.conversations import LENGTHS, SelfRatings
 from dialometer.analysis.family import Options
-from dialometer.analysis.words import excludes, listed, number, with_interval
+from dialometer.analysis.rating_shape import share_of
+from dialometer.analysis.words import excludes, listed, number, percent
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
-from dialometer.stats.clustered import clustered_mean, clustered_proportion
+from dialometer.stats.clustered import clustered_mean
 from dialometer.stats.observations import Floats
 
 CLOSE = 0.8
@@ -29,23 +30,13 @@ def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options
     if len(ratings) < 2:
         return Section(name, title, ("There is one criterion only.",))
     rows: list[tuple[Cell, ...]] = []
-    close: list[str] = []
-    loose: list[str] = []
+    rhos: dict[str, Estimate] = {}
     for one, two in combinations(ratings, 2):
         both = _table(one).join(_table(two), on=["rater", "item"], how="inner", suffix="_two")
         first, second, rater = (both[key].to_numpy() for key in ("value", "value_two", "rater"))
         rho = clustered_spearman(first, second, rater, options, resampled="raters")
-        same, gap = _same(one, two, first, second, rater, options)
-        rows.append((one.label, two.label, rho, same, gap, len(both)))
-        if rho.is_known:
-            (close if rho.value >= CLOSE else loose).append(f"{one.label} and {two.label} ({number(rho.value)})")
-    text = "Each conversation was rated on several criteria by the same person at the same moment. "
-    if close:
-        text += f"Nearly one and the same by Spearman's rho: {listed(close)}. One question could stand for both. "
-    if loose:
-        text += f"Going together, but not the same: {listed(loose)}. "
-    if not close and not loose:
-        text += "There are too few conversations, or too little variation, to tell."
+        rows.append((one.label, two.label, rho, *_same(one, two, first, second, rater, options), len(both)))
+        rhos[f"{one.label} and {two.label}"] = rho
     table = Table(
         name,
         "Criteria compared, conversation by conversation",
@@ -61,7 +52,31 @@ def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options
         caption="Intervals draw raters (rho) or take them as clusters. A rater's general mood raises all criteria at once, so "
         "some of this is the rater and not the conversation.",
     )
-    return Section(name, title, (text.strip(),), (table,))
+    return Section(name, title, (_criteria_words(rhos),), (table,))
+
+
+def _criteria_words(rhos: dict[str, Estimate]) -> str:
+    """Pairs of criteria by how far they go together, as far as the intervals allow."""
+    kinds: dict[str, list[str]] = {"same": [], "together": [], "against": [], "open": []}
+    for pair, rho in rhos.items():
+        if rho.is_known:
+            is_sure = excludes(rho)
+            kind = (
+                "same" if rho.value >= CLOSE else "open" if not is_sure else "together" if rho.value > 0 else "against"
+            )
+            kinds[kind].append(f"{pair} ({number(rho.value)})")
+    text = "Each conversation was rated on several criteria by the same person at the same moment."
+    if kinds["same"]:
+        text += (
+            f" Nearly one and the same by Spearman's rho: {listed(kinds['same'])}. One question could stand for both."
+        )
+    if kinds["together"]:
+        text += f" Going together, but not the same: {listed(kinds['together'])}."
+    if kinds["against"]:
+        text += f" One high where the other is low: {listed(kinds['against'])}."
+    if kinds["open"]:
+        text += f" No relation established: {listed(kinds['open'])}."
+    return text if any(kinds.values()) else f"{text} There are too few conversations, or too little variation, to tell."
 
 
 def _table(ratings: SelfRatings) -> pl.DataFrame:
@@ -74,7 +89,7 @@ def _same(
     """Share of conversations with the same point on both criteria, and the mean difference; None on unlike scales."""
     if one.ends != two.ends or not len(first):
         return None, None
-    same = clustered_proportion((first == second).astype(np.float64), rater, confidence=options.confidence)
+    same = share_of((first == second).astype(np.float64), rater, options.confidence)
     return same, clustered_mean(first - second, rater, null=0.0, confidence=options.confidence)
 
 
@@ -86,13 +101,7 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
             "no turns of the conversations are stored", remedy="length is known of conversations held in this study"
         )
     found = {(one.label, key): _rhos(one, key, ratings[0].systems, options) for one in ratings for key in known}
-    told = [
-        f"{label} is {'higher' if rhos[0].value > 0 else 'lower'} with more of “{LENGTHS[key].lower()}” "
-        f"({with_interval(rhos[0])})"
-        for (label, key), rhos in found.items()
-        if excludes(rhos[0])
-    ]
-    text = f"{'; '.join(told)}." if told else "No relation between length and rating is established."
+    text = _length_words({key: rhos[0] for key, rhos in found.items()})
     dots = [Dot(LENGTHS[key], rhos[0], facet=label if len(ratings) > 1 else "") for (label, key), rhos in found.items()]
     return Section(
         name,
@@ -108,6 +117,22 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
             _length_figure(name, dots),
             _lengths_table(name, ratings[0], known),
         ),
+    )
+
+
+def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
+    """What goes with length, and how much of that chance would give."""
+    by_criterion: dict[str, list[str]] = {}
+    for (label, key), rho in rhos.items():
+        if excludes(rho):
+            by_criterion.setdefault(label, []).append(f"{LENGTHS[key].lower()} (rho {number(rho.value)})")
+    if not by_criterion:
+        return "No relation between length and rating is established."
+    told = "; ".join(f"{label} with {listed(lengths)}" for label, lengths in by_criterion.items())
+    share = percent(1 - next(iter(rhos.values())).confidence)
+    return (
+        f"Intervals that leave out zero: {told}. They are not corrected for the {len(rhos)} looked at; by chance alone about "
+        f"{share} of them would leave out zero."
     )
 
 
