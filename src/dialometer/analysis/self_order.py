@@ -108,18 +108,14 @@ def _drift_table(name: str, rows: list[tuple[Cell, ...]], options: Options) -> T
         (
             Column("criterion", "Criterion"),
             Column("change", "First to last conversation", "estimate"),
-            Column(
-                "p_adjusted",
-                heading,
-                "p_value",
-            ),
+            Column("p_adjusted", heading, "p_value"),
             Column("n", "Raters", "count"),
             Column("rho", "Spearman's rho with the time of rating", "estimate"),
             Column("n_rated", "Conversations", "count"),
         ),
         tuple(rows),
-        caption="The change is tested within raters, corrected over the criteria. The correlation shows a drift over the days in which the study ran, for "
-        "example when a system was changed meanwhile.",
+        caption="The change is tested within raters, corrected over the criteria. The correlation shows a drift over the days in "
+        "which the study ran, for example when a system was changed meanwhile.",
     )
 
 
