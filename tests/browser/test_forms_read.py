@@ -81,6 +81,13 @@ def test_other_without_words_is_no_answer_but_stays_chosen() -> None:
     assert typed_answers(SCREEN, sent)["gender"] == OTHER
 
 
+def test_an_option_called_other_is_an_option_like_any_other() -> None:
+    field = Field("order", "?", make("ranking", options=["other", "same"]))
+    screen = replace(SCREEN, fields=(field,))
+    sent = {"order.other": ["2"], "order.same": ["1"]}
+    assert read_form(screen, sent) == {"order": {"other": "2", "same": "1"}}
+
+
 def test_words_without_other_count_as_other() -> None:
     assert read_form(SCREEN, {"gender.other": ["mine"]})["gender"] == "mine"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plain_browser import Form, PlainBrowser
@@ -128,6 +129,53 @@ def test_markup_in_dialogues_and_texts_shows_as_markup(tmp_path: Path) -> None:
         assert "&lt;script&gt;alert(&#39;no&#39;)&lt;/script&gt; Parcels" in browser.html
         assert "&lt;i&gt;as always&lt;/i&gt;" in browser.html
         assert "<i>as always" not in browser.html
+
+
+@pytest.mark.parametrize("anchor", ["none", "number", "text", "both"])
+def test_the_anchor_is_shown_as_the_condition_says(anchor: str, tmp_path: Path) -> None:
+    def change(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
+        shorten(spec, items)
+        spec["design"]["factors"] = []
+        spec["analysis"] = {}
+        spec["presentation"] = {"anchor": anchor}
+
+    study = load_study(copy_study("anchoring", tmp_path, change))
+    with Store.open(tmp_path / "walk.db") as store, TestClient(create_app(study, store)) as client:
+        browser = PlainBrowser(client)
+        browser.open("/")
+        browser.send(browser.page.forms[0])
+        while not browser.form().screen.startswith("practice"):
+            form = browser.form()
+            fill(form)
+            browser.send(form)
+        standard = study.practice_items[0].standard  # type: ignore[union-attr]
+        assert standard
+        assert (standard in browser.html) == (anchor in ("text", "both"))
+        assert ("value 100" in browser.html) == (anchor in ("number", "both"))
+
+
+def as_a_whole(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
+    spec["items"]["rate"] = "whole"
+
+
+def two_replies(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
+    spec["systems"] = spec["systems"][:2]
+    spec["scales"]["order"] = {"type": "pairwise", "allow_tie": True, "allow_cannot_tell": True}
+    for item in items:
+        del item["responses"]["cedar"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "expected"),
+    [("turns", as_a_whole, {"lobby"}), ("replies", two_replies, {"", "ash", "birch"})],
+)
+def test_whole_dialogues_and_pairs_of_responses(name: str, change: Any, expected: set[str], tmp_path: Path) -> None:
+    study = load_study(copy_study(name, tmp_path, change))
+    with Store.open(tmp_path / "walk.db") as store:
+        with TestClient(create_app(study, store)) as client:
+            walk(PlainBrowser(client), "en")
+        (session,) = store.sessions()
+        assert {judgment.system for judgment in store.record_of(session.id).judgments} == expected
 
 
 def test_no_system_is_named(tmp_path: Path) -> None:

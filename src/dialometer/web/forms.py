@@ -63,7 +63,10 @@ def _read(screen: Screen, form: Form, *, keeps_other: bool) -> dict[str, object]
     names = {control_name(field.name) for field in screen.fields}
     for field in screen.fields:
         name = control_name(field.name)
-        value = _answer(name, form, names, keeps_other=keeps_other)
+        allows_other = bool(getattr(field.scale, "allow_other", False))
+        value: object = _own_words(name, form, keeps_other=keeps_other) if allows_other else None
+        if value is None:
+            value = _answer(name, form, names)
         if isinstance(value, str) and (field.scale.type in _NUMBER_SCALES or _is_number_text(field.scale)):
             value = value.translate(_ARABIC_SEPARATORS)
         if value not in (None, "", [], {}):
@@ -75,11 +78,17 @@ def _is_number_text(scale: object) -> bool:
     return getattr(scale, "format", "text") in ("integer", "number")
 
 
-def _answer(name: str, form: Form, names: set[str], *, keeps_other: bool) -> object:
+def _own_words(name: str, form: Form, *, keeps_other: bool) -> str | None:
+    """The rater's own answer where "other" is chosen, or where words stand there and nothing is chosen."""
+    chosen = form.get(name, ())
+    words = next((value for value in form.get(f"{name}.other", ()) if value.strip()), "")
+    if OTHER in chosen:
+        return words or (OTHER if keeps_other else "")
+    return words if words and not any(value.strip() for value in chosen) else None
+
+
+def _answer(name: str, form: Form, names: set[str]) -> object:
     given = [value for value in form.get(name, ()) if value.strip()]
-    own_words = next((value for value in form.get(f"{name}.other", ()) if value.strip()), "")
-    if given == [OTHER] or (not given and own_words):
-        return own_words or (OTHER if keeps_other else "")
     if given:
         return given[0] if len(given) == 1 else given
     prefix = f"{name}."

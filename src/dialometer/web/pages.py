@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dialometer.design.protocol import estimate_minutes
+from dialometer.flow.chat import MAX_MESSAGE_LENGTH
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, fill
 from dialometer.model.dialogue import Turn
@@ -69,6 +70,7 @@ class Pages:
             study=study.spec,
             OTHER=OTHER,
             MANY_OPTIONS=MANY_OPTIONS,
+            MAX_MESSAGE_LENGTH=MAX_MESSAGE_LENGTH,
         )
 
     # screens
