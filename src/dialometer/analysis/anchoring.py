@@ -106,7 +106,9 @@ class _Work:
 
     @cached_property
     def tests(self) -> list[DeclaredTest]:
-        return declared_tests(self.study, self.measures, self.rows, self.options, self.systems, self.effects)
+        return declared_tests(
+            self.study, self.measures, self.rows, self.options, self.systems, self.effects, self.steady
+        )
 
     @cached_property
     def near(self) -> list[Nearness]:

@@ -20,6 +20,8 @@ from dialometer.stats.icc_difference import icc_difference
 
 MOST_CELLS = 5_000_000
 """Targets times raters up to which resampling fits in memory and time."""
+MANY_CELLS = 200_000
+FEW_RESAMPLES = 500
 DIFFERENCE = "difference between two ICCs"
 Compared = tuple[Measure, Contrast, Estimate]
 """A measure, two conditions, and the ICC of the first minus that of the second."""
@@ -96,6 +98,11 @@ def condition_figure(study: Study, measures: Measures, found: dict[str, list[Rel
     )
 
 
+def resamples_for(n_cells: int, options: Options) -> int:
+    """Fewer resamples of large tables: their distribution is smooth, and a report must not take hours."""
+    return options.n_resamples if n_cells <= MANY_CELLS else min(options.n_resamples, FEW_RESAMPLES)
+
+
 def difference(
     measure: Measure, rows: RaterRows, contrast: Contrast, options: Options, every: Scores | None = None
 ) -> Estimate:
@@ -116,13 +123,14 @@ def difference(
     if max(table.size for table in tables) > MOST_CELLS:
         return unknown(DIFFERENCE, "too many raters and items to resample; compare the intervals", n=len(shared))
     has_holes = any(np.isnan(table).any() for table in tables)
+    n_resamples = resamples_for(sum(table.size for table in tables), options)
     found = icc_difference(
         tables[0],
         tables[1],
         "ICC(1,1)" if has_holes else "ICC(2,1)",
         missing="model" if has_holes else "refuse",
-        n_resamples=options.n_resamples,
-        n_permutations=options.n_resamples,
+        n_resamples=n_resamples,
+        n_permutations=n_resamples,
         seed=options.seed,
         confidence=options.confidence,
     )

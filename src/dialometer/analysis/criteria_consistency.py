@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dialometer.analysis.consistency import MOST_CELLS
+from dialometer.analysis.consistency import MOST_CELLS, resamples_for
 from dialometer.analysis.family import Options
 from dialometer.analysis.labels import cell_names
 from dialometer.analysis.measures import Measure, Measures
@@ -47,7 +47,7 @@ def paired_icc_difference(first: Floats, second: Floats, options: Options, label
     parts = [float(icc_of(table, None, None)[0]) for table in (first, second)]
     rng = np.random.default_rng(options.seed)
     replicates = []
-    for size in batch_sizes(n_targets + n_raters, options.n_resamples):
+    for size in batch_sizes(n_targets + n_raters, resamples_for(2 * first.size, options)):
         targets, raters = draw_counts(rng, n_targets, size), draw_counts(rng, n_raters, size)
         replicates.append(icc_of(first, targets, raters) - icc_of(second, targets, raters))
     found = estimate_from(

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dialometer.analysis.consistency import Compared
 from dialometer.analysis.consistency import difference as consistency_difference
+from dialometer.analysis.evidence import is_same
 from dialometer.analysis.factor_effects import Contrast, FactorEffects
 from dialometer.analysis.factor_sentences import difference_words, interval_of, null_of, shown
 from dialometer.analysis.family import Options
@@ -21,7 +23,7 @@ from dialometer.analysis.labels import baseline, factor_named, level_label, syst
 from dialometer.analysis.measures import Measure, Measures
 from dialometer.analysis.rater_rows import RaterRows, adjusted_means
 from dialometer.analysis.system_ratings import SystemRatings
-from dialometer.analysis.words import correction_name, excludes, listed, p_words, value_only, with_interval
+from dialometer.analysis.words import correction_name, listed, p_words, value_only, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
@@ -62,17 +64,18 @@ def declared_tests(
     options: Options,
     systems: Sequence[SystemRatings] = (),
     effects: Sequence[FactorEffects] = (),
+    steady: Sequence[Compared] = (),
 ) -> list[DeclaredTest]:
     """Every test of every declared comparison, corrected; comparisons whose data are missing are unknown and say why.
 
-    ``systems`` and ``effects`` are those that the report has computed anyway; what is not among them is computed here.
+    ``systems``, ``effects`` and ``steady`` are those that the report has computed anyway; others are computed here.
     """
     found: list[DeclaredTest] = []
     for comparison in study.spec.analysis.comparisons:
         for measure in _measures_of(comparison, measures, study):
             if comparison.between == "factor":
                 known = next((one for one in effects if one.measure is measure), None)
-                found += _factor_tests(study, comparison, measure, rows, options, known)
+                found += _factor_tests(study, comparison, measure, rows, options, known, steady)
             elif comparison.between == "systems":
                 ratings = next((one for one in systems if one.measure is measure), None)
                 found += _system_tests(study, comparison, ratings or SystemRatings(study, measure, options))
@@ -97,6 +100,7 @@ def _factor_tests(
     rows: RaterRows,
     options: Options,
     effects: FactorEffects | None,
+    known: Sequence[Compared],
 ) -> list[DeclaredTest]:
     factor = factor_named(study, comparison.factor or "")
     if factor is None or measure.unit == "z":
@@ -113,7 +117,8 @@ def _factor_tests(
         contrast = Contrast(factor, level, base)
         names = (level_label(level), level_label(base))
         tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast)))
-        steady = consistency_difference(measure, rows, contrast, options)
+        steady = next((one for m, other, one in known if m is measure and is_same(other, contrast)), None)
+        steady = steady or consistency_difference(measure, rows, contrast, options)
         tests.append(DeclaredTest(comparison, CONSISTENCY, measure, *names, steady))
     return tests
 
@@ -293,8 +298,3 @@ def declared_headlines(
         )
         for test in own[:most]
     )
-
-
-def confirmed(tests: list[DeclaredTest], options: Options) -> list[DeclaredTest]:
-    """Tests that stand after correction."""
-    return [test for test in tests if test.p_adjusted < 1 - options.confidence and excludes(test.shown, test.null)]
