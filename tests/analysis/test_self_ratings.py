@@ -30,7 +30,7 @@ from dialometer.flow.simulated import EngineDoor
 from dialometer.model.report import Table
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
-from dialometer.simulate.truth import draw_truth
+from dialometer.simulate.truth import draw_truth, shown_systems
 from dialometer.storage.store import Store
 from dialometer.table import COLUMNS
 
@@ -117,6 +117,18 @@ def said(report):
 def test_the_family_fits_chats_only(study):
     assert any(isinstance(one, SelfRatingsAnalysis) for one in families(study))
     assert not SelfRatingsAnalysis().fits(replace(study, spec=study.spec.model_copy(update={"criteria": []})))
+
+
+def test_truth_is_recovered_on_every_criterion(talked):
+    """What simulated raters perceive, within the interval and the rounding of ratings to points."""
+    study, truth, data, _, _ = talked
+    for one in compare_systems(ratings_of(data), study, OPTIONS):
+        juno, tak = (
+            truth.quality(item.id, one.ratings.criterion, (shown_systems(item, ()) or ("",))[0])
+            for item in (study.items_by_id["juno-1"], study.items_by_id["tak-1"])
+        )
+        gap = one.pairs["Juno", "Tak"]
+        assert gap.low - 0.1 <= juno - tak <= gap.high + 0.1
 
 
 def test_paired_raters_give_the_paired_t_test(talked):
