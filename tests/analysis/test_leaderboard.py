@@ -401,3 +401,17 @@ def test_intervals_and_tests_are_calibrated_when_raters_disagree():
     assert np.mean(held) > 0.95 - 3 * math.sqrt(0.05 * 0.95 / n_sims)
     assert false / n_sims < 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_sims)
     assert best / n_sims <= 0.05
+
+
+def test_groups_of_raters_have_the_spread_of_single_ones(study, monkeypatch):
+    """With very many raters, random groups are resampled: the same intervals but for chance."""
+    votes = system_votes(data_of(study, rows_from(study, TRUE, n_raters=400, spread=0.6))).votes
+    options = dataclasses.replace(OPTIONS, n_resamples=1000)
+    single = standing(votes, "q", options, is_order_drawn=True)
+    monkeypatch.setattr("dialometer.analysis.standings.MOST_RESAMPLED", 200)
+    grouped = standing(votes, "q", options, is_order_drawn=True)
+    for name in votes.systems:
+        one, two = single.strengths[name], grouped.strengths[name]
+        assert one.value == pytest.approx(two.value, abs=1e-9)
+        assert (two.high - two.low) / (one.high - one.low) == pytest.approx(1, abs=0.3)
+    assert len(grouped.votes.raters) == 400

@@ -61,8 +61,8 @@ def board_table(name: str, one: BestWorstStanding, *, is_confirmatory: bool = Fa
     columns = (
         Column("system", "System"),
         Column("rank", "Rank", "count"),
-        Column("rank_interval", "Rank interval"),
-        Column("first", "First in resamples", "percent", 0),
+        Column("rank_interval", "Interval"),
+        Column("first", "First", "percent", 0),
         Column("score", "Score", "estimate"),
         Column("best", "Best", "count"),
         Column("worst", "Worst", "count"),
@@ -74,8 +74,9 @@ def board_table(name: str, one: BestWorstStanding, *, is_confirmatory: bool = Fa
         f"Ranking: {one.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(one.choices.n, 'choice')} of {n_of(len(one.choices.raters), 'rater')}. The score is how often a system "
-        "was picked best less how often worst, per appearance; utilities are log odds with mean 0.",
+        caption=f"{n_of(one.choices.n, 'choice')} of {n_of(len(one.choices.raters), 'rater')}. “Interval” and “first” are the "
+        "ranks a system had, and how often it came first, when whole raters were resampled; the score is how often it was "
+        "picked best less how often worst, per appearance; utilities are log odds with mean 0.",
         notes=tuple(sentence(note) for note in one.model.notes),
         is_confirmatory=is_confirmatory,
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dialometer.analysis.best_worst_choices import scores
 from dialometer.analysis.family import Options
 from dialometer.analysis.leader import Lead, adjusted_pairs, lead
-from dialometer.analysis.standings import EXPANDED, expanded_confidence
+from dialometer.analysis.standings import EXPANDED, MOST_RESAMPLED, expanded_confidence, random_groups
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.best_worst import BestWorstChoices, BestWorstScores, best_worst_counts
 from dialometer.stats.clustered import clustered_mean
@@ -59,8 +59,13 @@ def best_worst_standing(choices: BestWorstChoices, label: str, options: Options)
     """The ranking that a set of choices makes."""
     n_raters = len(choices.raters)
     wide = expanded_confidence(options.confidence, n_raters) if n_raters > 1 else options.confidence
-    counted = best_worst_counts(choices, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
-    model = maxdiff(choices, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
+    drawn = choices
+    if n_raters > MOST_RESAMPLED:
+        groups = random_groups(n_raters, options.seed)
+        names = tuple(f"group {k + 1}" for k in range(MOST_RESAMPLED))
+        drawn = replace(choices, raters=names, rater=groups[choices.rater])
+    counted = best_worst_counts(drawn, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
+    model = maxdiff(drawn, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
     table = scores(choices)
     return BestWorstStanding(
         label=label,

@@ -60,51 +60,49 @@ def _obstacles(one: Standing) -> list[str]:
 
 
 def board_table(name: str, one: Standing, *, is_confirmatory: bool = False) -> Table:
-    """Ranks with intervals, strengths, records and Elo."""
+    """Ranks with intervals, strengths and records."""
+    has_ties = bool(one.matrix.tied.any())
     rows: list[tuple[Cell, ...]] = []
     for system in (*one.ranked, *(s for s in one.fit.systems if s not in one.ranked)):
         record = one.records[system]
-        rank = one.ranks.ranks[system] if one.ranks is not None else None
         best = one.ranks.best_share[system] if one.ranks is not None else math.nan
         rows.append(
             (
                 system,
                 one.ranked.index(system) + 1 if system in one.ranked else None,
-                rank_words(rank),
+                rank_words(one.ranks.ranks[system] if one.ranks is not None else None),
                 None if math.isnan(best) else best,
                 known_cell(one.wins[system]),
                 known_cell(one.strengths[system]),
                 record.wins,
                 record.losses,
-                record.ties,
-                known_cell(one.elo.ratings[system]),
+                *((record.ties,) if has_ties else ()),
             )
         )
     fitted = "regularised Bradley-Terry" if one.fit.is_penalised else "Bradley-Terry"
     columns = (
         Column("system", "System"),
         Column("rank", "Rank", "count"),
-        Column("rank_interval", "Rank interval"),
-        Column("first", "First in resamples", "percent", 0),
+        Column("rank_interval", "Interval"),
+        Column("first", "First", "percent", 0),
         Column("wins_share", "Wins against the others", "percent_estimate"),
         Column("strength", f"Strength ({fitted})", "estimate"),
         Column("won", "Won", "count"),
         Column("lost", "Lost", "count"),
-        Column("tied", "Tied", "count"),
-        Column("elo", "Elo", "estimate", 0),
+        *((Column("tied", "Tied", "count"),) if has_ties else ()),
     )
     return Table(
         name,
         f"Leaderboard: {one.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(one.votes.n, 'vote')} of {n_of(len(one.votes.raters), 'rater')}. Strengths are log odds with mean 0; "
-        "“wins” is the chance of being preferred to one of the other systems at random, a tie counting half.",
+        caption=f"{n_of(one.votes.n, 'vote')} of {n_of(len(one.votes.raters), 'rater')}. “Interval” and “first” are the ranks a "
+        "system had, and how often it came first, when whole raters were resampled; “wins” is the chance of being preferred "
+        "to one of the other systems at random, a tie counting half; strengths are log odds with mean 0.",
         notes=(
             *(sentence(note) for note in one.notes),
-            "Rank intervals are about one system at a time; the tests are corrected for the number of pairs, so they are slower to "
-            "call a system better.",
-            "Intervals resample whole raters, except for Elo: its interval is what the order of the same votes does to it.",
+            "Rank intervals are about one system at a time; the tests are corrected for the number of pairs, so they are slower "
+            "to call a system better.",
         ),
         is_confirmatory=is_confirmatory,
     )
@@ -236,7 +234,31 @@ def model_section(standings: Sequence[Standing], *, has_rankings: bool, is_order
             "so that the pairs of one ranking do not count as independent."
         )
     said += [_elo_words(one) for one in standings[:1]]
-    return Section("model", "Place on the screen, ties and model", tuple(said), (table,))
+    return Section("model", "Place on the screen, ties and model", tuple(said), (table, _elo_table(standings[0])))
+
+
+def _elo_table(one: Standing) -> Table:
+    """Elo ratings beside the model's strengths on the same scale."""
+    rows: list[tuple[Cell, ...]] = [
+        (system, known_cell(one.fit.elo[system]), known_cell(one.elo.ratings[system]), one.elo.ranked.index(system) + 1)
+        for system in one.ranked
+    ]
+    columns = (
+        Column("system", "System"),
+        Column("model", "Bradley-Terry on the scale of Elo", "estimate", 0),
+        Column("elo", "Elo", "estimate", 0),
+        Column("elo_rank", "Rank by Elo", "count"),
+    )
+    return Table(
+        "elo",
+        f"Elo beside Bradley-Terry: {one.label}",
+        columns,
+        tuple(rows),
+        notes=(
+            "The interval of Elo is what the order of the same votes does to it, not what other raters would do; that of "
+            "Bradley-Terry is the model's own and takes votes as independent.",
+        ),
+    )
 
 
 def _elo_words(one: Standing) -> str:

@@ -110,6 +110,7 @@ def pairs_table(
     caption: str = "",
 ) -> Table:
     """Every pair that met: counts, the share of decisive votes, tests, and what the model expects."""
+    has_ties = any(share.details["ties"] for one in meetings for share in one.pairs.values())
     has_question = len(meetings) > 1 or name.endswith("questions")
     rows: list[tuple[Cell, ...]] = []
     methods: dict[str, None] = {}
@@ -122,7 +123,8 @@ def pairs_table(
             won, lost = (counts["losses"], counts["wins"]) if is_turned else (counts["wins"], counts["losses"])
             shown = _turned(share) if is_turned else share
             expected = one.fit.win_probability(first, second)
-            row: list[Cell] = [first, second, won, lost, counts["ties"], known_cell(shown), p_cell(share.p_value)]
+            row: list[Cell] = [first, second, won, lost, *([counts["ties"]] if has_ties else [])]
+            row += [known_cell(shown), p_cell(share.p_value)]
             row += [p_cell(p_adjusted(share))] if options.correction in CORRECTIONS else []
             row.append(expected.value if expected.is_known else None)
             rows.append((one.label, *row) if has_question else tuple(row))
@@ -132,13 +134,13 @@ def pairs_table(
         Column("against", "against"),
         Column("won", "Won", "count"),
         Column("lost", "Lost", "count"),
-        Column("tied", "Tied", "count"),
+        *([Column("tied", "Tied", "count")] if has_ties else []),
         Column("share", "Share of decisive votes", "percent_estimate"),
         Column("p", "p", "p_value"),
     ]
     if options.correction in CORRECTIONS:
         columns.append(Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value"))
-    columns.append(Column("expected", "Expected by the model", "percent"))
+    columns.append(Column("expected", "Model", "percent", 0))
     notes = []
     if "exact" in methods:
         notes.append("Where each rater voted once on a pair, the test is the exact binomial test with its interval.")
@@ -146,7 +148,9 @@ def pairs_table(
         notes.append(
             "Where raters voted several times on a pair, interval and test take each rater as one cluster (CR2)."
         )
-    notes.append("“Expected by the model” uses all votes, also those against third systems, and counts a tie half.")
+    notes.append(
+        "“Model” is what Bradley-Terry expects from all votes, also those against third systems, a tie counting half."
+    )
     return Table(
         name, title, tuple(columns), tuple(rows), caption=caption, notes=tuple(notes), is_confirmatory=is_confirmatory
     )

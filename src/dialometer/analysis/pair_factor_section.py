@@ -22,7 +22,7 @@ def factors_section(study: Study, choices: PairChoices, options: Options) -> Sec
     parts: list[Table | Figure] = [_versions_table(found), _versions_figure(found)]
     parts += [_effects_table(effects)] if effects else []
     named = " × ".join(found.factors)
-    return Section("factors", f"Levels and combinations: {named}", _said(found, effects, options), tuple(parts))
+    return Section("factors", f"Levels and combinations: {named}", _said(found, effects), tuple(parts))
 
 
 def _versions_table(found: Crossed) -> Table:
@@ -36,7 +36,7 @@ def _versions_table(found: Crossed) -> Table:
         Column("version", "Version"),
         *(Column(f"level-{k}", factor) for k, factor in enumerate(names)),
         Column("utility", "Utility (log odds)", "estimate"),
-        Column("best", "Best in resamples", "percent"),
+        Column("best", "Best in resamples", "percent", 0),
     )
     return Table(
         "versions",
@@ -84,7 +84,7 @@ def _effects_table(effects: list[Effect]) -> Table:
     )
 
 
-def _said(found: Crossed, effects: list[Effect], options: Options) -> tuple[str, ...]:
+def _said(found: Crossed, effects: list[Effect]) -> tuple[str, ...]:
     said = []
     best = max(found.best_share, key=lambda name: found.best_share[name])
     said.append(
@@ -99,15 +99,17 @@ def _said(found: Crossed, effects: list[Effect], options: Options) -> tuple[str,
     for effect in effects:
         p = p_adjusted(effect.estimate)
         if effect.preferred is not None:
-            verb = "would be preferred in" if is_significant(effect.estimate) else "is not told from chance:"
-            said.append(
-                f"{effect.label}: all else equal it {verb} {with_interval(effect.preferred, is_percent=True)} ({p_words(p)})."
-            )
+            share = with_interval(effect.preferred, is_percent=True)
+            tail = f"({p_words(p)})" if is_significant(effect.estimate) else f"({p_words(p)}), which chance may explain"
+            said.append(f"{effect.label}: preferred in {share} of choices, all else equal {tail}.")
         elif is_significant(effect.estimate):
             more = "more" if effect.estimate.value > 0 else "less"
-            said.append(f"{effect.label}: together they give {more} than the sum of both ({p_words(p)}).")
+            said.append(
+                f"{effect.label}: together they give {more} than the two effects added ({p_words(p)}), so read the versions in "
+                "the table rather than the effects alone."
+            )
         else:
             said.append(f"{effect.label}: no sign that they do more or less together than apart ({p_words(p)}).")
-    if CONTROL in found.versions and not found.missing and options.confidence:
+    if CONTROL in found.versions and not found.missing:
         said.append("The control is a version of its own here: its levels are not among the combinations.")
     return tuple(sentence(one) for one in said)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit
 
@@ -29,10 +30,11 @@ from dialometer.stats.win_matrix import WinMatrix, win_matrix
 
 EXPANDED = "expanded percentile bootstrap over raters"
 STUDENT = "Student's t with the spread over resampled raters"
-MOST_ELO_VOTES = 4_000_000  # votes times orders: what shuffled Elo ratings may cost
+MOST_ELO_VOTES = 1_000_000  # votes times orders: what shuffled Elo ratings may cost
 MOST_ORDERS = 500
+MOST_RESAMPLED = 2000  # with more raters, this many random groups of them are resampled
 MOST_PAIRED = 100  # with more systems, only the first is compared with each of the others
-FEWEST_ORDERS = 5
+FEWEST_ORDERS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +121,7 @@ def resampled_raters(
     votes: Votes, options: Options, *, ties: Ties = "half", position_effect: bool = False
 ) -> BradleyTerryBootstrap:
     """The model with whole raters resampled and intervals that are wide enough for few raters."""
+    votes = in_groups(votes, options.seed)
     boot = bradley_terry_bootstrap(
         votes,
         ties=ties,
@@ -129,6 +132,25 @@ def resampled_raters(
         seed=options.seed,
     )
     return _relabelled(boot, options)
+
+
+def in_groups(votes: Votes, seed: int) -> Votes:
+    """The same votes; of very many raters, random groups of equal size take the place of single ones.
+
+    Groups of independent raters are independent too, so resampling them gives the same spread at a fraction of the cost.
+    """
+    if votes.rater is None or len(votes.raters) <= MOST_RESAMPLED:
+        return votes
+    return replace(
+        votes,
+        rater=random_groups(len(votes.raters), seed)[votes.rater],
+        raters=tuple(f"group {k + 1}" for k in range(MOST_RESAMPLED)),
+    )
+
+
+def random_groups(n_raters: int, seed: int) -> NDArray[np.intp]:
+    """For each rater the number of a group; groups differ in size by one at most."""
+    return (np.random.default_rng([seed, 17]).permutation(n_raters) % MOST_RESAMPLED).astype(np.intp)
 
 
 def expanded_confidence(confidence: float, n_raters: int) -> float:
