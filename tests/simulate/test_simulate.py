@@ -180,3 +180,18 @@ def test_killing_the_process_loses_no_acknowledged_judgment(folder):
         other = table_of(store)
     columns = ["rater", "item", "system", "criterion", "value", "position", "side"]
     assert frame.select(columns).sort(columns).equals(other.select(columns).sort(columns))
+
+
+def test_conversations_are_judged_by_the_system_they_were_with(folder):
+    study, truth, store, _ = run(folder("chat"), n_raters=30, habits=Habits(careless_share=0), spread=0.8, item_sd=0.0)
+    with store:
+        means = dict(
+            table_of(store)
+            .filter(pl.col("criterion") == "overall")
+            .group_by("system")
+            .agg(pl.col("value").mean())
+            .iter_rows()
+        )
+    better, worse = sorted(means, key=lambda system: -truth.systems["overall"][system])
+    assert means[better] > means[worse] + 0.5
+    assert set(means) == {system.name for system in study.spec.systems}

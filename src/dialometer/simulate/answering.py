@@ -59,7 +59,8 @@ def _answer_item(
     study: Study, truth: Truth, rater: SimulatedRater, screen: ScreenView, rng: np.random.Generator
 ) -> dict[str, Any]:
     item = study.items_by_id[screen.item_id]
-    systems = shown_systems(item, screen.option_texts)
+    # After a conversation nothing is shown but the questions: the rater judges the one system it was with.
+    systems = shown_systems(item, screen.option_texts) or tuple(item.systems[:1])
     answers: dict[str, Any] = {}
     for field in screen.fields:
         criterion = field.name.split(".", 1)[0]
