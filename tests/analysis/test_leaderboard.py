@@ -18,7 +18,8 @@ from dialometer.analysis.choose import analyse, families
 from dialometer.analysis.data import ANSWER_COLUMNS
 from dialometer.analysis.family import ANALYSES, Options
 from dialometer.analysis.leader import p_adjusted
-from dialometer.analysis.standings import expanded_confidence, standing
+from dialometer.analysis.rater_bootstrap import expanded_confidence
+from dialometer.analysis.standings import standing
 from dialometer.analysis.system_votes import duplicate_votes, system_votes
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
@@ -408,7 +409,7 @@ def test_groups_of_raters_have_the_spread_of_single_ones(study, monkeypatch):
     votes = system_votes(data_of(study, rows_from(study, TRUE, n_raters=400, spread=0.6))).votes
     options = dataclasses.replace(OPTIONS, n_resamples=1000)
     single = standing(votes, "q", options, is_order_drawn=True)
-    monkeypatch.setattr("dialometer.analysis.standings.MOST_RESAMPLED", 200)
+    monkeypatch.setattr("dialometer.analysis.rater_bootstrap.MOST_RESAMPLED", 200)
     grouped = standing(votes, "q", options, is_order_drawn=True)
     for name in votes.systems:
         one, two = single.strengths[name], grouped.strengths[name]

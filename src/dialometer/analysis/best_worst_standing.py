@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dialometer.analysis.best_worst_choices import scores
 from dialometer.analysis.family import Options
 from dialometer.analysis.leader import Lead, adjusted_pairs, lead
-from dialometer.analysis.standings import EXPANDED, MOST_RESAMPLED, expanded_confidence, random_groups
+from dialometer.analysis.rater_bootstrap import EXPANDED, MOST_RESAMPLED, expanded_confidence, random_groups
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.best_worst import BestWorstChoices, BestWorstScores, best_worst_counts
 from dialometer.stats.clustered import clustered_mean

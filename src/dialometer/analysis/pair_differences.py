@@ -68,17 +68,19 @@ def differences_section(choices: PairChoices, options: Options) -> Section:
                 "The same raters judged all strategies, so each serves as their own comparison (cluster-robust by rater, CR2).",
             ),
         )
-        dots = [Dot(f"{a} − {b}", one) for (a, b), one in pairs.items() if one.is_known]
-        figure = Figure(
-            "strategy-differences-figure",
-            "Differences between strategies",
-            forest(dots, value_title="difference of shares", is_percent=True),
-            "Differences of shares with intervals: "
-            + "; ".join(f"{dot.label} {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
-            + ".",
-        )
-        parts += [table, figure] if dots else [table]
+        figures = _differences_figure(pairs)
+        parts += [table, *figures]
     return Section("differences", "Do strategies and questions differ?", tuple(said), tuple(parts))
+
+
+def _differences_figure(pairs: dict[tuple[str, str], Estimate]) -> list[Figure]:
+    dots = [Dot(f"{a} − {b}", one) for (a, b), one in pairs.items() if one.is_known]
+    if not dots:
+        return []
+    told = "; ".join(f"{dot.label} {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
+    spec = forest(dots, value_title="difference of shares", is_percent=True)
+    title = "Differences between strategies"
+    return [Figure("strategy-differences-figure", title, spec, f"Differences of shares with intervals: {told}.")]
 
 
 def _df(one: Estimate) -> str:

@@ -31,7 +31,7 @@ from scipy.special import expit
 
 from dialometer.analysis.family import Options
 from dialometer.analysis.pair_choices import PairChoices, pair_items
-from dialometer.analysis.standings import STUDENT, n_resampled, resampled_raters
+from dialometer.analysis.rater_bootstrap import STUDENT, n_resampled, resampled_raters
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
