@@ -25,7 +25,8 @@ from dialometer.analysis.consistency import (
 )
 from dialometer.analysis.criteria_consistency import criteria_section
 from dialometer.analysis.data import StudyData
-from dialometer.analysis.declared import DeclaredTest, declared_headlines, declared_section, declared_tests
+from dialometer.analysis.declared import DeclaredTest, declared_tests
+from dialometer.analysis.declared_results import best_headline, declared_headlines, declared_section
 from dialometer.analysis.evidence import Evidence
 from dialometer.analysis.factor_effects import FactorEffects, contrasts
 from dialometer.analysis.factor_sentences import effect_sentence, factor_question, shown
@@ -233,7 +234,8 @@ class _Work:
         said = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
         if main.measure.unit != "z":
             said += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
-        said.append(best_system(self.systems[0]).sentence)
+        best = best_system(self.systems[0])
+        said.append(best.numbers or best.sentence)
         if not self.study.spec.analysis.comparisons:
             said.append("Nothing was declared before the data: all of this is exploratory.")
         return " ".join(part for part in said if part)
@@ -246,10 +248,7 @@ class _Work:
                 Headline(factor_question(one), shown(main.measure, main.difference(one)), effect_sentence(main, one))
                 for one in contrasts(self.chief)
             ]
-        for one in self.systems[1:] or self.systems:
-            best = best_system(one)
-            lead = None if best.lead is None else shown(one.measure, best.lead)
-            made.append(Headline(f"Best system, {one.measure.label}", lead, best.sentence))
+        made += [best_headline(one, self.tests) for one in self.systems[1:] or self.systems]
         return tuple(made)
 
     def methods(self) -> tuple[Method, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dialometer.analysis.factor_sentences import difference_words, interval_of
@@ -22,6 +23,8 @@ class Best:
     sentence: str
     short: str
     """The same without numbers, for the first line of a report."""
+    numbers: str = ""
+    """Only the numbers: the lead over the next system."""
 
     @property
     def is_certain(self) -> bool:
@@ -34,8 +37,11 @@ class Best:
         return self.next_pair.difference if self.next_pair else None
 
 
-def best_system(ratings: SystemRatings) -> Best:
-    """The best system: certain when its lead over each other system is, after the declared correction."""
+def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], float] | None = None) -> Best:
+    """The best system: certain when its lead over each other system is, after correction.
+
+    ``declared_p`` gives the p values of pairs that were declared and corrected with other declared tests.
+    """
     measure, options = ratings.measure, ratings.options
     on = "over all criteria" if measure.name == OVERALL else f"on {measure.label}"
     known = [system for system in ratings.systems if ratings.means[system].is_known]
@@ -45,24 +51,27 @@ def best_system(ratings: SystemRatings) -> Best:
         return Best(None, "", (), None, f"No comparison of systems {on}: {why}.", "Systems were not compared.")
     best = max(known, key=lambda system: ratings.means[system].value)
     own = [pair for pair in ratings.pairs if pair.first == best]
+
+    def p_of(pair: SystemPair) -> float:
+        return pair.p_adjusted if declared_p is None else declared_p[pair.first, pair.second]
+
     if not any(pair.difference.has_interval for pair in own):
         why = next((note for pair in own for note in pair.difference.notes), "not enough data")
         said = f"Which system is best {on} is not known: {why}."
         others_ = tuple(ratings.label(pair.second) for pair in own)
         return Best(None, "", others_, None, said, f"Which system is best {on} is not known.")
     alpha = 1 - options.confidence
-    rivals = [pair for pair in own if not pair.p_adjusted < alpha]
+    rivals = [pair for pair in own if not p_of(pair) < alpha]
     # The nearest by its mean decides how the lead is told.
     nearest = max(own, key=lambda pair: ratings.means[pair.second].value)
     label, second = ratings.label(best), ratings.label(nearest.second)
-    corrected = (
-        ""
-        if options.correction == "none" or len(ratings.pairs) < 2
-        else f" after {correction_name(options.correction)}"
-    )
+    corrected = ""
+    if options.correction != "none" and len(ratings.pairs) > 1:
+        corrected = f" after {correction_name(options.correction)}"
+        corrected += "" if declared_p is None else " with the other declared tests"
     told = (
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
-        f"{p_words(nearest.p_adjusted)}{corrected}"
+        f"{p_words(p_of(nearest))}{corrected}"
     )
     names = listed(ratings.label(pair.second) for pair in rivals)
     if not rivals:
@@ -75,4 +84,5 @@ def best_system(ratings: SystemRatings) -> Best:
     else:
         short = f"{label} has the highest ratings {on}, but {names} cannot be told from it."
         said = f"{label} has the highest mean {on}, but {names} cannot be told from it ({told})."
-    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, said, short)
+    numbers = f"{label} is rated {told}."
+    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, said, short, numbers)

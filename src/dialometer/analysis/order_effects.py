@@ -151,6 +151,11 @@ def _drift_sentence(measure: Measure, drift: Estimate) -> str:
 
 
 def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
+    n = len(measure.book.raters)
+    level = np.bincount(measure.rater, weights=rest, minlength=n) / np.maximum(
+        np.bincount(measure.rater, minlength=n), 1
+    )
+    rest = rest - level[measure.rater]
     last = int(measure.position.max())
     n_stretches = min(N_STRETCHES, last)
     stretch = np.minimum((measure.position - 1) * n_stretches // last, n_stretches - 1)
@@ -170,7 +175,7 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
         "Ratings over the session",
         lines(points, x_title="place in the session", y_title=heading, target=null_of(measure)),
         alt=f"Ratings relative to the mean of what was rated, in {len(points)} stretches of the session.",
-        caption=f"Means over raters with {100 * options.confidence:g}% intervals.",
+        caption=f"Each rater relative to the own level; means over raters with {100 * options.confidence:g}% intervals.",
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.mixed import fit_crossed
+from dialometer.stats.mixed import CrossedFit, fit_crossed
 from dialometer.stats.observations import Floats, Ints
 
 MOST_LEVELS = 250
@@ -53,7 +53,7 @@ def crossed_mean(
         found = _robust(mean, (values - mean) / len(values), raters, items)
     else:
         fit = fit_crossed(values, np.ones((len(values), 1)), raters, items)
-        found = _Found(*fit.contrast([1.0]), MIXED, MIXED_INTERVAL, fit.notes)
+        found = _Found(*fit.contrast([1.0]), MIXED, MIXED_INTERVAL, _remarks(fit))
     return _estimate(found, len(values), n_raters, n_items, confidence, label, is_test=is_test)
 
 
@@ -87,9 +87,14 @@ def crossed_differences(
     for pair in usable:
         weights = np.zeros(len(present))
         weights[place[pair[0]]], weights[place[pair[1]]] = 1.0, -1.0
-        parts = _Found(*fit.contrast(weights), MIXED, MIXED_INTERVAL, fit.notes)
+        parts = _Found(*fit.contrast(weights), MIXED, MIXED_INTERVAL, _remarks(fit))
         found[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
     return found
+
+
+def _remarks(fit: CrossedFit) -> tuple[str, ...]:
+    """Notes for readers; that a variance was estimated as zero is no news for a difference, and common."""
+    return tuple(note for note in fit.notes if "estimated as zero" not in note)
 
 
 def _n_levels(codes: Ints) -> int:

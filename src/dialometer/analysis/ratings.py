@@ -8,8 +8,8 @@ from functools import cached_property
 from dialometer.analysis.anchoring import KINDS
 from dialometer.analysis.best_system import best_system
 from dialometer.analysis.data import StudyData
-from dialometer.analysis.declared import DeclaredTest, declared_headlines, declared_section, declared_tests
-from dialometer.analysis.factor_sentences import shown
+from dialometer.analysis.declared import DeclaredTest, declared_tests
+from dialometer.analysis.declared_results import best_headline, declared_headlines, declared_section
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
 from dialometer.analysis.measures import Measures, numeric_measures
 from dialometer.analysis.order_effects import order_section
@@ -137,20 +137,18 @@ class _Work:
         n = max((int(one.details.get("n_raters", 0)) for one in means), default=0)
         declared = "declared before the data" if self.study.spec.analysis.comparisons else "not declared: exploratory"
         if best.system is None:
-            return "Not enough data to tell systems apart."
+            return best.sentence
         level = confidence_words(self.options.confidence)
         if best.is_certain:
             verdict = f"The lead stands at {level} confidence after correction, with {n_of(n, 'rater')}; {declared}."
         else:
             verdict = f"At {level} confidence the leaders cannot be told apart with {n_of(n, 'rater')}; {declared}."
-        return f"{best.sentence} {verdict}"
+        return f"{best.numbers} {verdict}"
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))
-        for one in self.systems:
-            best = best_system(one)
-            lead = None if best.lead is None else shown(one.measure, best.lead)
-            made.append(Headline(f"Best system, {one.measure.label}", lead, best.sentence))
+        others = [one for one in self.systems if not (made and one is self.deciding)]
+        made += [best_headline(one, self.tests) for one in others]
         return tuple(made)
 
 

@@ -108,7 +108,7 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
     dots = [
         Dot(one.label(system), one.means[system], facet=facet)
         for one, facet in zip(group, facets, strict=True)
-        for system in one.systems
+        for system in sorted(one.systems, key=lambda system: -group[0].means[system].value)
     ]
     measure = group[0].measure
     labels = listed(one.measure.label for one in group)
