@@ -122,3 +122,12 @@ def test_templates_are_listed():
 
 def test_schema_is_json():
     assert json.loads(dialometer("schema").stdout)["title"] == "dialometer study file"
+
+
+def test_wording_that_no_page_has_is_told_with_its_line(tmp_path):
+    dialometer("new", "likert", "s", cwd=tmp_path)
+    path = tmp_path / "s" / "study.yaml"
+    path.write_text(path.read_text() + "\nwording:\n  no_such_text: Hello\n")
+    line = len(path.read_text().splitlines())
+    done = dialometer("check", "s", cwd=tmp_path, code=1)
+    assert f"study.yaml:{line}:3: error: no page has a text 'no_such_text'" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,5 +18,26 @@ def check_all(folder: Path) -> tuple[Study | None, list[Problem]]:
 
     study, problems = check_study(folder)
     if study is not None:
+        if study.spec.wording:
+            from dialometer.web.language import wording_problems
+
+            problems += _placed(folder, wording_problems(study.spec.wording))
         problems = sorted(problems + agent_problems(study), key=lambda p: (p.file, p.line, p.column))
     return study, problems
+
+
+def _placed(folder: Path, problems: list[Problem]) -> list[Problem]:
+    """The problems at the line of the text that each one names."""
+    from dialometer.design.load import STUDY_FILE
+    from dialometer.design.positions import parse_yaml
+
+    source = parse_yaml((folder / STUDY_FILE).read_text(encoding="utf-8"), STUDY_FILE)
+    placed = []
+    for problem in problems:
+        key = next(
+            (path[1] for path in source.positions if path[0:1] == ("wording",) and f"'{path[-1]}'" in problem.message),
+            "",
+        )
+        line, column = source.at(("wording", key))
+        placed.append(replace(problem, line=line, column=column))
+    return placed
