@@ -1,6 +1,7 @@
 """The rating report: systems in their true order, agreement, groups, order effects, and thin data."""
 
 import dataclasses
+import json
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 from dialometer.analysis.best_system import best_system
 from dialometer.analysis.choose import analyse, families
+from dialometer.analysis.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
 from dialometer.analysis.family import Options
 from dialometer.analysis.measures import gold_items, numeric_measures
 from dialometer.analysis.order_effects import order_section
@@ -19,6 +21,7 @@ from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth
 from dialometer.stats.kappa import cohen_kappa
 from dialometer.storage.store import Store
+from dialometer.table import COLUMNS
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=3, correction="holm")
 
@@ -225,3 +228,68 @@ def test_the_verdict_follows_the_correction(template, quick):
         lead = [pair for pair in ratings.pairs if pair.first == best.system]
         assert best.is_certain == all(pair.p_adjusted < 0.05 for pair in lead)
         assert all(pair.p_adjusted >= pair.difference.p_value for pair in lead)
+
+
+DIALOGUES = """dialometer: 1
+name: dialogues
+title: Dialogues rated turn by turn
+seed: 3
+systems: [{name: alpha}, {name: beta}]
+items: {kind: dialogue, file: items.jsonl, rate: turns}
+scales: {line: {type: slider, low: -100, high: 100, step: 0.01}}
+criteria: [{name: sense, question: "Does it make sense?", scale: line}]
+"""
+
+
+@pytest.fixture
+def dialogues(tmp_path):
+    """A study of 16 dialogues, each by one of two systems, whose turns are rated one by one."""
+    (tmp_path / "study.yaml").write_text(DIALOGUES, encoding="utf-8")
+    for name in ("consent", "instructions", "debriefing"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n", encoding="utf-8")
+    turns = [{"speaker": speaker, "text": f"{speaker} {n}"} for n in range(3) for speaker in ("User", "Agent")]
+    rows = [{"id": f"d{n:02d}", "system": ("alpha", "beta")[n % 2], "turns": turns} for n in range(16)]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return load_study(tmp_path)
+
+
+def turn_ratings(study, seed, *, gap=0.0, n_raters=10):
+    """Judgments with a deviation of each dialogue that its turns share: dialogues, not turns, are the sample."""
+    rng = np.random.default_rng(seed)
+    of_item, of_rater = rng.normal(0, 8, 16), rng.normal(0, 5, n_raters)
+    columns = {name: [] for name in ("rater", "item", "system", "turn", "value")}
+    for rater in range(n_raters):
+        for n, item in enumerate(study.items):
+            for turn in (1, 3, 5):
+                values = (f"R{rater:04d}", item.id, item.system, turn)
+                for name, one in zip(columns, values, strict=False):
+                    columns[name].append(one)
+                level = of_item[n] + of_rater[rater] + (gap if item.system == "beta" else 0.0)
+                columns["value"].append(round(level + rng.normal(0, 6), 2))
+    n = len(columns["rater"])
+    fixed = {"criterion": "sense", "block": "main", "scale": "slider", "source": "person", "state": "completed"}
+    frame = pl.DataFrame({**columns, **{name: [text] * n for name, text in fixed.items()}})
+    blank = [name for name in COLUMNS if name not in frame.columns]
+    frame = frame.with_columns(pl.lit(None, dtype=COLUMNS[name][0]).alias(name) for name in blank)
+    frame = frame.select(pl.col(name).cast(kind, strict=False) for name, (kind, _) in COLUMNS.items())
+    empty = {"sessions": SESSION_COLUMNS, "answers": ANSWER_COLUMNS, "findings": FINDING_COLUMNS}
+    tables = {name: pl.DataFrame(schema=schema) for name, schema in empty.items()}
+    return StudyData(study, frame, **tables, sources=("person",), n_left_out={})
+
+
+def test_turns_of_a_dialogue_are_not_samples_of_their_own(dialogues):
+    held = []
+    for seed in range(100):
+        measures = numeric_measures(turn_ratings(dialogues, seed, gap=5.0))
+        pair = SystemRatings(dialogues, measures.main, OPTIONS).compare([(1, 0)])[0]
+        held.append(pair.difference.low <= 5.0 <= pair.difference.high)
+    assert 0.87 <= np.mean(held) <= 1.0
+
+
+def test_turn_by_turn_ratings_get_a_whole_report(dialogues, tmp_path):
+    report = analyse(dialogues, turn_ratings(dialogues, 3, gap=30.0), n_resamples=100)
+    assert report.summary.answer == "beta is rated best on sense."
+    assert "Items show one system each" in table_of(report, "system_pairs").caption
+    assert table_of(report, "rating_agreement").rows[0][2] == 48  # every turn is a thing rated
+    assert "exploratory" in section_of(report, "declared_ratings").paragraphs[0]
+    assert render(report, tmp_path / "out", formats=["html"])

@@ -10,7 +10,6 @@ from dialometer.analysis.factor_sentences import difference_words, interval_of, 
 from dialometer.analysis.family import Options
 from dialometer.analysis.system_ratings import SystemRatings
 from dialometer.analysis.words import correction_name, listed, p_words, value_only, with_interval
-from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Headline, Section, Table
 from dialometer.model.study import Study
 
@@ -19,10 +18,11 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
     """What was declared, and what came of it."""
     analysis = study.spec.analysis
     if not analysis.comparisons:
-        raise NotEnoughData(
-            "nothing was declared before the data, so all results are exploratory",
-            remedy="declare comparisons under 'analysis:' in study.yaml before the next study is frozen",
+        nothing = (
+            "Nothing was declared before the data, so everything in this report is exploratory. Declare comparisons under "
+            "'analysis:' in study.yaml before the next study is frozen."
         )
+        return Section("declared_ratings", "Declared comparisons", (nothing,))
     said = []
     for comparison in analysis.comparisons:
         kind = "Primary comparison" if comparison.name == analysis.primary else "Declared comparison"

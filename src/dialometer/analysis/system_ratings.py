@@ -140,10 +140,11 @@ class SystemRatings:
         return [SystemPair(*pair, one, self._raters_for(*pair)) for pair, one in zip(chosen, adjusted, strict=True)]
 
     def _unpaired(self, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], Estimate]:
-        measure = self.measure
-        # What was rated is the random item here: each belongs to one system.
+        # What a system shows on an item is the random item here; its turns and criteria are no samples of their own.
+        row, system = np.nonzero(~np.isnan(self.table.y))
+        shown = self.table.item[row] * self.table.y.shape[1] + system
         return crossed_differences(
-            measure.y, measure.system, measure.rater, measure.target, pairs, confidence=self.options.confidence
+            self.table.y[row, system], system, self.table.rater[row], shown, pairs, confidence=self.options.confidence
         )
 
     def rater_gaps(self, first: int, second: int) -> Floats:
