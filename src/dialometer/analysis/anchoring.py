@@ -254,7 +254,7 @@ class _Work:
     def methods(self) -> tuple[Method, ...]:
         effect = Method(
             "Effects of the factors",
-            self.effects[0].fit.effect(self.effects[0].fit.terms[0]).method,
+            next(iter(self.effects[0].terms().values())).method,
             "raters belong to one condition each and judge the same items: raters and items are random samples",
             "Baayen, Davidson & Bates 2008",
         )

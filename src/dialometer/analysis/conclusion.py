@@ -136,7 +136,7 @@ def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
     if not told:
         return []
     terms = [f"{factor.name}:{other.name}" for other in others] + [f"{other.name}:{factor.name}" for other in others]
-    tests = [main.fit.effect(term) for term in terms if term in main.fit.terms]
+    tests = [one for term, one in main.terms().items() if term in terms]
     verdict = ""
     if len(tests) == 1 and tests[0].is_known:
         changed = "differs" if tests[0].p_value < 1 - main.options.confidence else "does not demonstrably differ"

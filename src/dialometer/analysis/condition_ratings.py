@@ -172,7 +172,7 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for effect in effects:
-        for term, found in effect.fit.effects().items():
+        for term, found in effect.terms().items():
             permuted = effect.permuted.get(term, unknown("permutation", "no test"))
             is_difference = found.has_interval or len(found.df) == 1
             body.append(

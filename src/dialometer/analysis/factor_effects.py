@@ -11,9 +11,9 @@ import numpy as np
 from dialometer.analysis.family import Options
 from dialometer.analysis.labels import baseline, factor_label, level_label
 from dialometer.analysis.measures import Measure
-from dialometer.analysis.random_effects import MOST_LEVELS
+from dialometer.analysis.random_effects import MOST_LEVELS, fitted
 from dialometer.analysis.rater_rows import RaterRows
-from dialometer.errors import DialometerError
+from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.study import Factor, Level, Study
 from dialometer.stats.effect_size import cliffs_delta, cohens_d
@@ -95,12 +95,18 @@ class FactorEffects:
         names = {factor.name: self.rows.level(factor) for factor in self.factors}
         order = {factor.name: [str(code) for code in range(len(factor.levels))] for factor in self.factors}
         settings = {"levels": order, "is_log": self.measure.is_log, "confidence": self.options.confidence}
-        if self.is_by_means:
-            means = self.rows.y[self.measure.name]
-            return factorial_effects(means, names, np.arange(self.rows.n), **settings)  # type: ignore[arg-type]
-        rater = self.measure.rater
-        labels = {name: codes[rater] for name, codes in names.items()}
-        return factorial_effects(self.measure.y, labels, rater, self.measure.target, **settings)  # type: ignore[arg-type]
+        values, rater, target = self.measure.y, self.measure.rater, self.measure.target
+        try:
+            if self.is_by_means:
+                means, everyone = self.rows.y[self.measure.name], np.arange(self.rows.n)
+                return fitted(lambda: factorial_effects(means, names, everyone, **settings))  # type: ignore[arg-type]
+            labels = {name: codes[rater] for name, codes in names.items()}
+            return fitted(lambda: factorial_effects(values, labels, rater, target, **settings))  # type: ignore[arg-type]
+        except NotEnoughData as error:
+            known = {name: tuple(codes) for name, codes in order.items()}
+            empty = np.zeros(len(self.study.cells), dtype=np.int64)
+            options = self.options
+            return FactorialFit(known, options.confidence, self.measure.is_log, len(values), None, empty, str(error))
 
     @property
     def is_by_means(self) -> bool:
@@ -127,10 +133,19 @@ class FactorEffects:
         """The mean at the level minus that at the baseline, every condition counting alike."""
         fixed = {other.name: _code(other, level) for other, level in contrast.where}
         name = contrast.factor.name
-        return self.fit.compare(
-            {name: _code(contrast.factor, contrast.level), **fixed},
-            {name: _code(contrast.factor, contrast.base), **fixed},
-        )
+        first, second = (_code(contrast.factor, level) for level in (contrast.level, contrast.base))
+        try:
+            return self.fit.compare({name: first, **fixed}, {name: second, **fixed})
+        except OverflowError:
+            return unknown("mixed model", "hardly any data: the interval has no bounds; collect more", n=self.fit.n)
+
+    def terms(self) -> dict[str, Estimate]:
+        """Every main effect and interaction."""
+        try:
+            return self.fit.effects()
+        except OverflowError:
+            why = "hardly any data: the interval has no bounds; collect more"
+            return {term: unknown("mixed model", why, n=self.fit.n) for term in self.fit.terms}
 
     def groups(self, contrast: Contrast, values: Floats | None = None) -> tuple[Floats, Floats]:
         """Rater means at the level and at the baseline (or other values per rater)."""

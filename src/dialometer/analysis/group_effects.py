@@ -11,10 +11,12 @@ from dialometer.analysis.factor_sentences import effect_heading, shown
 from dialometer.analysis.family import Options
 from dialometer.analysis.labels import cell_names, factor_label, level_label
 from dialometer.analysis.measures import Measures
+from dialometer.analysis.random_effects import fitted
 from dialometer.analysis.rater_rows import RaterRows
 from dialometer.analysis.scale_units import unit_words
 from dialometer.analysis.split_raters import Split
 from dialometer.analysis.words import excludes, interval_only, p_words, value_only
+from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.stats.effect_size import cohens_d
@@ -98,15 +100,19 @@ def interaction(effects: FactorEffects, contrast: Contrast, split: Split, option
         return unknown(INTERACTION, "a group has no raters at one of the levels; recruit more")
     names = [one.name for one in contrast.factor.levels]
     order = [str(names.index(contrast.base.name)), str(names.index(contrast.level.name))]
-    fit = factorial_effects(
-        values,
-        {"level": level, "group": split.code[known]},
-        np.arange(len(values)),
-        levels={"level": order, "group": ["0", "1"]},
-        is_log=effects.measure.is_log,
-        confidence=options.confidence,
-    )
-    return fit.effect("level:group")
+    try:
+        return fitted(
+            lambda: factorial_effects(
+                values,
+                {"level": level, "group": split.code[known]},
+                np.arange(len(values)),
+                levels={"level": order, "group": ["0", "1"]},
+                is_log=effects.measure.is_log,
+                confidence=options.confidence,
+            ).effect("level:group")
+        )
+    except NotEnoughData as error:
+        return unknown(INTERACTION, str(error))
 
 
 def _effects_within(split: Split, effects: list[FactorEffects], options: Options) -> Table:

@@ -8,16 +8,20 @@ its place, which needs many levels and then has them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy import stats
 
+from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.mixed import CrossedFit, fit_crossed
 from dialometer.stats.observations import Floats, Ints
 
+T = TypeVar("T")
 MOST_LEVELS = 250
 """Levels of the smaller of the two random factors up to which the mixed model is fitted."""
 MIXED = "linear mixed model, REML, crossed random raters and items"
@@ -37,6 +41,21 @@ class _Found:
     notes: tuple[str, ...] = ()
 
 
+def fitted(fit: Callable[[], T]) -> T:
+    """The result of fitting a model; data on which its likelihood has no maximum are refused in words.
+
+    Very few or very regular judgments leave no residual variance; the optimiser then fails in one of several ways.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return fit()
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError, Warning) as error:
+        raise NotEnoughData(
+            "the judgments are too few or too regular for a mixed model", remedy="collect more"
+        ) from error
+
+
 def crossed_mean(
     values: Floats, raters: Ints, items: Ints, *, confidence: float, label: str = "", is_test: bool = False
 ) -> Estimate:
@@ -52,7 +71,10 @@ def crossed_mean(
         mean = float(values.mean())
         found = _robust(mean, (values - mean) / len(values), raters, items)
     else:
-        fit = fit_crossed(values, np.ones((len(values), 1)), raters, items)
+        try:
+            fit = fitted(lambda: fit_crossed(values, np.ones((len(values), 1)), raters, items))
+        except NotEnoughData as error:
+            return _without_interval(values, str(error), confidence, label)
         found = _Found(*fit.contrast([1.0]), MIXED, MIXED_INTERVAL, _remarks(fit))
     return _estimate(found, len(values), n_raters, n_items, confidence, label, is_test=is_test)
 
@@ -83,7 +105,10 @@ def crossed_differences(
         return found
     design = np.zeros((len(values), len(present)))
     design[np.arange(len(values)), group] = 1.0
-    fit = fit_crossed(values, design, raters, items)
+    try:
+        fit = fitted(lambda: fit_crossed(values, design, raters, items))
+    except NotEnoughData as error:
+        return found | {pair: unknown(MIXED, str(error), n=len(values)) for pair in usable}
     for pair in usable:
         weights = np.zeros(len(present))
         weights[place[pair[0]]], weights[place[pair[1]]] = 1.0, -1.0

@@ -105,10 +105,11 @@ def mean_figures(found: list[SystemRatings]) -> list[Figure]:
 
 def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
     facets = [one.measure.label if len(group) > 1 else "" for one in group]
+    order = sorted(group[0].systems, key=lambda system: -group[0].means[system].value)
     dots = [
         Dot(one.label(system), one.means[system], facet=facet)
         for one, facet in zip(group, facets, strict=True)
-        for system in sorted(one.systems, key=lambda system: -group[0].means[system].value)
+        for system in sorted(one.systems, key=lambda system: order.index(system) if system in order else len(order))
     ]
     measure = group[0].measure
     labels = listed(one.measure.label for one in group)

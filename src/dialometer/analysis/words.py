@@ -113,15 +113,20 @@ def size_of_icc(icc: float) -> str:
     return "poor" if icc < 0.5 else "moderate" if icc < 0.75 else "good" if icc < 0.9 else "excellent"
 
 
+def _exp(log: float) -> float:
+    """The exponential; what no computer can hold, from an interval of hardly any data, is infinite."""
+    return math.inf if log > 700 else math.exp(log)
+
+
 def as_ratio(difference: Estimate) -> Estimate:
     """A difference of logarithms as a ratio: 0.18 becomes 1.2 times."""
     if not difference.is_known:
         return difference
     return replace(
         difference,
-        value=math.exp(difference.value),
-        low=math.exp(difference.low),
-        high=math.exp(difference.high),
+        value=_exp(difference.value),
+        low=_exp(difference.low),
+        high=_exp(difference.high),
         unit="times",
         method=f"{difference.method}; ratio from the logarithm",
         details={**difference.details, "log_value": difference.value, "null": 1.0},
@@ -134,9 +139,9 @@ def as_geometric_mean(mean: Estimate) -> Estimate:
         return mean
     return replace(
         mean,
-        value=math.exp(mean.value),
-        low=math.exp(mean.low),
-        high=math.exp(mean.high),
+        value=_exp(mean.value),
+        low=_exp(mean.low),
+        high=_exp(mean.high),
         method=f"geometric mean ({mean.method} of logarithms)",
         details={**mean.details, "log_value": mean.value},
     )
