@@ -377,3 +377,23 @@ def test_figures_carry_their_data(whole):
         assert figure.alt.endswith(".")
     assert isinstance(whole.sections[0].parts[0], Table)
     assert np.isfinite(whole.provenance["n_judgments"])
+
+
+def test_anchors_of_several_kinds(template, quick, tmp_path):
+    study = template(
+        "anchoring",
+        ("levels: [none, both]\n    - name: layout", "levels: [none, number, text, both]\n    - name: layout"),
+        ("factor: anchor\n      levels: [none, both]", "factor: anchor\n      levels: [none, number, both]"),
+        n_items=10,
+    )
+    habits = Habits(careless_share=0, anchor_pull=0.8)
+    report = analyse(study, quick(study, n_raters=96, habits=habits, seed=3), n_resamples=100)
+    effects = table_of(report, "condition_effects")
+    assert effects.rows[0][3].startswith("F(3")
+    near = {row[1]: row[5] for row in table_of(report, "nearness_to_anchor").rows}
+    assert set(near) == {"anchor (number)", "anchor (text and number)"}  # a text alone has no value to come nearer to
+    assert all(ratio.high < 1 for ratio in near.values())
+    declared = [row for row in table_of(report, "declared_ratings").rows if row[0].startswith("anchor_effect")]
+    assert {row[3] for row in declared} == {"anchor (number)", "anchor (text and number)"}
+    assert "Anchoring by “anchor (number)” was found" in report.summary.answer
+    assert render(report, tmp_path, formats=["html"])

@@ -9,7 +9,7 @@ from dialometer.analysis.declared import CONSISTENCY, SIZE, DeclaredTest
 from dialometer.analysis.factor_sentences import difference_words, interval_of, shown
 from dialometer.analysis.family import Options
 from dialometer.analysis.system_ratings import SystemRatings
-from dialometer.analysis.words import correction_name, listed, p_words, value_only, with_interval
+from dialometer.analysis.words import correction_name, excludes, listed, p_words, value_only, with_interval
 from dialometer.model.report import Cell, Column, Headline, Section, Table
 from dialometer.model.study import Study
 
@@ -46,13 +46,16 @@ def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
         own = [test for test in tests if test.outcome == outcome]
         if not own:
             continue
-        stands = [_brief(test) for test in own if test.p_adjusted < 1 - options.confidence]
+        low = [test for test in own if test.p_adjusted < 1 - options.confidence]
+        stands = [_brief(test) for test in low if excludes(test.shown, test.null)]
+        unclear = [_brief(test) for test in low if not excludes(test.shown, test.null)]
         falls = [_brief(test) for test in own if test.p_adjusted >= 1 - options.confidence]
         lost = [
             f"{test.measure.label}, {test.first} against {test.second}" for test in own if math.isnan(test.p_adjusted)
         ]
         told = [f"a difference in {listed(stands)}"] if stands else []
         told += [f"no demonstrable difference in {listed(falls)}"] if falls else []
+        told += [f"unclear, as interval and test disagree: {listed(unclear)}"] if unclear else []
         told += [f"not known: {listed(lost)}"] if lost else []
         said.append(f"{outcome.capitalize()}: {'; '.join(told)}.")
     return " ".join(said)
