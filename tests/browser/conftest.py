@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from walking import CHROMIUM_ARGS, Served, chromium, serving
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium for all tests of a process."""
+    """One Chromium for the tests of a file; it ends with them, because Playwright keeps an event loop while it runs."""
     path = chromium()
     if path is None:
         pytest.skip("no Chromium or Chrome on the PATH")
