@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -14,7 +15,7 @@ TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
 N_PER_ROW_GROUP = 100_000
 
 
-class TableWriter:
+class TableWriter(ABC):
     """One table on its way into a file. Always the same bytes for the same rows."""
 
     suffix: ClassVar[str]
@@ -41,16 +42,17 @@ class TableWriter:
         self.close()
         return self.n_rows
 
+    @abstractmethod
     def _write(self, frame: pl.DataFrame) -> None:
-        raise NotImplementedError
+        """Add the rows of a frame to the file."""
 
+    @abstractmethod
     def close(self) -> None:
         """Finish the file; a table without rows still tells its columns where the format can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def abandon(self) -> None:
         """Give up; whoever owns the folder removes what was written."""
-        raise NotImplementedError
 
 
 class CsvWriter(TableWriter):
