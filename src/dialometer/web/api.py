@@ -164,7 +164,7 @@ async def _answer_invalid(_request: Request, error: Exception) -> Response:
 def _describe(api: FastAPI) -> None:
     """Writes the busiest route into the API's description, where it belongs although it stands apart."""
 
-    def submit(given: models.SubmissionRequest) -> models.SubmissionReceipt:
+    def submit(given: models.SubmissionRequest) -> models.SubmissionReceipt:  # noqa: ARG001 - only described
         """Send the answers of a screen. When this answers 200, they are on disk."""
         raise AssertionError("the plain route beside the API answers this")
 
