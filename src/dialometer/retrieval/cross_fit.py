@@ -1,0 +1,154 @@
+"""Weights and honest measures for the fused retriever: everything that learns is trained without what it is then asked.
+
+In each fold a share of the recorded questions and of the dialogues is held out together. Encoder and ranker are trained on the
+rest, the held-out questions are asked, and their scores are kept. From these out-of-fold scores come the weights; and for the
+measures, the weights that score a fold come from the other folds only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.retrieval.fusion_parts import PARTS
+from dialometer.retrieval.fusion_weights import Lists, choose_weights, lists_of
+from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.queries import Asked, Query
+from dialometer.retrieval.top_k import top_k
+from dialometer.retrieval.work import QUIET, Work
+
+if TYPE_CHECKING:
+    from dialometer.retrieval.retrievers.fused import Fused
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Marks = NDArray[np.bool_]
+N_READ = 30
+MOST_RECORDED = 2000
+"""Recorded questions that are asked back; more would not make weights of a dozen parts any surer."""
+
+
+def enriched(kb: KnowledgeBase, asked: Asked | None) -> KnowledgeBase:
+    """The knowledge base with questions as people put them, where their right answers are known."""
+    if asked is None:
+        return kb
+    pairs = [(query.text, answer) for query, right in zip(asked.queries, asked.right, strict=True) for answer in right]
+    return kb.with_pairs(pairs)
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Out-of-fold scores of every question: recorded ones first, then those of the dialogues."""
+
+    fold: Ints
+    groups: tuple[str, ...]
+    is_asked: Marks
+    """Whether the question comes from a dialogue."""
+    scores: Floats
+    """Questions by answers by parts."""
+    right: Marks
+    read: Floats
+    """The ranker's score of each question's first answers; nan elsewhere."""
+
+    def weights(self, parts: tuple[str, ...] = PARTS, *, without_fold: int | None = None) -> NDArray[np.float64]:
+        """Weights of some parts from all folds, or from all but one."""
+        rows = np.flatnonzero(self.fold != (-1 if without_fold is None else without_fold))
+        columns = [PARTS.index(part) for part in parts]
+        lists = lists_of(self.scores[rows][:, :, columns], self.right[rows])
+        return choose_weights(lists, [self.groups[row] for row in rows])
+
+    def fused(self, parts: tuple[str, ...] = PARTS) -> Floats:
+        """Scores of every question by weights that its own fold had no share in."""
+        columns = [PARTS.index(part) for part in parts]
+        out = np.empty(self.right.shape, dtype=np.float32)
+        for fold in np.unique(self.fold):
+            rows = self.fold == fold
+            out[rows] = self.scores[rows][:, :, columns] @ self.weights(parts, without_fold=int(fold)).astype(
+                np.float32
+            )
+        return np.asarray(np.round(out, 4))
+
+    def read_weight(self, fused: Floats, n_read: int, *, without_fold: int | None = None) -> float:
+        """How much the ranker counts among the first answers, from all folds or all but one."""
+        rows = np.flatnonzero(self.fold != (-1 if without_fold is None else without_fold))
+        first = top_k(fused[rows], n_read).answers
+        at = np.arange(len(rows))[:, None]
+        pair = np.stack([fused[rows][at, first], np.nan_to_num(self.read[rows][at, first], nan=0.0)], axis=-1)
+        lists = Lists(pair.astype(np.float32), self.right[rows][at, first], np.ones(first.shape, dtype=bool))
+        own, read = choose_weights(lists, [self.groups[row] for row in rows])
+        return max(0.0, float(read / own)) if own > 0 else 0.0
+
+    def reranked(self, n_read: int = 10) -> Floats:
+        """Fused scores with the first answers put into the order of the ranker's weighed score, fold by fold."""
+        out = self.fused()
+        before = out.copy()
+        for fold in np.unique(self.fold):
+            rows = np.flatnonzero(self.fold == fold)
+            weight = self.read_weight(before, n_read, without_fold=int(fold))
+            first = top_k(before[rows], n_read).answers
+            at = np.arange(len(rows))[:, None]
+            own = before[rows][at, first]
+            again = own + weight * np.nan_to_num(self.read[rows][at, first], nan=0.0)
+            lift = np.maximum(own.min(axis=1) - again.min(axis=1), 0)[:, None]
+            out[rows[:, None], first] = np.round(again + lift, 4)
+        return out
+
+
+def cross_fit(
+    kb: KnowledgeBase, asked: Asked | None, options: Fused, *, n_folds: int = 5, work: Work = QUIET, seed: int = 0
+) -> CrossFit:
+    """Trains once per fold, so this takes ``n_folds`` times as long as fitting; dialogues are never split."""
+    rng = np.random.default_rng(seed)
+    recorded = np.sort(rng.permutation(len(kb.questions))[:MOST_RECORDED])
+    recorded_fold = rng.permutation(len(recorded)) % n_folds
+    names = sorted(set(asked.dialogues)) if asked else []
+    fold_of = {name: number % n_folds for number, name in zip(rng.permutation(len(names)).tolist(), names, strict=True)}
+    asked_fold = np.array([fold_of[name] for name in asked.dialogues] if asked else [], dtype=np.int64)
+    queries = [Query(kb.questions[row]) for row in recorded] + list(asked.queries if asked else ())
+    right = np.zeros((len(queries), len(kb.answers)), dtype=bool)
+    for row, question in enumerate(recorded):
+        right[row, kb.answers_to(int(question))] = True
+    if asked:
+        right[len(recorded) :] = asked.marks(len(kb.answers))
+    fold = np.concatenate([recorded_fold, asked_fold]).astype(np.int64)
+    scores = np.zeros((*right.shape, len(PARTS)), dtype=np.float32)
+    rankers: dict[int, Path] = {}
+    for number in range(n_folds):
+        held = recorded[recorded_fold == number]
+        left = enriched(
+            kb.without_questions(held.tolist()), asked.only(np.flatnonzero(asked_fold != number)) if asked else None
+        )
+        parts, _ = options.fit_parts(left, work)
+        rows = np.flatnonzero(fold == number)
+        scores[rows] = parts.all([queries[row] for row in rows])
+        if options.n_read:
+            rankers[number] = options.fit_ranker(left, parts, work)
+    groups = (*(f"recorded-{number}" for number in recorded_fold), *(asked.dialogues if asked else ()))
+    is_asked = np.arange(len(queries)) >= len(recorded)
+    found = CrossFit(fold, groups, is_asked, scores, right, np.full(right.shape, np.nan, dtype=np.float32))
+    return _with_reading(found, rankers, kb, queries, work) if rankers else found
+
+
+def _with_reading(
+    found: CrossFit, rankers: dict[int, Path], kb: KnowledgeBase, queries: list[Query], work: Work
+) -> CrossFit:
+    """Adds the rankers' scores of what comes first, each fold read by the ranker that did not know it."""
+    from dialometer.retrieval.cross_encoder import CrossEncoder  # noqa: PLC0415 - imports torch
+
+    first = top_k(found.fused(), N_READ).answers
+    for number, folder in rankers.items():
+        ranker = CrossEncoder.load(folder, work)
+        rows = np.flatnonzero(found.fold == number)
+        at = np.repeat(rows, first.shape[1])
+        columns = first[rows].ravel()
+        found.read[at, columns] = ranker.scores(
+            [queries[row].text for row in at.tolist()],
+            [kb.answers[column].text for column in columns.tolist()],
+            work,
+            "Reading first answers",
+        )
+    return found

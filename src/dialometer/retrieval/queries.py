@@ -1,0 +1,166 @@
+"""Questions as people asked them in dialogues: the text, the turns before, and the answers the maker marked as right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.errors import DialometerError, Problem, ReadError
+from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.readers import Reading, read_dialogues
+from dialometer.readers.json_records import line_records
+from dialometer.readers.mdc import NEEDED
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import Source
+from dialometer.readers.table_rows import table_rows
+from dialometer.registry import did_you_mean
+from dialometer.retrieval.knowledge_base import KnowledgeBase
+
+Marks = NDArray[np.bool_]
+UnknownGold = Literal["error", "leave_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a retriever is asked: the last utterance, and the turns before it where they are known (oldest first)."""
+
+    text: str
+    context: tuple[Turn, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions of some dialogues. ``right`` holds for each the numbers of its right answers, by the maker's labels."""
+
+    queries: tuple[Query, ...]
+    dialogues: tuple[str, ...]
+    """For each question the dialogue it comes from: questions of one dialogue are not independent."""
+    right: tuple[tuple[int, ...], ...]
+    replies: tuple[str, ...]
+    """What the person really said next; empty where the dialogue ends."""
+    left_out: tuple[Problem, ...] = ()
+    """Marked answers that the knowledge base does not hold, where they were to be left out."""
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def marks(self, n_answers: int) -> Marks:
+        """The maker's labels, questions by answers."""
+        marks = np.zeros((len(self), n_answers), dtype=bool)
+        for row, answers in enumerate(self.right):
+            marks[row, list(answers)] = True
+        return marks
+
+    def only(self, rows: Iterable[int]) -> Asked:
+        """Some of the questions."""
+        kept = list(rows)
+
+        def pick(values: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(values[row] for row in kept)
+
+        return Asked(pick(self.queries), pick(self.dialogues), pick(self.right), pick(self.replies))
+
+
+def read_asked(
+    path: str | Path, kb: KnowledgeBase, format: str | None = None, *, unknown_gold: UnknownGold = "error"
+) -> Asked:
+    """The questions in a file of dialogues; every marked answer must be one of the knowledge base.
+
+    Right answers stand in the dialogue's metadata under ``exchanges``: for each turn of the user an object with
+    ``answers`` (ids or texts), as the Margarita corpus is read. Dialogues without them have no labels.
+    """
+    reading = read_dialogues(path, format)
+    dialogues = list(reading)
+    return asked_in(dialogues, kb, unknown_gold=unknown_gold, file=str(path), lines=_lines(path, reading))
+
+
+def asked_in(
+    dialogues: Iterable[Dialogue],
+    kb: KnowledgeBase,
+    *,
+    unknown_gold: UnknownGold = "error",
+    file: str = "",
+    lines: Mapping[tuple[str, int], int] | None = None,
+) -> Asked:
+    """The questions of dialogues that are already read."""
+    queries: list[Query] = []
+    groups: list[str] = []
+    right: list[tuple[int, ...]] = []
+    replies: list[str] = []
+    problems: list[Problem] = []
+    for dialogue in dialogues:
+        marked = _marked(dialogue)
+        for number, place, turn in _user_turns(dialogue):
+            found = dict.fromkeys((text, kb.find(text)) for text in marked.get(number, ()))
+            line = (lines or {}).get((dialogue.id, number), 0)
+            problems += [_unknown(text, kb, file, line, dialogue.id) for text, answer in found if answer is None]
+            following = dialogue.turns[place + 1] if place + 1 < len(dialogue.turns) else None
+            queries.append(Query(turn.text, dialogue.turns[:place], f"{dialogue.id}-{number + 1}"))
+            groups.append(dialogue.id)
+            right.append(tuple(sorted({answer for _, answer in found if answer is not None})))
+            replies.append(following.text if following and following.role != "user" else "")
+    if problems and unknown_gold == "error":
+        raise ReadError(problems[:50], n_more=max(0, len(problems) - 50))
+    if not queries:
+        raise DialometerError("no turn of a user was found", where=file, remedy="declare who the user is")
+    return Asked(tuple(queries), tuple(groups), tuple(right), tuple(replies), tuple(problems))
+
+
+def _marked(dialogue: Dialogue) -> dict[int, list[str]]:
+    """For each turn of the user, by number, the answers marked as right."""
+    exchanges = dialogue.metadata.get("exchanges")
+    if not isinstance(exchanges, list):
+        return {}
+    return {
+        number: [str(answer) for answer in exchange.get("answers", [])]
+        for number, exchange in enumerate(exchanges)
+        if isinstance(exchange, Mapping)
+    }
+
+
+def _user_turns(dialogue: Dialogue) -> Iterator[tuple[int, int, Turn]]:
+    """Turns of the user: the number among the user's turns of the file (empty ones count), the place, the turn."""
+    users = {turn.speaker for turn in dialogue.turns if turn.role == "user"} | {"User", "user"}
+    gone = {entry["turn"]: entry["speaker"] for entry in dialogue.metadata.get("left_out_turns", ())}
+    number = position = 0
+    for place, turn in enumerate(dialogue.turns):
+        position += 1
+        while position in gone:
+            number += gone[position] in users
+            position += 1
+        if turn.role == "user":
+            yield number, place, turn
+            number += 1
+
+
+def _unknown(text: str, kb: KnowledgeBase, file: str, line: int, dialogue: str) -> Problem:
+    shown = text if len(text) <= 60 else f"{text[:59]}…"
+    return Problem(
+        f"'{shown}' in '{dialogue}' is marked as right but is no answer of the knowledge base",
+        remedy=did_you_mean(text, [answer.text for answer in kb.answers]) if len(kb.answers) < 5000 else "add it",
+        file=file,
+        line=line,
+    )
+
+
+def _lines(path: str | Path, reading: Reading) -> dict[tuple[str, int], int]:
+    """The line of every exchange, for messages, in the forms that can mark answers."""
+    source, problems = Source(path), Problems(str(path))
+    lines: dict[tuple[str, int], int] = {}
+    if reading.format == "mdc":
+        counts: dict[str, int] = {}
+        for row in table_rows(source, problems, NEEDED, ","):
+            name = f"{row.cells['Mode'].strip()}-{row.cells['Conversation'].strip()}"
+            lines[name, counts.get(name, 0)] = row.line
+            counts[name] = counts.get(name, 0) + 1
+    elif reading.format == "jsonl":
+        for record in line_records(source, problems):
+            n_exchanges = len((record.value.get("metadata") or {}).get("exchanges") or ())
+            lines |= {(str(record.value.get("id", "")).strip(), number): record.line for number in range(n_exchanges)}
+    return lines

@@ -1,0 +1,1 @@
+"""Retrievers, one file each: a new file is a new retriever."""

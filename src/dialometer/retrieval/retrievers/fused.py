@@ -1,0 +1,189 @@
+"""The fused retriever: an encoder trained on the knowledge base, all its parts weighed, the first ten read by the ranker."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from dialometer.retrieval.fusion_parts import PARTS, FusionParts, PreparedParts
+from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.queries import Query
+from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Questions, Retriever, as_queries
+from dialometer.retrieval.top_k import NO_ANSWER, Ranking, top_k
+from dialometer.retrieval.work import QUIET, Work
+
+if TYPE_CHECKING:
+    from dialometer.retrieval.cross_encoder import CrossEncoder
+    from dialometer.retrieval.train_ranker import RankerOptions
+    from dialometer.retrieval.tuned_encoder import TuningOptions
+
+ENCODER_FOLDER = "encoder"
+RANKER_FOLDER = "ranker"
+DEFAULT_WEIGHTS: Mapping[str, float] = {
+    "question:turn": 6.0,
+    "answer:turn": 3.0,
+    "question:sentences": 2.0,
+    "answer:sentences": 1.0,
+    "question:context": 1.5,
+    "answer:context": 3.0,
+    "words": 1.0,
+}
+DEFAULT_READ_WEIGHT = 0.3
+
+
+@RETRIEVERS.register("fused")
+class Fused(Retriever):
+    """Weights are those found by cross-validation; ``dialometer retrieval train`` finds them anew for other data."""
+
+    label: ClassVar[str] = "Fused"
+    about: ClassVar[str] = (
+        "Encoder trained on the knowledge base, by question, answer, sentence and context, re-ranked."
+    )
+    is_trained: ClassVar[bool] = True
+    model: str = Field(default="", description="Encoder to start from; the packaged all-MiniLM-L6-v2 if empty.")
+    n_tuning_epochs: int = Field(default=10, ge=0, description="Epochs the encoder is trained; 0 takes it as it is.")
+    weights: dict[str, float] = Field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+    n_read: int = Field(default=10, ge=0, description="How many first answers the ranker reads; 0 leaves it out.")
+    read_weight: float = Field(default=DEFAULT_READ_WEIGHT, description="Weight of the ranker among those.")
+    n_ranker_epochs: int = Field(default=3, ge=1)
+    n_negatives: int = Field(default=16, ge=1)
+    seed: int = Field(default=0, ge=0)
+
+    def tuning(self) -> TuningOptions:
+        """How the encoder is trained."""
+        from dialometer.retrieval.tuned_encoder import TuningOptions  # noqa: PLC0415 - imports torch
+
+        return TuningOptions(n_epochs=max(self.n_tuning_epochs, 1), seed=self.seed)
+
+    def ranking(self) -> RankerOptions:
+        """How the ranker is trained."""
+        from dialometer.retrieval.train_ranker import RankerOptions  # noqa: PLC0415 - imports torch
+
+        return RankerOptions(
+            negatives=self.n_negatives,
+            hard_share=0.5,
+            loss="lists",
+            n_variants=1,
+            n_epochs=self.n_ranker_epochs,
+            learning_rate=3e-5,
+            batch_size=8 * (1 + self.n_negatives),
+            seed=self.seed,
+        )
+
+    def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedFused:
+        parts, encoder_folder = self.fit_parts(kb, work)
+        ranker_folder = self.fit_ranker(kb, parts, work) if self.n_read else None
+        return FittedFused(self, kb, parts, _load_ranker(ranker_folder, work), (encoder_folder, ranker_folder))
+
+    def fit_parts(self, kb: KnowledgeBase, work: Work) -> tuple[FusionParts, Path | None]:
+        """The encoder (trained, where that is asked for) and everything weighed."""
+        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.tuned_encoder import tune_encoder  # noqa: PLC0415 - imports torch
+
+        folder = tune_encoder(kb, self.model, self.tuning(), work) if self.n_tuning_epochs else None
+        return FusionParts(kb, TextEncoder(str(folder or self.model), work)), folder
+
+    def fit_ranker(self, kb: KnowledgeBase, parts: FusionParts, work: Work) -> Path:
+        """The ranker, trained against answers that the encoder confuses."""
+        from dialometer.retrieval.train_ranker import train_ranker  # noqa: PLC0415 - imports torch
+
+        vectors = parts.encoder.encode(kb.questions)
+        near = np.concatenate(
+            [top_k(vectors[s : s + 256] @ parts.answers.T, 60).answers for s in range(0, len(vectors), 256)]
+        )
+        return train_ranker(kb, self.model, self.ranking(), work, nearest=near)
+
+    def load(self, kb: KnowledgeBase, folder: Path, work: Work = QUIET) -> FittedFused:
+        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+
+        encoder = folder / ENCODER_FOLDER if self.n_tuning_epochs else None
+        ranker = folder / RANKER_FOLDER if self.n_read else None
+        parts = FusionParts(kb, TextEncoder(str(encoder or self.model), work))
+        return FittedFused(self, kb, parts, _load_ranker(ranker, work), (encoder, ranker))
+
+
+def _load_ranker(folder: Path | None, work: Work) -> CrossEncoder | None:
+    from dialometer.retrieval.cross_encoder import CrossEncoder  # noqa: PLC0415 - imports torch
+
+    return CrossEncoder.load(folder, work) if folder else None
+
+
+class FittedFused(Fitted):
+    """A weighted sum, then the first few put into a new order; they stay the first few."""
+
+    options: Fused
+
+    def __init__(
+        self,
+        options: Fused,
+        kb: KnowledgeBase,
+        parts: FusionParts,
+        ranker: CrossEncoder | None,
+        folders: tuple[Path | None, Path | None] = (None, None),
+    ) -> None:
+        super().__init__(options, kb)
+        self.parts = parts
+        self.ranker = ranker
+        self.folders = folders
+
+    def prepare(self, queries: Sequence[Query]) -> PreparedParts:
+        return self.parts.prepare(queries)
+
+    def block(self, prepared: PreparedParts, first: int, last: int) -> Floats:
+        total = np.zeros((len(prepared.log_length), last - first), dtype=np.float32)
+        for name in PARTS:
+            weight = self.options.weights.get(name, 0.0)
+            if weight:
+                total += np.float32(weight) * self.parts.part(name, prepared, first, last)
+        return np.asarray(np.round(total, 4))
+
+    def scores(self, questions: Questions) -> Floats:
+        queries = as_queries(questions)
+        out = super().scores(queries)
+        if self.ranker is not None and len(queries):
+            first = top_k(out, self.options.n_read)
+            again = self._read(queries, first)
+            rows, places = np.nonzero(first.answers != NO_ANSWER)
+            out[rows, first.answers[rows, places]] = again[rows, places]
+        return out
+
+    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:
+        if self.ranker is None:
+            return super()._rank_batch(queries, k)
+        wanted = len(self.kb.answers) if k is None else k
+        n_read = self.options.n_read
+        found = super()._rank_batch(queries, max(wanted, n_read))
+        again = top_k(self._read(queries, found.first(n_read)), n_read, columns=found.answers[:, :n_read])
+        answers = np.concatenate([again.answers, found.answers[:, n_read:]], axis=1)
+        scores = np.concatenate([again.scores, found.scores[:, n_read:]], axis=1)
+        return Ranking(answers, scores).first(wanted)
+
+    def _read(self, queries: Sequence[Query], first: Ranking) -> Floats:
+        """New scores of the first answers: the ranker's weighed in, and none below what stood on the last of their places."""
+        assert self.ranker is not None
+        rows, places = np.nonzero(first.answers != NO_ANSWER)
+        texts = [self.kb.answers[number].text for number in first.answers[rows, places].tolist()]
+        read = np.full(first.scores.shape, np.nan, dtype=np.float32)
+        read[rows, places] = self.ranker.scores([queries[row].text for row in rows.tolist()], texts)
+        again = first.scores + np.float32(self.options.read_weight) * read
+        lift = np.nanmin(first.scores, axis=1) - np.nanmin(again, axis=1)
+        return np.asarray(np.round(again + np.maximum(lift, 0)[:, None], 4))
+
+    def save_into(self, folder: Path) -> tuple[Path, ...]:
+        written = []
+        for source, name in zip(self.folders, (ENCODER_FOLDER, RANKER_FOLDER), strict=True):
+            target = folder / name
+            if source is not None and source.resolve() != target.resolve():
+                shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint*"))
+                written.append(target)
+        return tuple(written)
+
+
+def parts_used(weights: Mapping[str, float]) -> list[str]:
+    """Names of the parts that count, heaviest first."""
+    return sorted((name for name in weights if weights[name]), key=lambda name: -abs(weights[name]))

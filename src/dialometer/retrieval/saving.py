@@ -1,0 +1,75 @@
+"""Retrievers on disk: a folder with the options, the knowledge base and whatever training gave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dialometer._version import __version__
+from dialometer.errors import DialometerError
+from dialometer.retrieval.kb_reading import read_knowledge_base
+from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.retriever import Fitted, make_retriever, name_of
+from dialometer.retrieval.work import QUIET, Work
+
+CONFIG_FILE = "retriever.json"
+KB_FILE = "knowledge_base.jsonl"
+
+
+def save(fitted: Fitted, folder: Path) -> None:
+    """Write a retriever; an older one in the folder is replaced once the new one is complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_knowledge_base(fitted.kb, folder / KB_FILE)
+    fitted.save_into(folder)
+    config = {
+        "retriever": name_of(fitted.options),
+        "options": fitted.options.model_dump(mode="json"),
+        "knowledge_base": fitted.kb.fingerprint,
+        "dialometer": __version__,
+    }
+    partial = folder / f"{CONFIG_FILE}.part"
+    partial.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    partial.replace(folder / CONFIG_FILE)
+
+
+def load(folder: Path, work: Work = QUIET) -> Fitted:
+    """The retriever that :func:`save` wrote, ready to rank."""
+    config = read_config(folder)
+    kb = read_knowledge_base(folder / KB_FILE)
+    if kb.fingerprint != config.get("knowledge_base"):
+        raise DialometerError(
+            "the knowledge base was changed after the retriever was trained",
+            where=str(folder / KB_FILE),
+            remedy="train again with the changed knowledge base",
+        )
+    return make_retriever(config["retriever"], config.get("options")).load(kb, folder, work)
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a folder holds a saved retriever."""
+    return (folder / CONFIG_FILE).is_file()
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """What a saved retriever is: its name and options."""
+    path = folder / CONFIG_FILE
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        remedy = "name a folder that 'dialometer retrieval train --out' wrote"
+        raise DialometerError("no saved retriever", where=str(path), remedy=remedy) from error
+    if not isinstance(config, dict) or "retriever" not in config:
+        raise DialometerError("not the description of a retriever", where=str(path), remedy="train it again")
+    return config
+
+
+def write_knowledge_base(kb: KnowledgeBase, path: Path) -> None:
+    """One answer per line, in our own form."""
+    questions: dict[int, list[str]] = {}
+    for question, answer in zip(kb.pair_question, kb.pair_answer, strict=True):
+        questions.setdefault(int(answer), []).append(kb.questions[question])
+    with path.open("w", encoding="utf-8") as file:
+        for number, answer in enumerate(kb.answers):
+            row = {"id": answer.id, "answer": answer.text, "questions": questions.get(number, [])}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")

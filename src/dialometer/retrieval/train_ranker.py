@@ -1,0 +1,165 @@
+"""Training the answer ranker: right pairs from the knowledge base against answers that do not belong to the question.
+
+Chierici and Habash (HumEval 2021, section 4): a classifier of question-answer pairs, one wrong pair for each right one, ten, a
+hundred, or all; three epochs; questions augmented. Beyond the paper, wrong answers can be those that a retriever confuses
+with the right one, and a right answer can be told apart from its wrong ones in one list instead of pair by pair.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch.nn import functional
+
+from dialometer.retrieval.augment import one_variant
+from dialometer.retrieval.cross_encoder import CrossEncoder
+from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.synonym_source import synonym_source
+from dialometer.retrieval.training import TrainingOptions, fingerprint, train
+from dialometer.retrieval.tuned_encoder import DONE_FILE, Example, examples_of
+from dialometer.retrieval.work import QUIET, Work, models_folder
+
+Nearest = NDArray[np.int64]
+HARD_AMONG = 40
+
+
+class RankerOptions(TrainingOptions):
+    """``negatives`` wrong answers for each right one; "all" takes every other answer of the knowledge base."""
+
+    negatives: int | Literal["all"] = Field(default=10, description="Wrong answers for each right one, or all.")
+    hard_share: float = Field(default=0.5, ge=0, le=1, description="Share of wrong answers that a retriever confuses.")
+    loss: Literal["pairs", "lists"] = "lists"
+    n_variants: int = Field(default=1, ge=0, le=16, description="Varied questions beside each recorded one.")
+    n_epochs: int = Field(default=3, ge=1)
+    learning_rate: float = Field(default=5e-5, gt=0)
+    batch_size: int = Field(default=96, ge=2, description="Pairs in a step.")
+
+
+class Pair(NamedTuple):
+    """A question as shown and an answer; in a list the right one comes first."""
+
+    question: str
+    answer: int
+    is_right: bool
+
+
+def train_ranker(
+    kb: KnowledgeBase,
+    model: str = "",
+    options: RankerOptions | None = None,
+    work: Work = QUIET,
+    out: Path | None = None,
+    nearest: Nearest | None = None,
+) -> Path:
+    """Trains a ranker and writes it as a folder; one that is already there is used as it is.
+
+    ``nearest`` holds for each recorded question the answers that a retriever puts first; without it wrong answers are
+    drawn by lot.
+    """
+    chosen = options or RankerOptions()
+    hard = None if nearest is None else fingerprint(nearest.tolist())
+    name = fingerprint("answer ranker", model, kb.fingerprint, chosen.model_dump(), hard)
+    folder = out or models_folder(work) / "rankers" / name
+    done = folder / DONE_FILE
+    if done.is_file() and json.loads(done.read_text(encoding="utf-8")).get("name") == name:
+        return folder
+    ranker = CrossEncoder.fresh(model, work, chosen.seed)
+    course = _Course(kb, ranker, chosen, nearest)
+    checkpoint = folder / "checkpoint.pt"
+    losses = train(
+        ranker.network,
+        course.batches,
+        course.loss,
+        chosen,
+        work,
+        device=ranker.device,
+        what="Training the answer ranker",
+        checkpoint=checkpoint,
+    )
+    ranker.save(folder)
+    told = {"name": name, "options": chosen.model_dump(), "losses": losses, "base": model}
+    done.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    checkpoint.unlink(missing_ok=True)
+    return folder
+
+
+class _Course:
+    """What the ranker is shown in every epoch, and how far off it is."""
+
+    def __init__(
+        self, kb: KnowledgeBase, ranker: CrossEncoder, options: RankerOptions, nearest: Nearest | None
+    ) -> None:
+        self.kb = kb
+        self.ranker = ranker
+        self.options = options
+        self.examples = examples_of(kb)
+        self.synonyms = synonym_source(ranker.tokenizer, ranker.network.network)
+        number = {question: row for row, question in enumerate(kb.questions)}
+        self.hard = None if nearest is None else {q: nearest[row, :HARD_AMONG] for q, row in number.items()}
+
+    def batches(self, epoch: int, rng: np.random.Generator) -> list[list[Pair]]:
+        """Whole lists in a new order, or pairs of all lists mixed."""
+        shown = [(example, example.question) for example in self.examples]
+        for example in self.examples:
+            for _ in range(self.options.n_variants):
+                shown.append((example, one_variant(example.question, rng, self.synonyms)))
+        lists = [
+            [
+                Pair(question, answer, answer == example.answer)
+                for answer in (example.answer, *self._wrong(example, rng))
+            ]
+            for example, question in shown
+        ]
+        if self.options.loss == "pairs":
+            lists = [[pair] for pairs in lists for pair in pairs]
+        per_step = max(1, self.options.batch_size // len(lists[0]))
+        order = rng.permutation(len(lists))
+        return [
+            [pair for k in order[start : start + per_step] for pair in lists[k]]
+            for start in range(0, len(lists), per_step)
+        ]
+
+    @property
+    def _n_wrong(self) -> int:
+        n_answers = len(self.kb.answers)
+        wanted = self.options.negatives
+        return n_answers - 1 if wanted == "all" else min(wanted, n_answers - 1)
+
+    def _wrong(self, example: Example, rng: np.random.Generator) -> list[int]:
+        """Wrong answers: some that a retriever puts high, the rest by lot; never a right one."""
+        wanted = self._n_wrong
+        n_answers = len(self.kb.answers)
+        if self.options.negatives == "all":
+            return [answer for answer in range(n_answers) if answer not in example.answers]
+        chosen: dict[int, None] = {}
+        if self.hard is not None:
+            near = [int(answer) for answer in self.hard[example.question] if int(answer) not in example.answers]
+            n_hard = min(round(wanted * self.options.hard_share), len(near))
+            chosen = dict.fromkeys(near[k] for k in rng.permutation(len(near))[:n_hard])
+        most = min(wanted, n_answers - len(example.answers))
+        while len(chosen) < most:
+            drawn = rng.integers(n_answers, size=wanted).tolist()
+            chosen |= dict.fromkeys(answer for answer in drawn if answer not in example.answers)
+        return list(chosen)[:most]
+
+    def loss(self, batch: Sequence[Pair]) -> Any:
+        """Of lists: finding the right answer in its list. Of pairs: telling right pairs from wrong ones."""
+        texts = [self.kb.answers[pair.answer].text for pair in batch]
+        scores = self.ranker.network(self.ranker.batch([pair.question for pair in batch], texts))
+        if self.options.loss == "lists":
+            starts = [k for k, pair in enumerate(batch) if pair.is_right]
+            own = torch.zeros(1, dtype=torch.long, device=scores.device)
+            lists = [scores[a:b].unsqueeze(0) for a, b in pairwise([*starts, len(batch)])]
+            return torch.stack([functional.cross_entropy(one, own) for one in lists]).mean()
+        target = torch.tensor([float(pair.is_right) for pair in batch], device=scores.device)
+        # Right pairs are few: they weigh with the square root of how many wrong ones stand against each.
+        weight = torch.tensor(float(max(1, self._n_wrong)) ** 0.5, device=scores.device)
+        return functional.binary_cross_entropy_with_logits(scores, target, pos_weight=weight)

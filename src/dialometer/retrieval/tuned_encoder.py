@@ -1,0 +1,171 @@
+"""A sentence encoder trained on a knowledge base: a question moves towards its answers and their other questions.
+
+In-batch negatives (Henderson et al., "Efficient Natural Language Response Suggestion", 2017), both ways between questions and
+answers, and from a question to another question of the same answer. Pairs in the batch that are right too are no negatives.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch.nn import functional
+
+from dialometer.retrieval.augment import OPENERS, Synonyms, one_variant
+from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.synonym_source import synonym_source
+from dialometer.retrieval.text_encoder import device_of, load_model, mean_pooled
+from dialometer.retrieval.training import TrainingOptions, fingerprint, train
+from dialometer.retrieval.work import QUIET, Work, models_folder
+
+MOST_TOKENS = 96
+DONE_FILE = "training.json"
+
+
+class TuningOptions(TrainingOptions):
+    """Defaults chosen on the knowledge base and by cross-validation over dialogues of the Margarita corpus."""
+
+    n_epochs: int = Field(default=10, ge=1)
+    learning_rate: float = Field(default=5e-5, gt=0)
+    temperature: float = Field(default=0.05, gt=0)
+    augmented_share: float = Field(default=0.5, ge=0, le=1, description="Share of questions shown in a varied form.")
+    opened_share: float = Field(default=0.2, ge=0, le=1, description="Share shown after a word such as 'Okay.'.")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question, one of its answers, all of its answers, and the other questions of that answer."""
+
+    question: str
+    answer: int
+    answers: frozenset[int]
+    others: tuple[str, ...]
+
+
+def examples_of(kb: KnowledgeBase) -> list[Example]:
+    """Every pair of the knowledge base."""
+    of_answer: dict[int, list[str]] = {}
+    of_question: dict[int, set[int]] = {}
+    rows = list(zip(kb.pair_question.tolist(), kb.pair_answer.tolist(), strict=True))
+    for question, answer in rows:
+        of_answer.setdefault(answer, []).append(kb.questions[question])
+        of_question.setdefault(question, set()).add(answer)
+    return [
+        Example(
+            kb.questions[question],
+            answer,
+            frozenset(of_question[question]),
+            tuple(other for other in of_answer[answer] if other != kb.questions[question]),
+        )
+        for question, answer in rows
+    ]
+
+
+def tune_encoder(
+    kb: KnowledgeBase,
+    model: str = "",
+    options: TuningOptions | None = None,
+    work: Work = QUIET,
+    out: Path | None = None,
+) -> Path:
+    """Trains an encoder on a knowledge base and writes it as a model folder; one that is already there is used as it is.
+
+    Without ``out`` it stands in the cache, under a name made of all that it depends on.
+    """
+    chosen = options or TuningOptions()
+    name = fingerprint("tuned encoder", model, kb.fingerprint, chosen.model_dump())
+    folder = out or models_folder(work) / "encoders" / name
+    if _is_done(folder, name):
+        return folder
+    device = device_of(work.device)
+    tokenizer, network = load_model(model, device)
+    course = _Course(kb, tokenizer, network, chosen, device)
+    checkpoint = folder / "checkpoint.pt"
+    losses = train(
+        network,
+        course.batches,
+        course.loss,
+        chosen,
+        work,
+        device=device,
+        what="Training the encoder",
+        checkpoint=checkpoint,
+    )
+    _write(folder, name, tokenizer, network, {"options": chosen.model_dump(), "losses": losses, "base": model})
+    checkpoint.unlink(missing_ok=True)
+    return folder
+
+
+def copy_encoder(source: Path, target: Path) -> None:
+    """A trained encoder's folder, copied beside what belongs to it."""
+    if source.resolve() != target.resolve():
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint*"))
+
+
+class _Course:
+    """What the encoder is shown in every epoch, and how far off it is."""
+
+    def __init__(self, kb: KnowledgeBase, tokenizer: Any, network: Any, options: TuningOptions, device: str) -> None:
+        self.kb = kb
+        self.tokenizer = tokenizer
+        self.network = network
+        self.options = options
+        self.device = device
+        self.examples = examples_of(kb)
+        self.synonyms: Synonyms = synonym_source(tokenizer, network)
+
+    def batches(self, epoch: int, rng: np.random.Generator) -> list[list[tuple[Example, str, str]]]:
+        """All pairs in a new order: the example, its question as shown, and another question of the same answer."""
+        size = self.options.batch_size
+        rows = []
+        for number in rng.permutation(len(self.examples)):
+            example = self.examples[number]
+            shown = self._varied(example.question, rng)
+            other = example.others[int(rng.integers(len(example.others)))] if example.others else example.question
+            rows.append((example, shown, other))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+    def _varied(self, question: str, rng: np.random.Generator) -> str:
+        lot = rng.random()
+        if lot < self.options.opened_share:
+            return f"{OPENERS[int(rng.integers(len(OPENERS)))]} {question}"
+        if lot < self.options.opened_share + self.options.augmented_share:
+            return one_variant(question, rng, self.synonyms)
+        return question
+
+    def loss(self, batch: Sequence[tuple[Example, str, str]]) -> Any:
+        """Cross-entropy of finding the own answer and the own other question among all of the batch."""
+        asked = self._encode([shown for _, shown, _ in batch])
+        others = self._encode([other for _, _, other in batch])
+        answers = self._encode([self.kb.answers[example.answer].text for example, _, _ in batch])
+        is_right = [[two.answer in one.answers for two, _, _ in batch] for one, _, _ in batch]
+        also = torch.tensor(is_right, device=self.device)
+        also.fill_diagonal_(False)
+        own = torch.arange(len(batch), device=self.device)
+        to_answer = (asked @ answers.T / self.options.temperature).masked_fill(also, -1e4)
+        to_other = (asked @ others.T / self.options.temperature).masked_fill(also, -1e4)
+        both_ways = functional.cross_entropy(to_answer, own) + functional.cross_entropy(to_answer.T, own)
+        return both_ways / 2 + functional.cross_entropy(to_other, own)
+
+    def _encode(self, texts: list[str]) -> Any:
+        batch = self.tokenizer(texts, padding=True, truncation=True, max_length=MOST_TOKENS, return_tensors="pt")
+        return mean_pooled(self.network, dict(batch.to(self.device)))
+
+
+def _is_done(folder: Path, name: str) -> bool:
+    path = folder / DONE_FILE
+    return path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("name") == name
+
+
+def _write(folder: Path, name: str, tokenizer: Any, network: Any, told: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / DONE_FILE).write_text(json.dumps({"name": name, **told}, indent=2) + "\n", encoding="utf-8")
