@@ -30,6 +30,7 @@ def needs_data(page):
 OWN_TESTS = {
     "docs/how-to/export-and-import.md": "tests/exchange/test_exchange_docs.py",
     "docs/explanation/reports.md": "tests/report/test_report_docs.py",
+    "docs/reference/api.md": "tests/web/test_web_documented.py",
 }
 RUNNABLE = [
     page

@@ -30,7 +30,7 @@ from dialometer.flow.simulated import EngineDoor
 from dialometer.model.report import Table
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
-from dialometer.simulate.truth import draw_truth, shown_systems
+from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
 from dialometer.table import COLUMNS
 
@@ -124,7 +124,7 @@ def test_truth_is_recovered_on_every_criterion(talked):
     study, truth, data, _, _ = talked
     for one in compare_systems(ratings_of(data), study, OPTIONS):
         juno, tak = (
-            truth.quality(item.id, one.ratings.criterion, (shown_systems(item, ()) or ("",))[0])
+            truth.quality(item.id, one.ratings.criterion, item.systems[0])
             for item in (study.items_by_id["juno-1"], study.items_by_id["tak-1"])
         )
         gap = one.pairs["Juno", "Tak"]
