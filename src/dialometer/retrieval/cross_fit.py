@@ -3,6 +3,9 @@
 In each fold a share of the recorded questions and of the dialogues is held out together. Encoder and ranker are trained on the
 rest, the held-out questions are asked, and their scores are kept. From these out-of-fold scores come the weights; and for the
 measures, the weights that score a fold come from the other folds only.
+
+Questions of dialogues are asked of the whole knowledge base, as an avatar would be. A recorded question is asked of a knowledge
+base without its fold, and only where an answer of it keeps another question: an answer without any never occurs in use.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.retrieval.fusion_parts import PARTS
+from dialometer.retrieval.fusion_parts import PARTS, FusionParts
 from dialometer.retrieval.fusion_weights import Lists, choose_weights, lists_of
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Asked, Query
@@ -98,38 +101,66 @@ class CrossFit:
         return out
 
 
+@dataclass(frozen=True)
+class _Folds:
+    """What is asked in which fold: recorded questions by number, and those of dialogues by row."""
+
+    recorded: Ints
+    recorded_fold: Ints
+    asked_fold: Ints
+
+    @property
+    def fold(self) -> Ints:
+        return np.concatenate([self.recorded_fold, self.asked_fold]).astype(np.int64)
+
+
+def _folds(kb: KnowledgeBase, asked: Asked | None, n_folds: int, seed: int) -> _Folds:
+    rng = np.random.default_rng(seed)
+    fold_of_question = rng.permutation(len(kb.questions)) % n_folds
+    names = sorted(set(asked.dialogues)) if asked else []
+    fold_of = {name: number % n_folds for number, name in zip(rng.permutation(len(names)).tolist(), names, strict=True)}
+    pair_fold = fold_of_question[kb.pair_question]
+    in_fold = np.zeros((len(kb.answers), n_folds), dtype=bool)
+    in_fold[kb.pair_answer, pair_fold] = True
+    has_others = in_fold.sum(axis=1) > 1
+    usable = np.unique(kb.pair_question[has_others[kb.pair_answer]])
+    recorded = np.sort(rng.permutation(usable)[:MOST_RECORDED]).astype(np.int64)
+    return _Folds(
+        recorded,
+        fold_of_question[recorded],
+        np.array([fold_of[name] for name in asked.dialogues] if asked else [], dtype=np.int64),
+    )
+
+
 def cross_fit(
     kb: KnowledgeBase, asked: Asked | None, options: Fused, *, n_folds: int = 5, work: Work = QUIET, seed: int = 0
 ) -> CrossFit:
     """Trains once per fold, so this takes ``n_folds`` times as long as fitting; dialogues are never split."""
-    rng = np.random.default_rng(seed)
-    recorded = np.sort(rng.permutation(len(kb.questions))[:MOST_RECORDED])
-    recorded_fold = rng.permutation(len(recorded)) % n_folds
-    names = sorted(set(asked.dialogues)) if asked else []
-    fold_of = {name: number % n_folds for number, name in zip(rng.permutation(len(names)).tolist(), names, strict=True)}
-    asked_fold = np.array([fold_of[name] for name in asked.dialogues] if asked else [], dtype=np.int64)
-    queries = [Query(kb.questions[row]) for row in recorded] + list(asked.queries if asked else ())
+    folds = _folds(kb, asked, n_folds, seed)
+    n_recorded = len(folds.recorded)
+    queries = [Query(kb.questions[row]) for row in folds.recorded] + list(asked.queries if asked else ())
     right = np.zeros((len(queries), len(kb.answers)), dtype=bool)
-    for row, question in enumerate(recorded):
+    for row, question in enumerate(folds.recorded):
         right[row, kb.answers_to(int(question))] = True
     if asked:
-        right[len(recorded) :] = asked.marks(len(kb.answers))
-    fold = np.concatenate([recorded_fold, asked_fold]).astype(np.int64)
+        right[n_recorded:] = asked.marks(len(kb.answers))
     scores = np.zeros((*right.shape, len(PARTS)), dtype=np.float32)
     rankers: dict[int, Path] = {}
     for number in range(n_folds):
-        held = recorded[recorded_fold == number]
-        left = enriched(
-            kb.without_questions(held.tolist()), asked.only(np.flatnonzero(asked_fold != number)) if asked else None
-        )
+        others = asked.only(np.flatnonzero(folds.asked_fold != number)) if asked else None
+        held = folds.recorded[folds.recorded_fold == number]
+        left = enriched(kb.without_questions(held.tolist()), others)
         parts, _ = options.fit_parts(left, work)
-        rows = np.flatnonzero(fold == number)
-        scores[rows] = parts.all([queries[row] for row in rows])
+        rows = np.flatnonzero(folds.fold == number)
+        for some, known in ((rows[rows < n_recorded], parts), (rows[rows >= n_recorded], None)):
+            if len(some):
+                of_known = known or FusionParts(enriched(kb, others), parts.encoder)
+                scores[some] = of_known.all([queries[row] for row in some])
         if options.n_read:
             rankers[number] = options.fit_ranker(left, parts, work)
-    groups = (*(f"recorded-{number}" for number in recorded_fold), *(asked.dialogues if asked else ()))
-    is_asked = np.arange(len(queries)) >= len(recorded)
-    found = CrossFit(fold, groups, is_asked, scores, right, np.full(right.shape, np.nan, dtype=np.float32))
+    groups = (*(f"recorded-{number}" for number in folds.recorded_fold), *(asked.dialogues if asked else ()))
+    is_asked = np.arange(len(queries)) >= n_recorded
+    found = CrossFit(folds.fold, groups, is_asked, scores, right, np.full(right.shape, np.nan, dtype=np.float32))
     return _with_reading(found, rankers, kb, queries, work) if rankers else found
 
 

@@ -17,7 +17,7 @@ from dialometer.errors import NotEnoughData
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 PENALTIES = (0.3, 3.0, 30.0)
-MOST_CANDIDATES = 600
+MOST_CANDIDATES = 100
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Lists:
         return Lists(self.scores[rows], self.right[rows], self.held[rows])
 
 
-def lists_of(scores: NDArray[np.float32], right: Marks, *, n_best: int = 50) -> Lists:
+def lists_of(scores: NDArray[np.float32], right: Marks, *, n_best: int = 20) -> Lists:
     """Candidates of each question: the best of every part and all that are right, where there are too many answers."""
     n_questions, n_answers, n_parts = scores.shape
     if n_answers <= MOST_CANDIDATES:
@@ -93,7 +93,7 @@ def choose_weights(lists: Lists, groups: Sequence[str], penalties: Sequence[floa
     if len(names) < 2 or len(penalties) == 1:
         return fit_weights(lists, penalties[0])
     of_row = np.array(groups)
-    parts = [names[start::5] for start in range(min(5, len(names)))]
+    parts = [names[start::3] for start in range(min(3, len(names)))]
     totals = []
     for penalty in penalties:
         total = 0.0

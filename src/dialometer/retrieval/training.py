@@ -1,6 +1,6 @@
-"""The loop that every model here is trained by: warm-up and decay, one progress bar, a checkpoint after every epoch.
+"""The loop that every model here is trained by: warm-up and decay, one progress bar, checkpoints at the ends of epochs.
 
-A run that was interrupted goes on after its last whole epoch. Each epoch draws from a generator of its own, so that a run in
+A run that was interrupted goes on after the last epoch that was kept (half a minute of work is lost at most, or one epoch). Each epoch draws from a generator of its own, so that a run in
 two parts sees the same batches as one that was never interrupted.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ Batch = TypeVar("Batch")
 
 WARM_UP = 0.1
 LARGEST_STEP = 1.0
+KEEP_EVERY_S = 30.0
+"""Seconds between checkpoints: writing one costs seconds itself."""
 
 
 class TrainingOptions(Part):
@@ -50,12 +53,14 @@ def train(
     device: str,
     what: str,
     checkpoint: Path | None = None,
+    keep_every_s: float = KEEP_EVERY_S,
 ) -> list[float]:
     """Trains in place and gives the mean loss of each epoch. All epochs have equally many batches."""
     torch.manual_seed(options.seed)
     optimiser = torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=0.01)
     first, losses = _resume(network, optimiser, checkpoint)
     network.train()
+    kept_at = time.monotonic()
     for epoch in range(first, options.n_epochs):
         portions = batches(epoch, np.random.default_rng([options.seed, epoch]))
         torch.manual_seed(options.seed * 1000 + epoch)
@@ -75,7 +80,9 @@ def train(
             total += float(value.detach())
         work.report(what, (epoch + 1) * len(portions), n_steps)
         losses.append(total / max(len(portions), 1))
-        _keep(network, optimiser, losses, checkpoint)
+        if time.monotonic() - kept_at >= keep_every_s:
+            _keep(network, optimiser, losses, checkpoint)
+            kept_at = time.monotonic()
     network.eval()
     return losses
 
