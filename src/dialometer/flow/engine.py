@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dialometer.design.assign import draw_more, draw_session
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
+from dialometer.flow.later import Later
 from dialometer.flow.reading import Timing, read_values, to_answers, to_judgments
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
 from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
@@ -318,11 +319,11 @@ class Flow:
         ]
         if not rules:
             return []
-        stored = self.store.record_of(session.id)
+        store, key = self.store, session.id
         record = SessionRecord(
-            judgments=[j for j in (*stored.judgments, *judgments) if not j.is_practice],
-            answers=[*stored.answers, *answers],
-            visits=[*stored.visits, visit],
+            judgments=Later(lambda: [j for j in (*store.judgments(key), *judgments) if not j.is_practice]),
+            answers=Later(lambda: [*store.answers(key), *answers]),
+            visits=Later(lambda: [*store.visits(key), visit]),
         )
         known = {logged.finding.rule for logged in self.store.findings(session.id)}
         return [f for rule in rules if rule.rule not in known for f in rule.findings(self.study, session, record)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import shutil
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _FOLDER, _DATABASE, _LEVEL = f"{ENVIRONMENT}_FOLDER", f"{ENVIRONMENT}_DATABASE", f"{ENVIRONMENT}_LOG_LEVEL"
 SWITCH_INTERVAL_S = 0.001
 """How long the thread that stores may keep the one that answers waiting; Python's usual 5 ms would show in every answer."""
+GARBAGE_THRESHOLDS = (50_000, 20, 100)
+"""How much is made before it is looked through for rings of garbage: less often, since a look stops everything."""
 GRACE_S = 30
 KEEP_ALIVE_S = 65
 
@@ -117,9 +120,9 @@ def _serve_here(
 ) -> None:
     from uvicorn import Server  # noqa: PLC0415 - the rest of the package works without it
 
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
     store = TurnTakingStore.open(database)
     app = create_app(study, store, settings=settings, on_close=store.close)
+    _tune()
     Server(_config(app, listening)).run(sockets=[sock])
 
 
@@ -133,12 +136,21 @@ def _serve_in_processes(listening: Listening, sock: socket.socket) -> None:
 def app_of_process() -> StudyApp:
     """The application of one of several processes, set up as the first process left word."""
     set_up(os.environ[_LEVEL])
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
     study = load_study(Path(os.environ[_FOLDER]))
     database = os.environ[_DATABASE]
     store = TurnTakingStore.open(database)
     settings = Settings.from_json(os.environ[ENVIRONMENT])
-    return create_app(study, store, settings=settings, on_close=store.close)
+    app = create_app(study, store, settings=settings, on_close=store.close)
+    _tune()
+    return app
+
+
+def _tune() -> None:
+    """Sets the interpreter up for a server: what was loaded so far stays, so nobody need look through it again."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def _config(app: StudyApp | str, listening: Listening) -> Config:
