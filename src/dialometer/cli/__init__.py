@@ -40,9 +40,12 @@ def build_app() -> typer.Typer:
         Start with: **dialometer new anchoring my-study**, then **dialometer check my-study**.
         """
 
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        if not module.name.startswith("_"):
-            importlib.import_module(f"{__name__}.{module.name}").add_to(app)
+    # A file named after another verb, as learn_train after learn, is added by that verb.
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    for name in names:
+        parent, _, rest = name.partition("_")
+        if not (rest and parent in names):
+            importlib.import_module(f"{__name__}.{name}").add_to(app)
     return app
 
 
