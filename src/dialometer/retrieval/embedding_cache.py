@@ -6,6 +6,7 @@ import hashlib
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,13 @@ ROWS_AT_ONCE = 500
 
 
 class EmbeddingCache:
-    """Vectors by text in one SQLite file per model; several processes may use it together."""
+    """Vectors by text in one SQLite file per model; several processes and threads may use it together."""
 
     def __init__(self, folder: Path, model: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{model}.sqlite"
-        self._base = sqlite3.connect(self.path, timeout=60)
+        self._base = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
+        self._lock = Lock()
         self._base.execute("PRAGMA journal_mode=WAL")
         self._base.execute("PRAGMA synchronous=OFF")  # what is lost with the power is only encoded again
         self._base.execute("CREATE TABLE IF NOT EXISTS embedding (text BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
@@ -34,7 +36,9 @@ class EmbeddingCache:
         for start in range(0, len(keys), ROWS_AT_ONCE):
             some = keys[start : start + ROWS_AT_ONCE]
             marks = ",".join("?" * len(some))
-            for key, vector in self._base.execute(f"SELECT * FROM embedding WHERE text IN ({marks})", some):
+            with self._lock:
+                rows = self._base.execute(f"SELECT * FROM embedding WHERE text IN ({marks})", some).fetchall()
+            for key, vector in rows:
                 if len(vector) == width:
                     out[row_of[key]] = np.frombuffer(vector, dtype="<f4")
                     missing.discard(row_of[key])
@@ -43,11 +47,12 @@ class EmbeddingCache:
     def write(self, texts: Sequence[str], vectors: Floats) -> None:
         """Keeps vectors; they are on disk when this returns."""
         rows = [(_key(text), vector.astype("<f4").tobytes()) for text, vector in zip(texts, vectors, strict=True)]
-        with self._base:
+        with self._lock, self._base:
             self._base.executemany("INSERT OR REPLACE INTO embedding VALUES (?, ?)", rows)
 
     def __len__(self) -> int:
-        return int(self._base.execute("SELECT count(*) FROM embedding").fetchone()[0])
+        with self._lock:
+            return int(self._base.execute("SELECT count(*) FROM embedding").fetchone()[0])
 
     def close(self) -> None:
         """Gives the file back."""

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from dialometer.errors import DialometerError
 from dialometer.model.part import Part
 from dialometer.registry import Registry, did_you_mean
-from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.by_answer import ByAnswer
+from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.top_k import NO_ANSWER, Ranking, merge, top_k
 from dialometer.retrieval.work import QUIET, Work
@@ -101,9 +102,35 @@ class Fitted(ABC):
         assert best is not None  # a knowledge base has at least one answer
         return best
 
+    def because(self, query: Query, answer: int) -> str:
+        """What speaks for an answer, in words; empty where the retriever cannot tell."""
+        return ""
+
     def save_into(self, folder: Path) -> tuple[Path, ...]:
         """Write what fitting again would not give back at once; most retrievers have nothing of the kind."""
         return ()
+
+
+class ByRecorded(Fitted):
+    """A retriever that compares the question asked with recorded questions; an answer counts by its best one."""
+
+    def __init__(self, options: Retriever, kb: KnowledgeBase) -> None:
+        super().__init__(options, kb)
+        self.by_answer = ByAnswer(kb)
+
+    @abstractmethod
+    def of_recorded(self, prepared: Any, recorded: Ints) -> Floats:
+        """Scores of some recorded questions (by number): questions asked by recorded ones."""
+
+    def block(self, prepared: Any, first: int, last: int) -> Floats:
+        return self.by_answer.best(self.of_recorded(prepared, self.by_answer.questions(first, last)), first, last)
+
+    def because(self, query: Query, answer: int) -> str:
+        recorded = self.by_answer.questions(answer, answer + 1)
+        if not len(recorded):
+            return "no recorded question"
+        best = int(np.argmax(self.of_recorded(self.prepare([query]), recorded)[0]))
+        return f"recorded: {self.kb.questions[recorded[best]]}"
 
 
 def as_queries(questions: Questions) -> list[Query]:

@@ -1,7 +1,8 @@
 """The loop that every model here is trained by: warm-up and decay, one progress bar, checkpoints at the ends of epochs.
 
-A run that was interrupted goes on after the last epoch that was kept (half a minute of work is lost at most, or one epoch). Each epoch draws from a generator of its own, so that a run in
-two parts sees the same batches as one that was never interrupted.
+A run that was interrupted goes on after the last epoch that was kept: half a minute of work is lost at most, or one epoch.
+Each epoch draws from a generator of its own, so that a run in two parts sees the same batches as one that was never
+interrupted.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def train(
             work.report(what, step, n_steps)
             for group in optimiser.param_groups:
                 group["lr"] = options.learning_rate * _share(step, n_steps)
-            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            with torch.autocast(device, torch.bfloat16, enabled=is_half_quicker(device)):
                 value = loss(batch)
             optimiser.zero_grad(set_to_none=True)
             value.backward()
@@ -85,6 +86,14 @@ def train(
             kept_at = time.monotonic()
     network.eval()
     return losses
+
+
+def is_half_quicker(device: str) -> bool:
+    """Whether the device multiplies 16-bit numbers by itself; elsewhere they would only cost precision."""
+    if device == "cuda":
+        return True
+    has = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return device == "cpu" and has is not None and bool(has())
 
 
 def _share(step: int, n_steps: int) -> float:

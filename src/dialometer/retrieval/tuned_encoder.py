@@ -25,7 +25,8 @@ from dialometer.retrieval.text_encoder import device_of, load_model, mean_pooled
 from dialometer.retrieval.training import TrainingOptions, fingerprint, train
 from dialometer.retrieval.work import QUIET, Work, models_folder
 
-MOST_TOKENS = 96
+MOST_TOKENS = 64
+TEXTS_TOGETHER = 16
 DONE_FILE = "training.json"
 
 
@@ -155,8 +156,16 @@ class _Course:
         return both_ways / 2 + functional.cross_entropy(to_other, own)
 
     def _encode(self, texts: list[str]) -> Any:
-        batch = self.tokenizer(texts, padding=True, truncation=True, max_length=MOST_TOKENS, return_tensors="pt")
-        return mean_pooled(self.network, dict(batch.to(self.device)))
+        """Vectors of a batch. On a CPU, texts of similar length go together: padding would be most of the work."""
+        size = len(texts) if self.device != "cpu" else TEXTS_TOGETHER
+        order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
+        parts = []
+        for start in range(0, len(order), size):
+            some = [texts[row] for row in order[start : start + size]]
+            batch = self.tokenizer(some, padding=True, truncation=True, max_length=MOST_TOKENS, return_tensors="pt")
+            parts.append(mean_pooled(self.network, dict(batch.to(self.device))))
+        back = torch.tensor(np.argsort(order), device=self.device)
+        return torch.cat(parts)[back]
 
 
 def _is_done(folder: Path, name: str) -> bool:

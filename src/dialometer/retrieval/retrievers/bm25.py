@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dialometer.retrieval.by_answer import ByAnswer
-from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
 from dialometer.retrieval.top_k import Ranking
 from dialometer.retrieval.work import QUIET, Work
 
@@ -36,7 +35,7 @@ class Bm25(Retriever):
         return FittedBm25(self, kb)
 
 
-class FittedBm25(Fitted):
+class FittedBm25(ByRecorded):
     """Every word's weight in every question is worked out beforehand, so that asking is a sum over few columns."""
 
     options: Bm25
@@ -46,7 +45,6 @@ class FittedBm25(Fitted):
         from scipy import sparse  # noqa: PLC0415 - heavy
 
         super().__init__(options, kb)
-        self.by_answer = ByAnswer(kb)
         self.vocabulary: dict[str, int] = {}
         corpus = [self._learn(question) for question in kb.questions]
         n_questions = max(len(kb.questions), 1)
@@ -75,10 +73,9 @@ class FittedBm25(Fitted):
         counts = np.ones(len(column), dtype=np.float64)
         return sparse.csr_matrix((counts, (row, column)), shape=(len(asked), self.weights.shape[0]))
 
-    def block(self, prepared: Any, first: int, last: int) -> Floats:
-        chosen = self.by_answer.questions(first, last)
-        sums = np.asarray((prepared @ self.weights[:, chosen]).todense())
-        return self.by_answer.best(np.round(sums, 5).astype(np.float32), first, last)
+    def of_recorded(self, prepared: Any, recorded: Ints) -> Floats:
+        sums = np.asarray((prepared @ self.weights[:, recorded]).todense())
+        return np.round(sums, 5).astype(np.float32)
 
     def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:
         if k is None or len(self.kb.questions) < BATCH_FROM:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
 from dialometer.retrieval.top_k import Ranking
-from dialometer.retrieval.vectors import NearestQuestions, QuestionVectors
+from dialometer.retrieval.vectors import NearestQuestions, cosines
 from dialometer.retrieval.work import QUIET, Work
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Encoder(Retriever):
         return FittedEncoder(self, kb, TextEncoder(self.model, work))
 
 
-class FittedEncoder(Fitted):
+class FittedEncoder(ByRecorded):
     """Vectors of all recorded questions; exact up to ``approximate_from`` of them."""
 
     options: Encoder
@@ -43,16 +43,15 @@ class FittedEncoder(Fitted):
     def __init__(self, options: Encoder, kb: KnowledgeBase, encoder: TextEncoder) -> None:
         super().__init__(options, kb)
         self.encoder = encoder
-        vectors = encoder.encode(kb.questions, "Encoding questions")
-        self.questions = QuestionVectors(kb, vectors)
+        self.questions = encoder.encode(kb.questions, "Encoding questions")
         is_large = len(kb.questions) >= options.approximate_from
-        self.nearest = NearestQuestions(kb, vectors) if is_large else None
+        self.nearest = NearestQuestions(kb, self.questions) if is_large else None
 
     def prepare(self, queries: Sequence[Query]) -> Floats:
         return self.encoder.encode([query.text for query in queries])
 
-    def block(self, prepared: Floats, first: int, last: int) -> Floats:
-        return self.questions.best(prepared, first, last)
+    def of_recorded(self, prepared: Floats, recorded: Ints) -> Floats:
+        return cosines(prepared, self.questions[recorded])
 
     def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:
         if self.nearest is None or k is None:

@@ -177,6 +177,17 @@ class FittedFused(Fitted):
         lift = np.nanmin(first.scores, axis=1) - np.nanmin(again, axis=1)
         return np.asarray(np.round(again + np.maximum(lift, 0)[:, None], 4))
 
+    def because(self, query: Query, answer: int) -> str:
+        """The parts that add most to the answer's score."""
+        prepared = self.prepare([query])
+        shares = {
+            name: weight * float(self.parts.part(name, prepared, answer, answer + 1)[0, 0])
+            for name, weight in self.options.weights.items()
+            if name in PARTS
+        }
+        weightiest = sorted(shares, key=lambda name: -abs(shares[name]))[:3]
+        return ", ".join(f"{name} {shares[name]:+.2f}" for name in weightiest)
+
     def save_into(self, folder: Path) -> tuple[Path, ...]:
         written = []
         for source, name in zip(self.folders, (ENCODER_FOLDER, RANKER_FOLDER), strict=True):
@@ -185,8 +196,3 @@ class FittedFused(Fitted):
                 shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint*"))
                 written.append(target)
         return tuple(written)
-
-
-def parts_used(weights: Mapping[str, float]) -> list[str]:
-    """Names of the parts that count, heaviest first."""
-    return sorted((name for name in weights if weights[name]), key=lambda name: -abs(weights[name]))

@@ -52,3 +52,7 @@ class FittedMixed(Fitted):
         near = np.nan_to_num(self.by_question.block(prepared, first, last), nan=0.0)
         mixed = near + self.options.answer_share * self.by_answer.block(prepared, first, last)
         return np.asarray(np.round(mixed, 5), dtype=np.float32)
+
+    def because(self, query: Query, answer: int) -> str:
+        own = float(self.by_answer.block(self.prepare([query]), answer, answer + 1)[0, 0])
+        return f"{self.by_question.because(query, answer)}; answer itself {own:.2f}"

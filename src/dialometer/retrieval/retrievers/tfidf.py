@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dialometer.retrieval.by_answer import ByAnswer
-from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
 from dialometer.retrieval.work import QUIET, Work
 
 
@@ -29,7 +28,7 @@ class Tfidf(Retriever):
         return FittedTfidf(self, kb)
 
 
-class FittedTfidf(Fitted):
+class FittedTfidf(ByRecorded):
     """Sparse vectors of all questions; a block is a product of sparse matrices."""
 
     options: Tfidf
@@ -38,7 +37,6 @@ class FittedTfidf(Fitted):
         from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - heavy
 
         super().__init__(options, kb)
-        self.by_answer = ByAnswer(kb)
         self.vectors = TfidfVectorizer(
             analyzer=options.analyzer, ngram_range=(options.shortest, max(options.shortest, options.longest))
         )
@@ -47,7 +45,6 @@ class FittedTfidf(Fitted):
     def prepare(self, queries: Sequence[Query]) -> Any:
         return self.vectors.transform([query.text for query in queries])
 
-    def block(self, prepared: Any, first: int, last: int) -> Floats:
-        chosen = self.by_answer.questions(first, last)
-        cosines = np.asarray((prepared @ self.questions[chosen].T).todense(), dtype=np.float32)
-        return self.by_answer.best(np.round(cosines, 6), first, last)
+    def of_recorded(self, prepared: Any, recorded: Ints) -> Floats:
+        cosines = np.asarray((prepared @ self.questions[recorded].T).todense(), dtype=np.float32)
+        return np.asarray(np.round(cosines, 6))
