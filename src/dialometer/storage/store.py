@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dialometer.storage.accounts import Accounts
 from dialometer.storage.arrivals import Arrivals
 from dialometer.storage.columns import Columnar
 from dialometer.storage.controls import Steering
@@ -18,9 +19,23 @@ from dialometer.storage.reading import Reading
 from dialometer.storage.recording import Recording
 from dialometer.storage.sessions import Sessions
 from dialometer.storage.studies import Studies
+from dialometer.storage.watching import Watching
 
 
-class Store(Studies, Arrivals, Sessions, Recording, Reading, Columnar, Steering, Excluding, Conversations, Imports):
+class Store(
+    Studies,
+    Arrivals,
+    Sessions,
+    Recording,
+    Reading,
+    Columnar,
+    Steering,
+    Excluding,
+    Conversations,
+    Imports,
+    Accounts,
+    Watching,
+):
     """A study's database. Safe to use from many threads and processes at once; each concern has its own file."""
 
     @classmethod
