@@ -145,6 +145,15 @@ def test_a_session_can_get_more_items(store: Store) -> None:
     assert places(store) == {**dict.fromkeys(ITEMS[:3], 1), "item5": 1}
 
 
+def test_an_excluded_rater_who_goes_on_takes_no_place(store: Store) -> None:
+    session = arrive(store, "P1")
+    store.exclude(session.id, "rule:gold", "failed", T0 + 1)
+    store.extend(session.id, lambda one, _seen: replace(one.draw, items={"main": ITEMS}), T0 + 2)
+    assert {place["reserved"] for place in store.item_counts().values()} == {0}
+    store.restore(session.id, "ada", "a mistake", T0 + 3)
+    assert {place["reserved"] for place in store.item_counts().values()} == {1}
+
+
 def test_extending_never_takes_items_away_and_needs_an_active_session(store: Store) -> None:
     session = arrive(store)
     for items in ({"main": ("item5",)}, {}, {"main": ("item1", "item0", "item2")}):

@@ -104,7 +104,11 @@ class Arrivals(Database):
                 .values(draw=draw_to_json(draw), last_seen_at_ms=max(at_ms, session.last_seen_at_ms))
             )
             held = set(connection.scalars(select(slots.c.item_id).where(slots.c.session_id == session_id)))
-            new = slot_rows(session_id, draw, session.source, at_ms)
+            # An excluded rater may go on, but takes no place from others.
+            new = [
+                {**slot, "is_released": session.is_excluded}
+                for slot in slot_rows(session_id, draw, session.source, at_ms)
+            ]
             insert_many(connection, slots, [slot for slot in new if slot["item_id"] not in held])
             return load_session(connection, session_id)
 
