@@ -1,0 +1,119 @@
+"""Training on all pairs of a group with one pass per dialogue (Liang et al. 2020, section 5.4).
+
+The loss over all pairs of N dialogues is a function of N outputs, so its gradient by the weights is a weighted sum of the
+outputs' gradients (Theorem 2). :func:`backward` computes the outputs, asks the loss for one weight per output, and sends
+those back, in batches of bounded size. Where the group is too large to keep all activations, they are computed a second time
+with the same dropout (gradient caching, Gao et al. 2021), so memory does not grow with N and the result is the same.
+
+The paper prints Theorem 2 for one step over the whole training set. A group may be that; by default it is a random part of
+it, because a model needs many steps to learn and a step over everything costs a whole pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from dialometer.learned.encoder import Precision, half_precision
+from dialometer.learned.lambdas import all_pairs_lambdas, all_pairs_loss
+from dialometer.learned.ranknet import RankNet
+from dialometer.learned.tokens import Tokens, bucketed
+
+Loss = Callable[[Tensor], Tensor]
+"""From the outputs of a group, dialogues × outputs, to one number."""
+DIRECT_UP_TO = 1024
+"""Dialogues whose pairs are summed one by one, on the device; above, the sub-quadratic sums are quicker."""
+_N_TOLD = 4096  # dialogues from which the loss of a larger group is estimated; its gradient is exact
+
+
+class _Factored(torch.autograd.Function):
+    """The mean loss over all pairs of a large group, its gradient by :func:`~dialometer.learned.lambdas.all_pairs_lambdas`."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, ratings: NDArray[np.float64]) -> Tensor:
+        o = outputs.detach().double().cpu().numpy()
+        lambdas, n_pairs = all_pairs_lambdas(o, ratings)
+        ctx.save_for_backward(torch.from_numpy(lambdas / max(1, n_pairs)).to(outputs))
+        some = np.linspace(0, len(o) - 1, min(len(o), _N_TOLD)).astype(np.int64)
+        return outputs.new_tensor(all_pairs_loss(o[some], ratings[some]))
+
+    @staticmethod
+    def backward(ctx: Any, *wanted: Any) -> tuple[Tensor, None]:
+        (weights,) = ctx.saved_tensors
+        return weights * wanted[0], None
+
+
+def pairwise_loss(outputs: Tensor, ratings: NDArray[np.float64]) -> Tensor:
+    """Mean of -log P(the higher rated is better) over all pairs with different ratings; 0 where there are none."""
+    if len(ratings) > DIRECT_UP_TO:
+        loss: Tensor = _Factored.apply(outputs, ratings)  # type: ignore[no-untyped-call]
+        return loss
+    above = torch.from_numpy(ratings[:, None] > ratings[None, :]).to(outputs.device)
+    n_pairs = int((ratings[:, None] > ratings[None, :]).sum())
+    losses = functional.softplus(outputs[None, :] - outputs[:, None])
+    return (losses * above).sum() / max(1, n_pairs)
+
+
+def backward(
+    model: RankNet,
+    tokens: Sequence[Tokens],
+    rows: NDArray[np.int64],
+    loss: Loss,
+    *,
+    seed: int,
+    tokens_per_batch: int = 16_384,
+    tokens_kept: int = 262_144,
+    precision: Precision = "auto",
+    scale: float = 1.0,
+    share: tuple[int, int] = (0, 1),
+    add_up: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """Adds the gradient of ``loss`` over the dialogues ``rows`` to the model and returns the loss.
+
+    ``seed`` decides dropout, batch by batch. Activations of up to ``tokens_kept`` tokens are kept, others are computed
+    again. ``scale`` multiplies the gradient (16-bit floats need it). Of several processes each takes its ``share`` (its
+    number, how many) of the batches; ``add_up`` sums outputs over them, gradients are left for the caller to sum.
+    """
+    place = {int(row): number for number, row in enumerate(rows)}
+    batches = bucketed(tokens, rows, tokens_per_batch)
+    own = range(share[0], len(batches), share[1])
+    is_kept = sum(tokens[row].longest * len(tokens[row].chunks) for row in rows) <= tokens_kept
+    device = model.encoder.device
+
+    def run(number: int) -> Tensor:
+        torch.manual_seed(_mixed(seed, number))
+        with half_precision(device.type, precision):
+            result: Tensor = model(model.encoder.batch(tokens, batches[number]))
+        return result
+
+    outputs = torch.zeros(len(rows), model.head.out_features, device=device)
+    kept: dict[int, Tensor] = {}
+    for number in own:
+        with torch.set_grad_enabled(is_kept):
+            found = run(number)
+        if is_kept:
+            kept[number] = found
+        outputs[_places(place, batches[number], device)] = found.detach()
+    if add_up is not None:
+        outputs = add_up(outputs)
+    outputs.requires_grad_()
+    value = loss(outputs)
+    (weights,) = torch.autograd.grad(value, outputs)
+    for number in own:
+        found = kept.pop(number) if is_kept else run(number)
+        found.backward(scale * weights[_places(place, batches[number], device)])  # type: ignore[no-untyped-call]
+    return value.detach()
+
+
+def _places(place: dict[int, int], batch: NDArray[np.int64], device: torch.device) -> Tensor:
+    return torch.tensor([place[int(row)] for row in batch], device=device)
+
+
+def _mixed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))
