@@ -25,9 +25,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 def open_study(folder: Path) -> Study:
     """The study, refused when it is not in order or was changed after it was frozen."""
-    from dialometer.cli._checked import check_all
     from dialometer.design.lock import verify
     from dialometer.errors import StudyError
+    from dialometer.web.study_check import check_all
 
     study, problems = check_all(folder)
     errors = [problem for problem in problems if problem.severity == "error"]

@@ -19,10 +19,10 @@ def add_to(app: typer.Typer) -> None:
         new_version: Annotated[bool, typer.Option("--new-version", help="The study was changed on purpose.")] = False,
     ) -> None:
         """Freeze a study: later changes to design, items, texts, analysis or seed are refused unless made a new version."""
-        from dialometer.cli._checked import check_all
         from dialometer.cli._console import results
         from dialometer.design.lock import LOCK_FILE, freeze
         from dialometer.errors import StudyError
+        from dialometer.web.study_check import check_all
 
         study, problems = check_all(folder)
         errors = [problem for problem in problems if problem.severity == "error"]
