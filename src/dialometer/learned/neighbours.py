@@ -1,40 +1,156 @@
-"""Squared Euclidean distances in blocks of bounded size: the common ground of smoothing and Shapley values."""
+"""Nearness in a feature space, in blocks of bounded size: the common ground of smoothing and Shapley values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dialometer.errors import DialometerError, NotEnoughData
+
 Features = NDArray[np.float32]
-DEFAULT_BLOCK_BYTES = 256 * 2**20
+Numbers = NDArray[np.int64]
+Report = Callable[[int, int], None]
+DEFAULT_BLOCK_BYTES = 512 * 2**20
+N_LANES = 8
+"""Rows of a block are dealt out to this many lanes whatever the machine, so that sums do not depend on its cores."""
 
 
-def standardise(features: NDArray[np.floating], reference: NDArray[np.floating] | None = None) -> Features:
+def is_compiled() -> bool:
+    """Whether the compiled loops can be used; without numba plain numpy gives the same, more slowly."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def standardise(
+    features: NDArray[np.floating], reference: NDArray[np.floating] | None = None, rows_at_a_time: int = 65_536
+) -> Features:
     """Features with mean 0 and deviation 1 in each dimension of ``reference`` (themselves if left out).
 
     Dimensions that hardly vary are left centred, not divided: dividing by almost nothing would let noise decide who is near.
+    Double precision is used for a block of rows at a time, so that a large memory-mapped file fits.
     """
-    base = np.asarray(features if reference is None else reference, dtype=np.float64)
-    mean, deviation = base.mean(axis=0), base.std(axis=0)
+    base = features if reference is None else reference
+    blocks = [slice(start, start + rows_at_a_time) for start in range(0, len(base), rows_at_a_time)]
+    mean = sum(np.asarray(base[rows], dtype=np.float64).sum(axis=0) for rows in blocks) / max(1, len(base))
+    squares = sum(((base[rows] - mean) ** 2).sum(axis=0) for rows in blocks) / max(1, len(base))
+    deviation = np.sqrt(np.asarray(squares, dtype=np.float64))
     alive = deviation > 1e-6 * max(float(deviation.max(initial=0.0)), 1e-12)
-    return np.asarray((features - mean) / np.where(alive, deviation, 1.0), dtype=np.float32)
+    scale = np.where(alive, deviation, 1.0)
+    result = np.empty(features.shape, dtype=np.float32)
+    for start in range(0, len(features), rows_at_a_time):
+        rows = slice(start, start + rows_at_a_time)
+        result[rows] = (features[rows] - mean) / scale
+    return result
+
+
+def as_points(features: NDArray[np.floating]) -> Features:
+    """Features in the form that the blocks need; memory-mapped files of that form are not copied."""
+    return np.ascontiguousarray(features, dtype=np.float32)
+
+
+def squared_norms(points: Features) -> Features:
+    """Squared lengths, which turn products into distances; features that are no numbers are refused here."""
+    norms = np.einsum("ij,ij->i", points, points)
+    if not np.isfinite(norms).all():
+        wrong = int(np.flatnonzero(~np.isfinite(norms))[0])
+        raise DialometerError(
+            f"the features of dialogue number {wrong + 1} are not finite numbers", remedy="check the encoder"
+        )
+    return np.asarray(norms)
+
+
+def product_blocks(
+    queries: Features, points: Features, block_bytes: int = DEFAULT_BLOCK_BYTES
+) -> Iterator[tuple[int, Features]]:
+    """Blocks of rows of the matrix of products, each with the number of its first query."""
+    n_rows = max(1, block_bytes // max(1, 4 * len(points)))
+    for start in range(0, len(queries), n_rows):
+        yield start, queries[start : start + n_rows] @ points.T
 
 
 def distance_blocks(
     queries: NDArray[np.floating], points: NDArray[np.floating], block_bytes: int = DEFAULT_BLOCK_BYTES
-) -> Iterator[tuple[int, NDArray[np.float32]]]:
+) -> Iterator[tuple[int, Features]]:
     """Blocks of rows of the squared-distance matrix, each with the number of its first query.
 
     The queries' own norms are left out: they shift a row by a constant and change neither order nor neighbours.
     """
-    points = np.ascontiguousarray(points, dtype=np.float32)
-    queries = np.ascontiguousarray(queries, dtype=np.float32)
-    norms = np.einsum("ij,ij->i", points, points)
-    n_rows = max(1, block_bytes // max(1, 4 * len(points)))
-    for start in range(0, len(queries), n_rows):
-        block = queries[start : start + n_rows] @ points.T
-        block *= -2.0
-        block += norms
-        yield start, block
+    points = as_points(points)
+    norms = squared_norms(points)
+    for start, products in product_blocks(as_points(queries), points, block_bytes):
+        np.multiply(products, -2.0, out=products)
+        yield start, np.add(products, norms, out=products)
+
+
+def in_lanes(work: Callable[[int], None]) -> None:
+    """Calls ``work`` with every lane's number, several at a time where there are several cores.
+
+    OMP_NUM_THREADS is heeded, as linear algebra does; Ray sets it for its workers.
+    """
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    n_threads = min(N_LANES, int(allowed) if allowed.isdigit() and int(allowed) else os.cpu_count() or 1)
+    if n_threads == 1:
+        for lane in range(N_LANES):
+            work(lane)
+        return
+
+    def some(first: int) -> None:
+        for lane in range(first, N_LANES, n_threads):
+            work(lane)
+
+    with ThreadPoolExecutor(n_threads) as threads:
+        for _ in threads.map(some, range(n_threads)):
+            pass
+
+
+def nearest(
+    features: NDArray[np.floating],
+    k: int,
+    *,
+    queries: NDArray[np.floating] | None = None,
+    is_self_included: bool = False,
+    report: Report | None = None,
+) -> tuple[Numbers, Features]:
+    """Numbers of the ``k`` points nearest to each query, nearest first, and their Euclidean distances.
+
+    Without ``queries`` the points themselves are asked for, and no point is its own neighbour unless ``is_self_included``.
+    """
+    is_own = queries is None and not is_self_included
+    if len(features) < k + is_own:
+        raise NotEnoughData(
+            f"{len(features)} rated dialogues are too few for {k} neighbours",
+            remedy="use a smaller K or more dialogues",
+        )
+    points = as_points(features)
+    rows = points if queries is None else as_points(queries)
+    norms = squared_norms(points)
+    numbers = np.empty((len(rows), k), dtype=np.int64)
+    distances = np.empty((len(rows), k), dtype=np.float32)
+    for start, products in product_blocks(rows, points):
+        part = slice(start, start + len(products))
+        own = np.arange(len(rows))[part] if is_own else np.full(len(products), -1)
+        _nearest_of_block(products, norms, own, numbers[part], distances[part])
+        if report is not None:
+            report(start + len(products), len(rows))
+    distances += squared_norms(rows)[:, None]
+    return numbers, np.sqrt(np.maximum(distances, 0.0))
+
+
+def _nearest_of_block(products: Features, norms: Features, own: Numbers, numbers: Numbers, distances: Features) -> None:
+    if is_compiled():
+        from dialometer.learned.sorted_rows import nearest_of_rows  # noqa: PLC0415 (an extra)
+
+        in_lanes(lambda lane: nearest_of_rows(products, norms, lane, N_LANES, own, numbers, distances))
+        return
+    k = numbers.shape[1]
+    block = norms - 2 * products
+    owned = np.flatnonzero(own >= 0)
+    block[owned, own[owned]] = np.inf
+    some = np.sort(np.argpartition(block, k - 1, axis=1)[:, :k], axis=1)
+    order = np.argsort(np.take_along_axis(block, some, axis=1), axis=1, kind="stable")
+    numbers[:] = np.take_along_axis(some, order, axis=1)
+    distances[:] = np.take_along_axis(block, numbers, axis=1)

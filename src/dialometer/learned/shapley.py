@@ -11,15 +11,29 @@ line of the recursion, y/N, holds when N is at least K; here it is y min(K, N) /
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.neighbours import DEFAULT_BLOCK_BYTES, distance_blocks
+from dialometer.learned.engines import LOCAL, Engine
+from dialometer.learned.neighbours import (
+    DEFAULT_BLOCK_BYTES,
+    N_LANES,
+    Features,
+    Report,
+    as_points,
+    in_lanes,
+    is_compiled,
+    product_blocks,
+    squared_norms,
+)
 
 Floats = NDArray[np.float64]
+_PART_ROWS = 128
+"""Development dialogues whose values are summed together: enough to make the matrix product worth it."""
 Pair = tuple[int, int]
 """Numbers of two development dialogues, the better one first."""
 
@@ -39,6 +53,25 @@ def pair_weights(pairs: Sequence[Pair], n_development: int) -> Floats:
     return weights / len(pairs)
 
 
+@dataclass(frozen=True, slots=True)
+class RatedSpace:
+    """What every part of the work needs: the rated dialogues' features and ratings."""
+
+    features: Features
+    norms: Features
+    ratings: Floats
+    shares: Floats
+    block_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DevelopmentPart:
+    """Some development dialogues: their features and how much each weighs."""
+
+    features: Features
+    weights: Floats
+
+
 def knn_shapley(
     features: NDArray[np.floating],
     ratings: Floats,
@@ -47,28 +80,64 @@ def knn_shapley(
     k: int = 50,
     *,
     block_bytes: int = DEFAULT_BLOCK_BYTES,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
+    engine: Engine = LOCAL,
 ) -> Floats:
     """The Shapley value of every rating for ranking the development pairs right; negative ones do harm.
 
-    O(N log N) per development dialogue; memory is bounded by ``block_bytes`` however many ratings there are. Dialogues that
-    the experts preferred as often as not weigh nothing and are passed over.
+    O(N log N) per development dialogue; memory is bounded by ``block_bytes`` however many ratings there are, and ``features``
+    may be a memory-mapped file. Dialogues that the experts preferred as often as not weigh nothing and are passed over.
+    Whatever the block size, the number of cores and the engine, the same sums are added in the same order.
     """
     weights = pair_weights(pairs, len(development))
     used = np.flatnonzero(weights)
+    points = as_points(features)
     ratings = np.asarray(ratings, dtype=np.float64)
-    shares = neighbour_shares(len(ratings), k)
+    if len(ratings) != len(points):
+        raise DialometerError(f"{len(points)} dialogues have {len(ratings)} ratings", remedy="give one rating for each")
+    space = RatedSpace(points, squared_norms(points), ratings, neighbour_shares(len(ratings), k), block_bytes)
+    parts = [
+        DevelopmentPart(as_points(development[rows]), weights[rows])
+        for rows in np.array_split(used, max(1, -(-len(used) // _PART_ROWS)))
+        if len(rows)
+    ]
     values = np.zeros(len(ratings))
-    for start, block in distance_blocks(development[used], features, block_bytes):
-        for row, distances in enumerate(block):
-            order = np.argsort(distances, kind="stable" if len(ratings) < 50_000 else None)
-            sorted_values = point_shapley(ratings[order], shares)
-            sorted_values *= weights[used[start + row]]
-            # Each number occurs once in ``order``, so plain addition is safe.
-            values[order] += sorted_values
+    n_done = 0
+    for part, part_values in zip(parts, engine.run(part_shapley, space, parts), strict=True):
+        values += part_values
+        n_done += len(part.weights)
         if report is not None:
-            report(start + len(block), len(used))
+            report(n_done, len(used))
     return values
+
+
+def part_shapley(space: RatedSpace, part: DevelopmentPart) -> Floats:
+    """What some development dialogues contribute to the values; rows go to lanes by their number in the part."""
+    lanes = np.zeros((min(N_LANES, len(part.weights)), len(space.ratings)))
+    for start, products in product_blocks(part.features, space.features, space.block_bytes):
+        weights = part.weights[start : start + len(products)]
+        _add_values(products, weights, start, space, lanes)
+    total = lanes[0]
+    for lane in lanes[1:]:
+        total += lane
+    return np.asarray(total)
+
+
+def _add_values(products: Features, weights: Floats, start: int, space: RatedSpace, lanes: Floats) -> None:
+    if is_compiled():
+        from dialometer.learned.sorted_rows import add_row_values  # noqa: PLC0415 (an extra)
+
+        def one_lane(lane: int) -> None:
+            first = (lane - start) % N_LANES
+            if first < len(products):
+                add_row_values(products, space.norms, weights, first, N_LANES, space.ratings, space.shares, lanes[lane])
+
+        in_lanes(one_lane)
+        return
+    for row, product in enumerate(products):
+        order = np.argsort(space.norms - 2 * product, kind="stable")
+        # Each number occurs once in ``order``, so plain addition is safe.
+        lanes[(start + row) % N_LANES][order] += weights[row] * point_shapley(space.ratings[order], space.shares)
 
 
 def neighbour_shares(n: int, k: int) -> Floats:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.errors import NotEnoughData
-from dialometer.learned.neighbours import distance_blocks
+from dialometer.learned.neighbours import Report, nearest
 
 Floats = NDArray[np.float64]
 DEFAULT_K = 50
@@ -21,27 +18,12 @@ def knn_smooth(
     *,
     queries: NDArray[np.floating] | None = None,
     is_self_included: bool = False,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> Floats:
     """The mean rating of each dialogue's ``k`` nearest others.
 
     The paper does not say whether a dialogue is its own neighbour; here it is not, because its own noisy rating is what is
     to be smoothed (``is_self_included`` brings the other reading). With ``queries``, other dialogues are rated instead.
     """
-    ratings = np.asarray(ratings, dtype=np.float64)
-    is_own = queries is None and not is_self_included
-    n_needed = k + 1 if is_own else k
-    if len(ratings) < n_needed:
-        raise NotEnoughData(
-            f"{len(ratings)} rated dialogues are too few for {k} neighbours", remedy="use a smaller K or more dialogues"
-        )
-    rows = features if queries is None else queries
-    smoothed = np.empty(len(rows))
-    for start, block in distance_blocks(rows, features):
-        if is_own:
-            block[np.arange(len(block)), start + np.arange(len(block))] = np.inf
-        nearest = np.argpartition(block, k - 1, axis=1)[:, :k]
-        smoothed[start : start + len(block)] = ratings[nearest].mean(axis=1)
-        if report is not None:
-            report(start + len(block), len(rows))
-    return smoothed
+    numbers, _ = nearest(features, k, queries=queries, is_self_included=is_self_included, report=report)
+    return np.asarray(np.asarray(ratings, dtype=np.float64)[numbers].mean(axis=1))

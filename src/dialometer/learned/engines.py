@@ -1,0 +1,106 @@
+"""Where work that falls into parts is done: in this process, or on a Ray cluster when one machine is not enough.
+
+Parts and the order in which their results come back do not depend on the engine, so both give the same numbers.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from dialometer.errors import DialometerError
+from dialometer.registry import did_you_mean
+
+Shared = TypeVar("Shared")
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Does one piece of work for every part, all of which need the same ``shared`` data."""
+
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+        """Results in the order of the parts, as they become ready. ``work`` is a function of a module."""
+        ...
+
+
+class Local:
+    """One part after the other in this process."""
+
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+        return (work(shared, part) for part in parts)
+
+
+class OnRay:
+    """Parts on the workers of a Ray cluster; what they share is sent to each machine once.
+
+    ``address`` names a running cluster (RAY_ADDRESS is heeded too); without one, a small Ray is started on this machine
+    with ``n_workers``, and ended by :meth:`close`. No more than two parts a worker wait in memory.
+    """
+
+    def __init__(self, address: str = "", n_workers: int = 0) -> None:
+        try:
+            import ray  # noqa: PLC0415 (an extra, and very heavy)
+        except ImportError as error:
+            raise DialometerError("Ray is not installed", remedy="pip install 'dialometer[ray]'") from error
+        self._ray: Any = ray
+        self._is_own = not ray.is_initialized()
+        if self._is_own:
+            where = address or os.environ.get("RAY_ADDRESS", "")
+            options: dict[str, Any] = {"address": where} if where else {"num_cpus": n_workers or None}
+            if not where:
+                options |= {"include_dashboard": False, "address": "local"}
+            try:
+                ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options)
+            except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+                raise DialometerError(
+                    f"Ray cannot be reached or started: {error}",
+                    where=where,
+                    remedy="check the address, or leave --engine ray out",
+                ) from error
+
+    @property
+    def n_workers(self) -> int:
+        """How many parts run at a time."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+        remote = self._ray.remote(max_retries=2)(_one_part)
+        kept = self._ray.put(shared)
+        waiting: list[Any] = []
+        for part in parts:
+            if len(waiting) == 2 * self.n_workers:
+                yield self._ray.get(waiting.pop(0))
+            waiting.append(remote.remote(work, kept, part))
+        while waiting:
+            yield self._ray.get(waiting.pop(0))
+
+    def close(self) -> None:
+        """Ends the Ray that was started here; a cluster that was there before is left alone."""
+        if self._is_own and self._ray.is_initialized():
+            self._ray.shutdown()
+
+    def __enter__(self) -> OnRay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+LOCAL: Engine = Local()
+ENGINES = ("local", "ray")
+
+
+def open_engine(name: str, *, address: str = "", n_workers: int = 0) -> Engine:
+    """The engine of that name; one on Ray must be closed by its user."""
+    if name == "local":
+        return LOCAL
+    if name == "ray":
+        return OnRay(address, n_workers)
+    raise DialometerError(f"unknown engine '{name}'", remedy=did_you_mean(name, list(ENGINES)))
+
+
+def _one_part(work: Callable[[Any, Any], Any], shared: Any, part: Any) -> Any:
+    return work(shared, part)
