@@ -14,7 +14,8 @@ FACTOR_PREFIX = "factor_"
 
 COLUMNS: dict[str, tuple[Any, str]] = {
     "judgment": (pl.Int64, "number of the judgment in the database"),
-    "rater": (pl.String, "pseudonym of the rater, R and the order of arrival"),
+    "rater": (pl.String, "pseudonym of the rater, R and the order of arrival; one person has one"),
+    "session": (pl.String, "the rater's session, S and the order of arrival; a rater has several only by imports"),
     "source": (pl.String, "person, simulated, model or imported"),
     "state": (pl.String, "state of the session: active, completed, screened_out, declined, stale, withdrawn"),
     "is_excluded": (pl.Boolean, "whether the session is kept out of the analysis"),
@@ -47,6 +48,11 @@ def rater_name(ordinal: int) -> str:
     return f"R{ordinal:04d}"
 
 
+def session_name(ordinal: int) -> str:
+    """The name under which a session leaves the database; its id, which opens a rater's pages, never does."""
+    return f"S{ordinal:04d}"
+
+
 def long_table(batches: Iterable[Columns]) -> pl.DataFrame:
     """The long table from the store's batches of columns. Works in parts, so memory stays near the size of the result."""
     answers: dict[str, tuple[float | None, str | None, str | None]] = {}
@@ -68,7 +74,8 @@ def _part(columns: Columns, answers: dict[str, Any], conditions: dict[str, Mappi
     answered = pl.Series(columns["answered_at_ms"], dtype=pl.Int64).replace(0, None)
     data: dict[str, Any] = {
         "judgment": columns["id"],
-        "rater": [rater_name(ordinal) for ordinal in columns["ordinal"]],
+        "rater": [rater_name(number) for number in columns["rater_number"]],
+        "session": [session_name(ordinal) for ordinal in columns["ordinal"]],
         "item": columns["item_id"],
         "value": [value for value, _, _ in read],
         "choice": [choice for _, choice, _ in read],

@@ -36,7 +36,9 @@ def make_data(study, rows):
     )
     raters = sorted({row[0] for row in rows})
     sessions = pl.DataFrame(
-        [(rater, "person", "completed", False, 0, 0, None) for rater in raters], schema=SESSION_COLUMNS, orient="row"
+        [(rater, rater, "person", "completed", False, 0, 0, None) for rater in raters],
+        schema=SESSION_COLUMNS,
+        orient="row",
     )
     empty = (pl.DataFrame(schema=ANSWER_COLUMNS), pl.DataFrame(schema=FINDING_COLUMNS))
     return StudyData(study, frame, sessions, *empty, ("person",), {})

@@ -86,7 +86,9 @@ def make_data(study, rows, chats=()):
     )
     raters = sorted({row[0] for row in rows})
     sessions = pl.DataFrame(
-        [(rater, "person", "completed", False, 0, 0, None) for rater in raters], schema=SESSION_COLUMNS, orient="row"
+        [(rater, rater, "person", "completed", False, 0, 0, None) for rater in raters],
+        schema=SESSION_COLUMNS,
+        orient="row",
     )
     empty = (pl.DataFrame(schema=ANSWER_COLUMNS), pl.DataFrame(schema=FINDING_COLUMNS))
     talks = pl.DataFrame([(r, i, n, n, w, s) for r, i, n, w, s in chats], schema=CHAT_COLUMNS, orient="row")

@@ -256,7 +256,7 @@ def test_a_study_nobody_took_part_in_is_exported_empty(tmp_path, database_url, r
         with Store.open(database_url) as store:
             done = export_study(study, store, tmp_path / format, format=format)
         assert set(done.n_rows.values()) == {0}
-    assert (tmp_path / "csv" / "judgments.csv").read_text().startswith("judgment,rater,source")
+    assert (tmp_path / "csv" / "judgments.csv").read_text().startswith("judgment,rater,session,source")
     assert pl.read_parquet(tmp_path / "parquet" / "judgments.parquet").columns[:2] == ["judgment", "rater"]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
 from dialometer.model.study import Study
-from dialometer.table import COLUMNS, FACTOR_PREFIX, rater_name
+from dialometer.table import COLUMNS, FACTOR_PREFIX, rater_name, session_name
 
 
 def data_from_arrays(
@@ -25,9 +25,12 @@ def data_from_arrays(
     cells = np.asarray(columns["cell"])
     raters = np.unique(numbers)
     names = np.array([rater_name(int(number)) for number in range(int(raters.max()) + 1)])
+    visits = np.array([session_name(int(number)) for number in range(int(raters.max()) + 1)])
     cell_of = np.zeros(int(raters.max()) + 1, dtype=np.int64)
     cell_of[numbers] = cells
-    frame = pl.DataFrame({name: pl.Series(name, given, strict=False) for name, given in _given(columns, names).items()})
+    frame = pl.DataFrame(
+        {name: pl.Series(name, given, strict=False) for name, given in _given(columns, names, visits).items()}
+    )
     constant = {"source": "simulated", "state": "completed", "is_excluded": False, "is_practice": False}
     blank = [name for name in COLUMNS if name not in frame.columns and name not in constant]
     frame = frame.with_columns(
@@ -39,6 +42,7 @@ def data_from_arrays(
     sessions = pl.DataFrame(
         {
             "rater": names[raters],
+            "session": visits[raters],
             "source": np.full(len(raters), "simulated"),
             "state": np.full(len(raters), "completed"),
             "is_excluded": np.zeros(len(raters), dtype=bool),
@@ -61,11 +65,12 @@ def data_from_arrays(
     )
 
 
-def _given(columns: Mapping[str, NDArray[Any]], names: NDArray[Any]) -> dict[str, Any]:
+def _given(columns: Mapping[str, NDArray[Any]], names: NDArray[Any], sessions: NDArray[Any]) -> dict[str, Any]:
     """Columns under their names in the long table; empty choices are missing."""
     texts = {key: pl.Series(columns[key], dtype=pl.String, strict=False) for key in ("choice", "worst")}
     return {
         "rater": pl.Series(names)[np.asarray(columns["rater"])],
+        "session": pl.Series(sessions)[np.asarray(columns["rater"])],
         **{key: columns[key] for key in ("block", "item", "system", "criterion", "scale", "position", "side", "order")},
         "value": pl.Series(columns["value"], dtype=pl.Float64).fill_nan(None),
         **{key: text.replace("", None) for key, text in texts.items()},

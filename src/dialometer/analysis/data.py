@@ -12,14 +12,18 @@ import polars as pl
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
-from dialometer.table import FACTOR_PREFIX, long_table, rater_name
+from dialometer.table import FACTOR_PREFIX, long_table, rater_name, session_name
 
 OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
 EXCLUDED = "raters excluded by quality rules or by hand"
 _PEOPLE = ("person", "imported")
 
+APART = "/"
+"""In a rater's name before the number of a further condition: who was in several counts as a rater in each of them."""
+
 SESSION_COLUMNS = {
     "rater": pl.String,
+    "session": pl.String,
     "source": pl.String,
     "state": pl.String,
     "is_excluded": pl.Boolean,
@@ -86,14 +90,14 @@ class StudyData:
         """Rater and answer (as text) to one question, of the raters whose judgments count."""
         used = self.used_sessions()["rater"]
         rows = self.answers.filter((pl.col("question") == question) & pl.col("rater").is_in(used.implode()))
-        return rows.select("rater", "text")
+        return rows.select("rater", "text").unique("rater", keep="first", maintain_order=True)
 
 
 def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
     """The data of a study. Without ``sources``, people's judgments are used, or simulated ones where there are no others."""
     held = list(store.sessions())
-    sessions = _sessions_table(study, held)
-    raters = {session.id: rater_name(session.ordinal) for session in held}
+    raters = _names(held, store.rater_numbers())
+    sessions = _sessions_table(study, held, raters)
     answers = pl.DataFrame(
         [
             _answer_row(raters[a.session_id], a.part, a.question, a.value)
@@ -112,17 +116,44 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         schema=FINDING_COLUMNS,
         orient="row",
     )
-    table = long_table(store.judgment_batches())
+    table = _renamed(long_table(store.judgment_batches()), sessions)
     sources = sources or _default_sources(sessions)
     judgments, n_left_out, set_aside = _select(table, sources)
     chats = _chats_table(store, raters) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
     return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats)
 
 
-def _sessions_table(study: Study, sessions: list[Session]) -> pl.DataFrame:
+def _names(sessions: list[Session], numbers: Mapping[str, int]) -> dict[str, str]:
+    """Raters by session. One who was imported in several conditions counts in each of them as a rater of its own:
+    comparisons between conditions are comparisons between raters."""
+    cells: dict[int, list[int]] = {}
+    for session in sessions:
+        of_rater = cells.setdefault(numbers.get(session.id, session.ordinal), [])
+        if session.draw.cell not in of_rater:
+            of_rater.append(session.draw.cell)
+    names = {}
+    for session in sessions:
+        number = numbers.get(session.id, session.ordinal)
+        place = cells[number].index(session.draw.cell)
+        names[session.id] = rater_name(number) + (f"{APART}{place + 1}" if place else "")
+    return names
+
+
+def _renamed(table: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
+    """The judgments under the names that their raters have in the analysis."""
+    apart = sessions.filter(pl.col("rater").str.contains(APART, literal=True))
+    if apart.is_empty():
+        return table
+    names = dict(zip(apart["session"].to_list(), apart["rater"].to_list(), strict=True))
+    renamed = pl.col("session").replace_strict(names, default=pl.col("rater"), return_dtype=pl.String)
+    return table.with_columns(renamed.alias("rater"))
+
+
+def _sessions_table(study: Study, sessions: list[Session], raters: Mapping[str, str]) -> pl.DataFrame:
     rows = [
         (
-            rater_name(s.ordinal),
+            raters[s.id],
+            session_name(s.ordinal),
             s.source,
             s.state,
             s.is_excluded,

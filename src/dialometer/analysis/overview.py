@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from dialometer.analysis.data import StudyData
+from dialometer.analysis.data import APART, StudyData
 from dialometer.analysis.labels import cell_names
 from dialometer.design.protocol import protocol
 from dialometer.model.report import Column, Table
@@ -58,7 +58,7 @@ def balance_table(data: StudyData) -> Table:
     for cell, name in enumerate(cell_names(data.study)):
         here = used.filter(pl.col("cell") == cell)
         counts = {state: len(here.filter(pl.col("state") == state)) for state in ("completed", "active", "stale")}
-        n = len(data.judgments.filter(pl.col("rater").is_in(here["rater"].implode())))
+        n = len(data.judgments.filter(pl.col("session").is_in(here["session"].implode())))
         rows.append((name, counts["completed"], counts["active"], counts["stale"], n))
     columns = (
         Column("condition", "Condition"),
@@ -91,6 +91,12 @@ def warnings(data: StudyData) -> tuple[str, ...]:
     others = set(data.sessions["source"].unique()) - set(data.sources)
     if others:
         said.append(f"Judgments from other sources ({', '.join(sorted(others))}) are not in this report.")
+    n_apart = data.judgments.filter(pl.col("rater").str.contains(APART, literal=True))["rater"].n_unique()
+    if n_apart:
+        said.append(
+            f"Some raters were imported in more than one condition; each condition counts them as another rater "
+            f"({n_apart} more in all), although the same person gives more similar answers than two would."
+        )
     note = unfinished(data)
     if note:
         said.append(

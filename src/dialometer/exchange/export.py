@@ -116,10 +116,10 @@ class _Job:
         # Sessions come last: whoever arrived while the rows above were written is then among them.
         sessions = self.store.sessions()
         if any(item.kind == "chat" for item in self.study.items):
-            self._write(CHAT_TURNS, chat_frames(self.store, self.study, sessions))
+            self._write(CHAT_TURNS, chat_frames(self.store, raters, self.study, sessions))
         reasons = {entry.session_id: entry.reason for entry in self.store.exclusion_log() if entry.is_excluded}
         table = sessions_table(self._factors(sessions))
-        self._write(table, session_frames(table, sessions, reasons, judged.n_counted))
+        self._write(table, session_frames(table, raters, sessions, reasons, judged.n_counted))
         about = self._about()
         self._write_dictionary(about, judged.n_practice_left_out)
         options = {"include_practice": self.include_practice, "include_corrected": self.include_corrected}
@@ -129,7 +129,7 @@ class _Job:
             format=self.format,
             manifest=self.folder.finish(head, self.n_rows),
             n_rows=self.n_rows,
-            n_raters=len(judged.n_counted),
+            n_raters=len(judged.raters),
             n_practice_left_out=judged.n_practice_left_out,
             states=dict(Counter(session.state for session in sessions)),
             sources=dict(Counter(session.source for session in sessions)),

@@ -52,6 +52,7 @@ class Fit:
             for factor in study.spec.design.factors
         }
         self.sittings: dict[str, _Sitting] = {}
+        """By session where the file tells sessions, else by rater."""
         self.n_judgments = 0
         self.n_answers = 0
         self._conditions: dict[Condition, Condition | Refusal] = {}
@@ -66,14 +67,14 @@ class Fit:
             case Answered():
                 self._answered(record)
             case TookPart():
-                sitting = self._sitting(record.rater)
+                sitting = self._sitting(record)
                 if sitting.facts is not None:
                     self.intake.wrong(record.line, f"the rater '{record.rater}' has two sessions", "give each one row")
                 sitting.facts = record
                 self._place_in_condition(sitting, record.condition, record.line)
 
     def _rated(self, record: Rated) -> None:
-        sitting = self._sitting(record.rater)
+        sitting = self._sitting(record)
         if not self._place_in_condition(sitting, record.condition, record.line):
             return
         place = self.places.find(record, sitting.condition)
@@ -113,7 +114,7 @@ class Fit:
         return read
 
     def _answered(self, record: Answered) -> None:
-        sitting = self._sitting(record.rater)
+        sitting = self._sitting(record)
         question = self.places.question(record)
         if isinstance(question, Refusal):
             self.intake.wrong(record.line, question.message, question.remedy, question.column or record.column)
@@ -134,10 +135,15 @@ class Fit:
             )
         self.n_answers = self.n_answers + (earlier[0] is record)
 
-    def _sitting(self, rater: str) -> _Sitting:
-        if rater not in self.sittings:
-            self.sittings[rater] = _Sitting(rater)
-        return self.sittings[rater]
+    def _sitting(self, record: Rated | Answered | TookPart) -> _Sitting:
+        """The session that a record belongs to; where the file tells no sessions, a rater has one."""
+        key = record.session or record.rater
+        if key not in self.sittings:
+            self.sittings[key] = _Sitting(record.rater)
+        sitting = self.sittings[key]
+        if sitting.rater != record.rater:
+            self.intake.wrong(record.line, f"the session '{key}' belongs to two raters", "correct one of them")
+        return sitting
 
     def _place_in_condition(self, sitting: _Sitting, given: Condition, line: int) -> bool:
         """Whether the condition is known and the same as before for this rater; what is wrong is filed."""
@@ -180,6 +186,11 @@ class Fit:
                 remedy = f"--map factor_{factor}=COLUMN, or --map factor_{factor}=:LEVEL for all"
                 return Refusal(f"nothing says at which level of '{factor}' the rater was", remedy)
         return tuple((factor, told[factor]) for factor in self.levels)
+
+    @property
+    def raters(self) -> set[str]:
+        """All raters of the file, under the names it has for them."""
+        return {sitting.rater for sitting in self.sittings.values()}
 
     def finish(self) -> None:
         """File what only shows when all is read."""

@@ -133,7 +133,7 @@ def _store(
     """Store file after file, each whole or not at all; gives each one that is in."""
     version = store.register_study(study.spec.name, fingerprint(study), study.spec.model_dump_json(), at_ms)
     for file, fit in zip(files, fits, strict=True):
-        names = {rater: file.format.name_of(rater, file.sha256) for rater in fit.sittings}
+        names = {rater: file.format.name_of(rater, file.sha256) for rater in fit.raters}
         try:
             store.import_rows(
                 fit.sessions(names),

@@ -166,7 +166,7 @@ class Reading:
             sha256=file.sha256,
             n_judgments=fit.n_judgments,
             n_answers=fit.n_answers,
-            n_raters=len(fit.sittings),
+            n_raters=len(fit.raters),
             n_items=len({record.item for sitting in sittings for record in sitting.records}),
             systems=tuple(sorted(systems)),
             criteria=tuple(dict.fromkeys(place.criterion for place in places)),

@@ -38,6 +38,7 @@ class Rated:
     hint: str = ""
     scale: str = ""
     column: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ class Answered:
     shown_at_ms: int = UNKNOWN_MS
     answered_at_ms: int = UNKNOWN_MS
     column: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ class TookPart:
     started_at_ms: int = UNKNOWN_MS
     finished_at_ms: int = UNKNOWN_MS
     consent_version: str = ""
+    session: str = ""
 
 
 Record = Rated | Answered | Shown | TookPart

@@ -18,7 +18,7 @@ from dialometer.exchange.tables import ANSWERS, CHAT_TURNS, FINDINGS, SCREENS, E
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
-from dialometer.table import FACTOR_PREFIX, long_table, rater_name
+from dialometer.table import FACTOR_PREFIX, long_table, rater_name, session_name
 
 N_PER_FRAME = 20_000
 
@@ -28,12 +28,21 @@ class Raters:
     """Pseudonyms by session, looked up anew for those who arrived while the export was running."""
 
     store: Store
-    names: dict[str, str] = field(default_factory=dict)
+    names: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def name(self, session_id: str) -> str:
         """The pseudonym of a session's rater."""
+        return self.pair(session_id)[0]
+
+    def pair(self, session_id: str) -> tuple[str, str]:
+        """The pseudonyms of a session's rater and of the session itself."""
         if session_id not in self.names:
-            self.names[session_id] = rater_name(self.store.session(session_id).ordinal)
+            numbers = self.store.rater_numbers()
+            self.names = {
+                session.id: (rater_name(numbers[session.id]), session_name(session.ordinal))
+                for session in self.store.sessions()
+                if session.id in numbers
+            }
         return self.names[session_id]
 
 
@@ -46,6 +55,8 @@ class JudgmentRows:
     include_corrected: bool = False
     n_practice_left_out: int = 0
     n_counted: dict[str, int] = field(default_factory=dict)
+    """Judgments by session."""
+    raters: set[str] = field(default_factory=set)
     sources: dict[str, int] = field(default_factory=dict)
 
     def frames(self) -> Iterator[pl.DataFrame]:
@@ -64,8 +75,9 @@ class JudgmentRows:
         counts = ~pl.col("is_practice")
         if self.include_corrected:  # every correction takes the place of one row, so first entries are those in force
             counts &= pl.col("replaces").is_null()
-        for rater, n in frame.filter(counts).group_by("rater").len().iter_rows():
-            self.n_counted[rater] = self.n_counted.get(rater, 0) + n
+        for session, rater, n in frame.filter(counts).group_by("session", "rater").len().iter_rows():
+            self.n_counted[session] = self.n_counted.get(session, 0) + n
+            self.raters.add(rater)
         for source, n in frame.group_by("source").len().iter_rows():
             self.sources[source] = self.sources.get(source, 0) + n
 
@@ -75,7 +87,7 @@ def answer_frames(store: Store, raters: Raters, *, include_corrected: bool) -> I
     rows = (
         (
             answer.id,
-            raters.name(answer.session_id),
+            *raters.pair(answer.session_id),
             answer.part,
             answer.question,
             float(answer.value) if isinstance(answer.value, int | float) else None,
@@ -95,7 +107,7 @@ def screen_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
     """Submitted screens, in the order of writing."""
     rows = (
         (
-            raters.name(visit.session_id),
+            *raters.pair(visit.session_id),
             visit.screen,
             visit.shown_at_ms or None,
             visit.first_input_at_ms,
@@ -115,7 +127,7 @@ def finding_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
     """What quality rules found, in the order of writing."""
     rows = (
         (
-            raters.name(logged.session_id),
+            *raters.pair(logged.session_id),
             logged.finding.rule,
             logged.finding.action,
             logged.finding.reason,
@@ -127,12 +139,12 @@ def finding_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
     return frames(FINDINGS, rows)
 
 
-def chat_frames(store: Store, study: Study, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
+def chat_frames(store: Store, raters: Raters, study: Study, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
     """Live conversations, by order of arrival; one session at a time, since there may be many."""
     systems = {item.id: item.systems[0] for item in study.items if item.kind == "chat"}
     rows = (
         (
-            rater_name(session.ordinal),
+            *raters.pair(session.id),
             turn.item_id,
             systems.get(turn.item_id, ""),
             turn.n,
@@ -148,13 +160,17 @@ def chat_frames(store: Store, study: Study, sessions: Iterable[Session]) -> Iter
 
 
 def session_frames(
-    table: ExportTable, sessions: Iterable[Session], reasons: dict[str, str], n_judgments: dict[str, int]
+    table: ExportTable,
+    raters: Raters,
+    sessions: Iterable[Session],
+    reasons: dict[str, str],
+    n_judgments: dict[str, int],
 ) -> Iterator[pl.DataFrame]:
     """Sessions by order of arrival; ``reasons`` are those of exclusions by session."""
     factors = [name.removeprefix(FACTOR_PREFIX) for name in table.columns if name.startswith(FACTOR_PREFIX)]
     rows = (
         (
-            rater_name(session.ordinal),
+            *raters.pair(session.id),
             session.source,
             session.state,
             session.is_excluded,
@@ -164,7 +180,7 @@ def session_frames(
             seconds(session.started_at_ms, session.finished_at_ms or 0),
             session.consent_version,
             session.study_version,
-            n_judgments.get(rater_name(session.ordinal), 0),
+            n_judgments.get(session_name(session.ordinal), 0),
             *(session.condition.get(name) for name in factors),
         )
         for session in sessions

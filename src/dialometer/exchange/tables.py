@@ -13,6 +13,7 @@ from dialometer.table import COLUMNS, FACTOR_PREFIX
 Columns = dict[str, tuple[Any, str]]
 _TIME = pl.Datetime("ms", "UTC")
 _RATER = (pl.String, "pseudonym of the rater, the same in all files")
+_SESSION = COLUMNS["session"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def sessions_table(factors: Iterable[str]) -> ExportTable:
     """Who took part, under which condition, and how it ended."""
     columns: Columns = {
         "rater": _RATER,
+        "session": _SESSION,
         "source": COLUMNS["source"],
         "state": COLUMNS["state"],
         "is_excluded": COLUMNS["is_excluded"],
@@ -69,6 +71,7 @@ ANSWERS = ExportTable(
     {
         "entry": (pl.Int64, "number of the answer in the database"),
         "rater": _RATER,
+        "session": _SESSION,
         "part": (pl.String, "where it was asked: screening, pre, post, attention, comprehension/1 …"),
         "question": (pl.String, "name of the question"),
         "value": (pl.Float64, "the answer as a number, where it is one"),
@@ -85,6 +88,7 @@ SCREENS = ExportTable(
     "one screen that a rater submitted a row",
     {
         "rater": _RATER,
+        "session": _SESSION,
         "screen": (pl.String, "name of the screen: consent, instructions, item/<id>, item/<id>/<criterion> …"),
         "shown_at": COLUMNS["shown_at"],
         "first_input_at": (_TIME, "when the rater first touched a field (UTC)"),
@@ -101,6 +105,7 @@ FINDINGS = ExportTable(
     "one finding of a quality rule a row",
     {
         "rater": _RATER,
+        "session": _SESSION,
         "rule": (pl.String, "the rule that found it"),
         "action": (pl.String, "what followed: screen_out, exclude or flag"),
         "reason": (pl.String, "what was found, in words"),
@@ -113,6 +118,7 @@ CHAT_TURNS = ExportTable(
     "one utterance of a live conversation a row",
     {
         "rater": _RATER,
+        "session": _SESSION,
         "item": COLUMNS["item"],
         "system": (pl.String, "system the rater talked to"),
         "turn": (pl.Int64, "place in the conversation, counted from 0, without the system's opening"),

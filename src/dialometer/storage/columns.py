@@ -10,6 +10,7 @@ from sqlalchemy import Boolean, CursorResult, Integer, select, type_coerce
 from dialometer.storage.database import Database
 from dialometer.storage.reading import is_current
 from dialometer.storage.schema import NO_TURN, judgments, sessions
+from dialometer.storage.sessions import rater_numbers
 
 Columns = dict[str, list[Any]]
 N_PER_FETCH = 500
@@ -20,6 +21,7 @@ TRUTHS = [column.name for column in judgments.columns if isinstance(column.type,
 # Truth values are read as they are and turned at the end, a column at a time.
 PLAIN = [type_coerce(column, Integer) if column.name in TRUTHS else column for column in judgments.columns]
 OF_SESSION = ("rater_id", "ordinal", "cell", "condition", "source", "state", "is_excluded", "study_version")
+RATER_NUMBER = "rater_number"
 SHARED = frozenset(
     ("session_id", "item_id", "criterion", "system", "value", "scale", "block", "order", "corrected_by", "reason")
 )
@@ -33,10 +35,11 @@ class Columnar(Database):
         """All judgments as one list per column, joined with their sessions; empty lists where there are none.
 
         The columns are those of a judgment and ``rater_id``, ``ordinal``, ``cell``, ``condition``, ``source``, ``state``,
-        ``is_excluded`` and ``study_version`` of its session. ``value``, ``condition`` and (where not empty)
+        ``is_excluded`` and ``study_version`` of its session, and ``rater_number``: the ordinal of the rater's first
+        session, the same in all sessions of one person. ``value``, ``condition`` and (where not empty)
         ``order`` are JSON texts as stored; ``turn`` is None where there is none.
         """
-        columns: Columns = {name: [] for name in (*OF_JUDGMENT, *OF_SESSION)}
+        columns: Columns = {name: [] for name in (*OF_JUDGMENT, *OF_SESSION, RATER_NUMBER)}
         for batch in self.judgment_batches(include_corrected=include_corrected):
             for name, values in batch.items():
                 columns[name] += values
@@ -50,6 +53,7 @@ class Columnar(Database):
         with self.reading() as connection:
             known = connection.execute(select(sessions.c.id, *(sessions.c[name] for name in OF_SESSION))).all()
             of_session = {name: {row[0]: row[place] for row in known} for place, name in enumerate(OF_SESSION, start=1)}
+            of_session[RATER_NUMBER] = rater_numbers((row[0], row.rater_id, row.ordinal) for row in known)
             with connection.execution_options(yield_per=N_PER_FETCH).execute(rows) as result:
                 for batch in _transposed(result, n_rows):
                     for name, values in of_session.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,15 @@ class Sessions(Database):
         with self.reading() as connection:
             return [session_from(row) for row in connection.execute(query)]
 
+    def rater_numbers(self) -> dict[str, int]:
+        """By session, the number under which its rater leaves the database: the ordinal of the rater's first session.
+
+        One person has one number, also over several imported files; a withdrawn session, which has no rater, its own.
+        """
+        query = select(sessions.c.id, sessions.c.rater_id, sessions.c.ordinal)
+        with self.reading() as connection:
+            return rater_numbers(tuple(row) for row in connection.execute(query))
+
     def session_counts(self, *, source: Source | None = None) -> dict[tuple[int, State], int]:
         """How many sessions there are by cell and state, excluded ones included."""
         query = select(sessions.c.cell, sessions.c.state, func.count()).group_by(sessions.c.cell, sessions.c.state)
@@ -92,6 +101,16 @@ class Sessions(Database):
             for cell, item, state, n in connection.execute(query):
                 counts.setdefault((cell, item), {"reserved": 0, "done": 0, "released": 0})[state] = n
         return counts
+
+
+def rater_numbers(rows: Iterable[tuple[str, str | None, int]]) -> dict[str, int]:
+    """The rater's number by session, from (session, rater, ordinal) of all sessions."""
+    known = list(rows)
+    first: dict[str, int] = {}
+    for _, rater, ordinal in known:
+        if rater:
+            first[rater] = min(ordinal, first.get(rater, ordinal))
+    return {session: first[rater] if rater else ordinal for session, rater, ordinal in known}
 
 
 def load_session(connection: Connection, session_id: str, *, for_update: bool = False) -> Session:

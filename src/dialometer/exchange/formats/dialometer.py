@@ -59,7 +59,7 @@ class OwnExport(Format):
         ahead = _look_ahead(files["judgments"], intake, with_sessions="sessions" not in files)
         if "sessions" in files:
             yield from _read(files["sessions"], intake, ("rater", "state"), _session)
-        yield from sorted(ahead.sessions.values(), key=lambda session: (len(session.rater), session.rater))
+        yield from sorted(ahead.sessions.values(), key=_arrival)
         yield from _read(files["judgments"], intake, NEEDED, _judgment, ahead.replaced)
         if "answers" in files:
             replaced = _look_ahead(files["answers"], intake).replaced
@@ -106,8 +106,9 @@ def _look_ahead(path: Path, intake: Intake, *, with_sessions: bool = False) -> _
             replaced = row.number("replaces")
             if replaced is not None:
                 ahead.replaced.add(replaced)
-            if with_sessions and row.text("rater") not in ahead.sessions:
-                ahead.sessions[row.text("rater")] = _session(row)
+            key = row.text("session") or row.text("rater")
+            if with_sessions and key not in ahead.sessions:
+                ahead.sessions[key] = _session(row)
         except ValueError:
             continue
     return ahead
@@ -165,7 +166,14 @@ def _session(row: OwnRow) -> TookPart:
         started_at_ms=row.time_ms("started_at"),
         finished_at_ms=row.time_ms("finished_at"),
         consent_version=row.text("consent_version"),
+        session=intern(row.text("session")),
     )
+
+
+def _arrival(session: TookPart) -> tuple[int, str]:
+    """What sorts sessions by their number, since names of one length sort as numbers do."""
+    name = session.session or session.rater
+    return len(name), name
 
 
 def _rater(row: OwnRow) -> str:
@@ -211,6 +219,7 @@ def _judgment(row: OwnRow) -> Rated:
         condition=_condition(row),
         scale=intern(row.text("scale")),
         column="answer",
+        session=intern(row.text("session")),
     )
 
 
@@ -224,4 +233,5 @@ def _answer(row: OwnRow) -> Answered:
         shown_at_ms=row.time_ms("shown_at"),
         answered_at_ms=row.time_ms("answered_at"),
         column="answer",
+        session=intern(row.text("session")),
     )
