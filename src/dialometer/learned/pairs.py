@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData, Problem, ReadError
-from dialometer.learned.rated import Rated
+from dialometer.learned.rated import Rated, shown_item
 
 Numbers = NDArray[np.int64]
 _FIRST_KEYS = ("first", "a")
@@ -70,8 +70,8 @@ def numbered_gap_pairs(
     ratings = np.array([one.rating for one in rated], dtype=np.float64)
     lengths = np.array([one.n_utterances for one in rated], dtype=np.int64)
     _, sources = np.unique([one.source for one in rated], return_inverse=True)
-    items = [one.dialogue.metadata.get("item", one.id) for one in rated]
-    _, item = np.unique([f"{one.source} {name}" for one, name in zip(rated, items, strict=True)], return_inverse=True)
+    numbers: dict[object, int] = {}
+    item = np.array([numbers.setdefault(shown_item(one), len(numbers)) for one in rated], dtype=np.int64)
     better, worse = [], []
     for number in range(len(rated)):
         is_paired = ratings[number] - ratings >= max(gap, 1e-9)

@@ -148,6 +148,15 @@ def check_rated(rated: Sequence[Rated], *, where: str = "", at_least: int = MIN_
         )
 
 
+def shown_item(one: Rated) -> tuple[object, ...]:
+    """What several judgments have in common that were given on the same dialogue, an item of a study shown to many raters.
+
+    Live conversations share their item too, but each is a dialogue of its own.
+    """
+    item = one.dialogue.metadata.get("item")
+    return (one.source, one.id) if item is None else (one.source, item, same_text(one.dialogue))
+
+
 def to_five_points(value: float, scale: tuple[float, float]) -> float:
     """A rating on the scale from 1 to 5, in proportion to its place between the ends of its own scale."""
     low, high = scale

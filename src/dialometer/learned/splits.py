@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.rated import Rated
+from dialometer.learned.rated import Rated, shown_item
 
 BLOCK = 25
 """Neighbouring dialogues of one file that stay together where the users are unknown."""
@@ -42,13 +42,12 @@ class Split:
 
 def groups_of(rated: Sequence[Rated], block: int = BLOCK) -> list[str]:
     """The group of each dialogue: its item where several raters judged the same one, else its user, else its block."""
-    items = Counter((one.source, one.dialogue.metadata.get("item")) for one in rated)
+    shown = Counter(shown_item(one) for one in rated)
     place: Counter[str] = Counter()
     groups = []
     for one in rated:
-        item = one.dialogue.metadata.get("item")
-        if item is not None and items[one.source, item] > 1:
-            groups.append(f"item {one.source} {item}")
+        if shown[shown_item(one)] > 1:
+            groups.append(f"item {one.source} {one.dialogue.metadata['item']}")
         elif one.user is not None:
             groups.append(f"user {one.user}")
         else:

@@ -1,0 +1,68 @@
+"""Judgments of a study go in directly: conversations that simulated raters held and rated."""
+
+import shutil
+
+import pytest
+
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineDoor
+from dialometer.learned.rated import read_rated
+from dialometer.learned.splits import groups_of
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+START_MS = 1_800_000_000_000
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rated") / "chat"
+    copy_template("chat", folder)
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        flow = Flow(study, store, clock=lambda: START_MS)
+        door = EngineDoor(flow)
+        simulate(study, door, draw_truth(study, 5), n_raters=12, seed=5, start_ms=START_MS, habits=Habits())
+    return folder
+
+
+def test_conversations_of_a_study(collected):
+    rated = read_rated(collected)
+    with Store.open(collected / "study.db") as store:
+        spoken = {(turn.role, turn.text) for turn in store.chat_turns()}
+    assert len(rated) > 10
+    assert {one.bot for one in rated} == {"juno", "tak"}
+    assert all(one.id == f"{one.user}/{one.dialogue.metadata['item']}" for one in rated)
+    assert all((turn.role, turn.text) in spoken for one in rated for turn in one.dialogue.turns)
+    assert all(1 <= one.rating <= 5 for one in rated)
+
+
+def test_another_criterion_by_name(collected):
+    by_name = {one.id: one.rating for one in read_rated(collected, criterion="understood")}
+    overall = {one.id: one.rating for one in read_rated(collected)}
+    assert set(by_name) == set(overall)
+    assert by_name != overall
+    with pytest.raises(DialometerError, match=r"'charm' is not in this study .*overall"):
+        read_rated(collected, criterion="charm")
+
+
+def test_conversations_are_grouped_by_their_rater(collected):
+    rated = read_rated(collected)
+    assert groups_of(rated) == [f"user {one.user}" for one in rated]
+
+
+def test_a_study_without_judgments(collected, tmp_path):
+    shutil.copytree(collected, tmp_path / "copy", ignore=shutil.ignore_patterns("study.db*"))
+    with pytest.raises(NotEnoughData, match="nothing has been collected"):
+        read_rated(tmp_path / "copy")
+
+
+def test_a_study_that_rates_no_dialogues(tmp_path):
+    copy_template("anchoring", tmp_path / "anchoring")
+    with pytest.raises(DialometerError, match="does not rate whole dialogues"):
+        read_rated(tmp_path / "anchoring")
