@@ -1,6 +1,7 @@
 """Judgments of a study go in directly: conversations that simulated raters held and rated."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
 from dialometer.learned.rated import read_rated
 from dialometer.learned.splits import groups_of
+from dialometer.model.dialogue import Turn
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
@@ -53,7 +55,13 @@ def test_another_criterion_by_name(collected):
 
 def test_conversations_are_grouped_by_their_rater(collected):
     rated = read_rated(collected)
-    assert groups_of(rated) == [f"user {one.user}" for one in rated]
+    # Simulated raters all say the same; people do not.
+    assert {group.split()[0] for group in groups_of(rated)} == {"item"}
+    own = [
+        replace(one, dialogue=replace(one.dialogue, turns=(*one.dialogue.turns, Turn("User", one.id, "user"))))
+        for one in rated
+    ]
+    assert groups_of(own) == [f"user {one.user}" for one in own]
 
 
 def test_a_study_without_judgments(collected, tmp_path):
