@@ -321,9 +321,9 @@ class Flow:
             return []
         store, key = self.store, session.id
         record = SessionRecord(
-            judgments=Later(lambda: [j for j in (*store.judgments(key), *judgments) if not j.is_practice]),
+            judgments=Later(lambda: [j for j in (*store.judgments_of(key), *judgments) if not j.is_practice]),
             answers=Later(lambda: [*store.answers(key), *answers]),
-            visits=Later(lambda: [*store.visits(key), visit]),
+            visits=Later(lambda: [*store.visits_of(key), visit]),
         )
         known = {logged.finding.rule for logged in self.store.findings(session.id)}
         return [f for rule in rules if rule.rule not in known for f in rule.findings(self.study, session, record)]

@@ -28,14 +28,16 @@ class StraightLining(QualityRule):
     at_least_n: int = Field(default=10, ge=2, description="Fewer answers on a criterion are not looked at.")
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
-        by_criterion: dict[str, list[str]] = {}
+        by_criterion: dict[str, list[int | float | str]] = {}
         for judgment in record.judgments:
             pattern = judgment.side if isinstance(judgment.value, str) and judgment.side else judgment.value
-            by_criterion.setdefault(judgment.criterion, []).append(json.dumps(pattern, sort_keys=True))
+            is_plain = isinstance(pattern, int | float)
+            seen = pattern if is_plain else json.dumps(pattern, sort_keys=True)
+            by_criterion.setdefault(judgment.criterion, []).append(seen)
         found = []
         for criterion, values in by_criterion.items():
             value, n_same = Counter(values).most_common(1)[0]
             if len(values) >= self.at_least_n and n_same / len(values) >= self.share:
                 reason = f"{n_same} of {len(values)} answers on {criterion} are the same"
-                found.append(Finding(self.rule, self.action, reason, {"criterion": criterion, "value": value}))
+                found.append(Finding(self.rule, self.action, reason, {"criterion": criterion, "value": str(value)}))
         return found

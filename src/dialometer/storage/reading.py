@@ -51,6 +51,14 @@ class Reading(Database):
                 visits=[visit_from(row) for row in connection.execute(query(schema.visits, session_id))],
             )
 
+    def judgments_of(self, session_id: str) -> list[Judgment]:
+        """One session's judgments, read at once: a rater waits for the rules that look at them."""
+        return self._at_once(query(schema.judgments, session_id), judgment_from)
+
+    def visits_of(self, session_id: str) -> list[ScreenVisit]:
+        """One session's visits, read at once."""
+        return self._at_once(query(schema.visits, session_id), visit_from)
+
     def judgments(self, session_id: str | None = None, *, include_corrected: bool = False) -> Iterator[Judgment]:
         """Judgments; with ``include_corrected`` also those that a correction has replaced."""
         return self._stream(query(schema.judgments, session_id, include_corrected), judgment_from)
@@ -79,6 +87,10 @@ class Reading(Database):
             return Exclusion(row.session_id, row.is_excluded, row.made_by, row.reason, row.at_ms)
 
         return self._stream(query(schema.exclusions, session_id), exclusion)
+
+    def _at_once(self, rows: Select[Any], convert: Callable[[Row[Any]], T]) -> list[T]:
+        with self.reading() as connection:
+            return list(map(convert, connection.execute(rows).all()))
 
     def _stream(self, rows: Select[Any], convert: Callable[[Row[Any]], T]) -> Iterator[T]:
         # The result is closed by name, so that a stream that is left early gives its cursor back as well.

@@ -14,7 +14,7 @@ from dialometer.errors import StorageError
 from dialometer.model.quality import Finding
 from dialometer.model.session import Answer, Draw, Judgment, ScreenVisit, Session
 from dialometer.storage.many import Values
-from dialometer.storage.schema import NO_TURN, answers, judgments, visits
+from dialometer.storage.schema import NO_TURN, answers, visits
 
 # One encoder for all rows: building one per call costs more than the encoding.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -30,6 +30,12 @@ def to_json(value: object) -> str:
         raise StorageError(
             f"a value cannot be stored as JSON: {error}", remedy="store numbers, texts, lists or mappings"
         ) from error
+
+
+@lru_cache(maxsize=4096)
+def _order_to_json(order: tuple[str, ...]) -> str:
+    """The order of a screen's systems; few different ones are used again and again."""
+    return to_json(list(order)) if order else ""
 
 
 def token_hash(token: str) -> str:
@@ -100,7 +106,7 @@ def judgment_values(judgment: Judgment) -> Values:
         "block": judgment.block,
         "position": judgment.position,
         "side": judgment.side,
-        "order": to_json(list(judgment.order)) if judgment.order else "",
+        "order": _order_to_json(judgment.order),
         "shown_at_ms": judgment.shown_at_ms,
         "answered_at_ms": judgment.answered_at_ms,
         "is_late": judgment.is_late,
@@ -132,12 +138,49 @@ def _order_from_json(text: str) -> tuple[str, ...]:
 
 
 def judgment_from(row: Row[Any]) -> Judgment:
-    """A judgment with the number under which a correction can name it."""
-    fields = _fields(judgments, row)
-    fields["value"] = _from_json(fields["value"])
-    fields["turn"] = None if fields["turn"] == NO_TURN else fields["turn"]
-    fields["order"] = _order_from_json(fields["order"])
-    return Judgment(**fields)
+    """A judgment with the number under which a correction can name it; a session's record needs hundreds at once."""
+    (
+        number,
+        session_id,
+        item_id,
+        criterion,
+        system,
+        turn,
+        value,
+        scale,
+        block,
+        position,
+        side,
+        order,
+        shown_at_ms,
+        answered_at_ms,
+        is_late,
+        is_practice,
+        replaces,
+        corrected_by,
+        reason,
+    ) = row
+    return Judgment(
+        id=number,
+        session_id=session_id,
+        item_id=item_id,
+        criterion=criterion,
+        system=system,
+        turn=None if turn == NO_TURN else turn,
+        value=_from_json(value),
+        scale=scale,
+        block=block,
+        position=position,
+        side=side,
+        order=_order_from_json(order),
+        shown_at_ms=shown_at_ms,
+        answered_at_ms=answered_at_ms,
+        is_late=is_late,
+        is_practice=is_practice,
+        replaces=replaces,
+        corrected_by=corrected_by,
+        reason=reason,
+    )
 
 
 def answer_values(answer: Answer) -> Values:

@@ -5,6 +5,7 @@ Messages of exceptions are left out unless they come from the database's own wor
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
@@ -18,6 +19,7 @@ from dialometer.errors import StorageError
 
 logger = logging.getLogger("dialometer.web")
 _requests: TextIO | None = None
+_waiting: list[str] = []
 
 
 class JsonLines(logging.Formatter):
@@ -56,10 +58,23 @@ def log_request(method: str, route: str, status: int, duration_s: float) -> None
     if _requests is None:
         return
     now = time.time()
-    _requests.write(
+    _waiting.append(
         f'{{"at": "{_moment(int(now))}.{int(now * 1000) % 1000:03d}Z", "level": "info", "event": "request", '
         f'"method": "{method}", "route": "{route}", "status": {status}, "duration_ms": {duration_s * 1000:.2f}}}\n'
     )
+    if len(_waiting) == 1:
+        try:
+            asyncio.get_running_loop().call_soon(_write_waiting)
+        except RuntimeError:  # outside a server nothing else will come
+            _write_waiting()
+
+
+def _write_waiting() -> None:
+    """Requests that were answered together are written together: each write lets another thread take the interpreter."""
+    lines = "".join(_waiting)
+    _waiting.clear()
+    if _requests is not None:
+        _requests.write(lines)
 
 
 @lru_cache(maxsize=4)
