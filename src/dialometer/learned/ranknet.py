@@ -21,12 +21,13 @@ Floats = NDArray[np.float64]
 
 
 class RankNet(nn.Module):
-    """An encoder with a linear head."""
+    """An encoder with a linear head: one output, or one for each of the ``levels`` of a classifier."""
 
-    def __init__(self, encoder: DialogueEncoder, n_outputs: int = 1, *, seed: int = 0) -> None:
+    def __init__(self, encoder: DialogueEncoder, *, levels: Sequence[float] = (), seed: int = 0) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = nn.utils.skip_init(nn.Linear, encoder.width, n_outputs)
+        self.levels = tuple(levels)
+        self.head = nn.Linear(encoder.width, len(levels) or 1)
         nn.init.normal_(self.head.weight, std=0.02, generator=torch.Generator().manual_seed(seed))
         nn.init.zeros_(self.head.bias)
         self.head.to(encoder.device)
@@ -60,6 +61,13 @@ class RankNet(nn.Module):
                 report(n_done, len(tokens))
         self.train(was_training)
         return out
+
+    def scores(
+        self, tokens: Sequence[Tokens], *, precision: Precision = "auto", report: Report | None = None
+    ) -> Floats:
+        """One number per dialogue, higher for better ones."""
+        outputs = self.outputs(tokens, precision=precision, report=report)
+        return expected_rating(outputs, np.array(self.levels)) if self.levels else outputs[:, 0]
 
 
 def posterior(first: Floats | float, second: Floats | float, temperature: float = 1.0) -> Floats:
