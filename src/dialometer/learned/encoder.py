@@ -45,6 +45,8 @@ class DialogueEncoder(nn.Module):
                 remedy=f"take {SMALLEST_WINDOW} to {largest}, or an encoder with a longer context",
             )
         self.tokeniser = Tokeniser(tokenizer, window or largest)
+        if getattr(network, "pooler", None) is not None:
+            network.pooler = None  # a layer over [CLS] that nothing here uses
         self.network = network
         self.pooling = pooling
         self.width = int(network.config.hidden_size)
