@@ -1,5 +1,6 @@
 """Logs without personal data, counters that add up, and a health check that can fail."""
 
+import asyncio
 import io
 import json
 import logging
@@ -175,3 +176,37 @@ def test_health_fails_when_the_writer_is_stuck(site, monkeypatch):
 )
 def test_requests_are_counted_by_route(method, path, label):
     assert label_of(method, path) == label
+
+
+def test_a_client_that_leaves_while_sending_is_no_failure_of_the_server(site, logged):
+    there = site()
+    sent = []
+
+    async def leave():
+        messages = iter(
+            [{"type": "http.request", "body": b"consent=ag", "more_body": True}, {"type": "http.disconnect"}]
+        )
+
+        async def receive():
+            return next(messages)
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/s",
+            "query_string": b"",
+            "headers": [(b"content-type", b"application/x-www-form-urlencoded"), (b"host", b"testserver")],
+            "client": ("127.0.0.1", 1),
+            "scheme": "http",
+            "server": ("testserver", 80),
+        }
+        await there.app(scope, receive, send)
+
+    asyncio.run(leave())
+    lines = [json.loads(line) for line in logged.getvalue().splitlines()]
+    assert sent == []
+    assert [line["event"] for line in lines] == ["request"]
+    assert lines[0]["status"] == 0

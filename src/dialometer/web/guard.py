@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -75,6 +75,8 @@ class Guard:
         try:
             try:
                 await self.app(scope, self._limited(scope, receive), send_safely)
+            except ClientDisconnect:  # nobody is there to be answered; what is half sent is not stored
+                return
             except Exception as error:
                 if status and not is_complete:  # all that is left is to end the connection
                     raise
