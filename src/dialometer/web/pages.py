@@ -194,13 +194,13 @@ class Pages:
         root = root_path.rstrip("/")
         return self._env.get_template(template).render(
             root=root,
-            asset=lambda name: f"{root}/static/{name}?v={_static_version()}",
+            asset=lambda name: f"{root}/static/{name}?v={static_version()}",
             **context,
         )
 
 
 @cache
-def _static_version() -> str:
+def static_version() -> str:
     """Changes with any file of the folder, so that browsers may keep the files for good."""
     digest = hashlib.sha256()
     for file in sorted(files("dialometer.web").joinpath("static").iterdir(), key=lambda file: file.name):
