@@ -17,6 +17,14 @@ from dialometer.errors import LockError
 from dialometer.model.study import Study
 
 LOCK_FILE = "study.lock.json"
+LATER: dict[str, tuple[str, ...]] = {
+    "privacy": (),
+    "recruitment": ("screen_out_pay_cents", "preset", "screen_out_url"),
+}
+"""Settings (keys of study.yaml, and of what stands under them) that came after the first locks were written.
+
+Where a study leaves them out they do not count, so that it is still the study that was frozen.
+"""
 
 
 def _digest(value: Any) -> str:
@@ -26,7 +34,7 @@ def _digest(value: Any) -> str:
 
 def part_hashes(study: Study) -> dict[str, str]:
     """A hash for each part of the study: every key of study.yaml, every item, every text."""
-    parts = {f"study.yaml: {key}": _digest(value) for key, value in study.spec.model_dump(mode="json").items()}
+    parts = {f"study.yaml: {key}": _digest(value) for key, value in _declared(study).items()}
     for item in study.items:
         content = asdict(item)
         content.pop("line")
@@ -34,6 +42,19 @@ def part_hashes(study: Study) -> dict[str, str]:
     for name, text in study.texts.items():
         parts[name] = _digest(text)
     return parts
+
+
+def _declared(study: Study) -> dict[str, Any]:
+    """What the study file declares, defaults included, without later settings that it leaves as they are."""
+    whole = study.spec.model_dump(mode="json")
+    changed = study.spec.model_dump(mode="json", exclude_defaults=True)
+    for key, fields in LATER.items():
+        if not fields and key not in changed:
+            del whole[key]
+        for field in fields:
+            if field not in changed.get(key, {}):
+                del whole[key][field]
+    return whole
 
 
 def fingerprint(study: Study) -> str:

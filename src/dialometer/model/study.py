@@ -25,6 +25,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_\-]*$", max_length=64)
 Anchor = Literal["none", "number", "text", "both"]
 Layout = Literal["together", "one_per_screen"]
 Order = Literal["fixed", "random"]
+Preset = Literal["connect", "sona", "mturk"]
 Condition = Mapping[str, str]
 
 # Factors of these names may list bare level names: the level's name is the value of the setting.
@@ -225,11 +226,31 @@ class Recruitment(Part):
     )
     completion_code: str = ""
     screen_out_code: str = ""
+    screen_out_pay_cents: int = Field(
+        default=0, ge=0, description="Pay for raters who are screened out, in hundredths of the currency."
+    )
+    preset: Preset | None = Field(
+        default=None, description="With platform redirect: the parameters and way back of a known site."
+    )
     return_url: str = Field(
         default="", description="Where finished raters are sent; {code} and arrival parameters are filled in."
     )
+    screen_out_url: str = Field(
+        default="", description="Where raters who are screened out are sent; return_url if left out."
+    )
     parameters: dict[str, str] = Field(
         default_factory=dict, description="Names of arrival parameters: rater, session, study."
+    )
+
+
+class Privacy(Part):
+    """How long what raters leave behind is kept, counted from the last time a session was seen."""
+
+    identifiers_days: int | None = Field(
+        default=None, ge=0, description="Days until names that a platform has for raters are erased; no limit if left out."
+    )
+    answers_days: int | None = Field(
+        default=None, ge=0, description="Days until everything that a rater gave is erased; no limit if left out."
     )
 
 
@@ -284,6 +305,7 @@ class StudySpec(Part):
     post_questionnaire: list[Question] = Field(default_factory=list)
     quality: list[SerializeAsAny[QualityRule]] = Field(default_factory=list)
     recruitment: Recruitment = Field(default_factory=Recruitment)
+    privacy: Privacy = Field(default_factory=Privacy)
     analysis: Analysis = Field(default_factory=Analysis)
     wording: dict[str, str] = Field(
         default_factory=dict, description="Texts of the interface that this study overrides."

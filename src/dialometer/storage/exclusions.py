@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
@@ -16,6 +16,7 @@ from dialometer.storage.schema import exclusions, people, sessions, slots, withd
 from dialometer.storage.sessions import load_session, present_session
 
 SCRUB_TIMEOUT_MS = 500
+DAY_MS = 24 * 3600 * 1000
 ERASED: tuple[Table, ...] = (
     schema.judgments,
     schema.answers,
@@ -25,6 +26,7 @@ ERASED: tuple[Table, ...] = (
     schema.exclusions,
     schema.drafts,
     schema.chat_turns,
+    schema.slots,
 )
 """What a withdrawal erases; a test holds this to the tables that name a session."""
 
@@ -77,8 +79,9 @@ class Excluding(Database):
     def withdraw(self, session_id: str, at_ms: int) -> Withdrawal:
         """Erase what a rater gave, who they are, and every text about them; doing it twice changes nothing.
 
-        The session itself stays, without a rater, so that its number is not given again and its place is free. Since the
-        person is forgotten, somebody who comes back afterwards is new.
+        All sessions of the person go (imports can give one person several). The rows of the sessions themselves stay,
+        without a rater and with times that tell only the day, so that no number is given again and counts stay honest.
+        Since the person is forgotten, somebody who comes back afterwards is new.
         """
         with self.writing() as connection:
             session = load_session(connection, session_id, for_update=True)
@@ -87,25 +90,14 @@ class Excluding(Database):
             ).one_or_none()
             if earlier is not None:
                 return Withdrawal(*earlier)
-            counted = (schema.judgments, schema.answers, schema.visits)
-            counts = [_n_rows(connection, table, session_id) for table in counted]
-            tombstone = Withdrawal(session_id, at_ms, *counts)
-            # The tombstone comes first: it is what the guards of the append-only tables look for.
-            connection.execute(
-                insert(withdrawals),
-                {
-                    "session_id": session_id,
-                    "at_ms": at_ms,
-                    "n_judgments": tombstone.n_judgments,
-                    "n_answers": tombstone.n_answers,
-                    "n_visits": tombstone.n_visits,
-                },
-            )
-            for table in ERASED:
-                connection.execute(delete(table).where(table.c.session_id == session_id))
-            _forget(connection, session, at_ms)
-        self._scrub()
-        return tombstone
+            of_person = select(sessions.c.id).where(sessions.c.rater_id == session.rater_id).order_by(sessions.c.ordinal)
+            erased = {
+                one: _erase(connection, load_session(connection, one, for_update=True), at_ms)
+                for one in connection.scalars(of_person).all()
+            }
+            connection.execute(delete(people).where(people.c.rater_id == session.rater_id))
+        self.scrub()
+        return erased[session_id]
 
     def withdrawals(self) -> list[Withdrawal]:
         """All withdrawn sessions, the earliest first."""
@@ -113,7 +105,7 @@ class Excluding(Database):
             rows = connection.execute(select(withdrawals).order_by(withdrawals.c.at_ms, withdrawals.c.session_id))
             return [Withdrawal(*row) for row in rows]
 
-    def _scrub(self) -> None:
+    def scrub(self) -> None:
         """Move the erasure from SQLite's log into the file, so that no old copy of the texts is left on disk.
 
         A reader who is in the middle of the old state keeps it there; then the next withdrawal or the last closing of
@@ -144,9 +136,24 @@ def _n_rows(connection: Connection, table: Table, session_id: str) -> int:
     return connection.scalar(select(func.count()).select_from(table).where(table.c.session_id == session_id)) or 0
 
 
-def _forget(connection: Connection, session: Session, at_ms: int) -> None:
-    gone = {"rater_id": None, "state": "withdrawn", "finished_at_ms": session.finished_at_ms or at_ms}
+def _erase(connection: Connection, session: Session, at_ms: int) -> Withdrawal:
+    counted = (schema.judgments, schema.answers, schema.visits)
+    tombstone = Withdrawal(session.id, at_ms, *(_n_rows(connection, table, session.id) for table in counted))
+    # The tombstone comes first: it is what the guards of the append-only tables look for.
+    connection.execute(insert(withdrawals), asdict(tombstone))
+    for table in ERASED:
+        connection.execute(delete(table).where(table.c.session_id == session.id))
+    gone = {
+        "rater_id": None,
+        "state": "withdrawn",
+        "started_at_ms": _day(session.started_at_ms),
+        "last_seen_at_ms": _day(session.last_seen_at_ms),
+        "finished_at_ms": _day(session.finished_at_ms or at_ms),
+    }
     connection.execute(update(sessions).where(sessions.c.id == session.id).values(**gone))
-    connection.execute(update(slots).where(slots.c.session_id == session.id).values(is_released=True))
-    others = select(sessions.c.id).where(sessions.c.rater_id == session.rater_id)
-    connection.execute(delete(people).where(people.c.rater_id == session.rater_id, ~others.exists()))
+    return tombstone
+
+
+def _day(at_ms: int) -> int:
+    """The beginning of the day: a platform's own records could name whoever began at a certain millisecond."""
+    return at_ms - at_ms % DAY_MS

@@ -24,6 +24,7 @@ from dialometer.web.guard import Counting, Guard
 from dialometer.web.rater import RaterPages
 from dialometer.web.service import Service
 from dialometer.web.settings import Settings
+from dialometer.web.withdrawing import WithdrawPages
 from dialometer.web.wizard import WizardPages
 from dialometer.web.wizard_desk import WizardDesk
 
@@ -75,6 +76,7 @@ def create_app(
         Route(f"{PATH}{SUBMISSIONS}", _only_post, methods=["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]),
         *RaterPages(service, room).routes(),
         *ChatPages(service, room).routes(),
+        *WithdrawPages(service).routes(),
         Mount(PATH, build_api(service, room)),
         Mount("/static", Assets(directory=STATIC)),
         *WizardPages(service, desk).routes(),

@@ -89,13 +89,17 @@ class Pages:
         root_path: str = "",
         return_url: str = "",
         code: str | None = None,
+        withdrawal_code: str = "",
     ) -> str:
         """One screen of a session: what was typed stands in the fields, errors stand at the fields that caused them.
 
-        ``return_url`` and ``code`` belong to the last screen; the study's own code is shown where none is given.
+        ``return_url``, ``code`` and ``withdrawal_code`` belong to the last screen; the study's own code is shown where
+        none is given.
         """
         if screen.kind == "done":
-            return self.render_message(screen.state, root_path=root_path, return_url=return_url, code=code)
+            return self.render_message(
+                screen.state, root_path=root_path, return_url=return_url, code=code, withdrawal_code=withdrawal_code
+            )
         told = {name: self.language.explain(message) for name, message in (errors or {}).items()}
         controls = make_controls(screen, typed_answers(screen, typed or {}), told)
         context: dict[str, Any] = {
@@ -141,8 +145,22 @@ class Pages:
             scripts=["send.js"],
         )
 
+    def render_withdraw(self, *, csrf: str, root_path: str = "", is_unknown: bool = False) -> str:
+        """The form on which a rater withdraws; ``is_unknown`` says that no session has the code that was typed."""
+        heading = self.language.text("withdraw.title")
+        return self._render(
+            "withdraw.html", root_path, heading=heading, csrf=csrf, is_unknown=is_unknown, scripts=["send.js"]
+        )
+
     def render_message(
-        self, kind: str, *, root_path: str = "", return_url: str = "", code: str | None = None, detail: str = ""
+        self,
+        kind: str,
+        *,
+        root_path: str = "",
+        return_url: str = "",
+        code: str | None = None,
+        detail: str = "",
+        withdrawal_code: str = "",
     ) -> str:
         """A page that ends a session (its state) or says why nothing can be shown (one of :data:`MESSAGES`)."""
         family = "message" if kind in MESSAGES else "done"
@@ -166,6 +184,7 @@ class Pages:
             detail=detail,
             debriefing=debriefing,
             code=own_code if code is None else code,
+            withdrawal_code=withdrawal_code,
             return_url=return_url if urlsplit(return_url).scheme in ("https", "http") else "",
             may_reload=kind in ("error", "busy", "expired", "elsewhere", "paused"),
             scripts=["ending.js"] if family == "done" else [],
@@ -183,6 +202,7 @@ class Pages:
                 detail="",
                 debriefing=None,
                 code="",
+                withdrawal_code="",
                 return_url="",
                 may_reload=False,
                 scripts=[],

@@ -14,6 +14,7 @@ from dialometer.flow.engine import Arrival
 from dialometer.flow.screens import Screen
 from dialometer.model.session import Session
 from dialometer.storage.corrections import SubmissionRefused
+from dialometer.storage.withdrawal_codes import withdrawal_code
 from dialometer.web.arriving import Arriving, read_arrival, way_back
 from dialometer.web.chat import ChatRoom
 from dialometer.web.earlier import earlier_answers
@@ -25,6 +26,8 @@ from dialometer.web.sending import NoSession
 from dialometer.web.service import Service
 
 SEE_OTHER = 303
+MAY_WITHDRAW = ("completed", "screened_out")
+"""Ends at which something is stored that a rater may take back."""
 
 
 class RaterPages:
@@ -110,10 +113,11 @@ class RaterPages:
     ) -> Response:
         service = self.service
         screen = service.flow.screen(session, step)
-        return_url = code = ""
+        return_url = code = withdrawal = ""
         chat = None
         if screen.kind == "done":
             return_url, code = way_back(service.study, session, service.store.person(session.id))
+            withdrawal = withdrawal_code(session.id) if session.state in MAY_WITHDRAW else ""
         elif screen.item is not None and screen.item.kind == "chat":
             chat = service.chats.history(session, screen.item.id)
             if screen.kind == "chat":
@@ -134,6 +138,7 @@ class RaterPages:
             root_path=self.root,
             return_url=return_url,
             code=code,
+            withdrawal_code=withdrawal,
         )
         return HTMLResponse(page, status)
 
