@@ -31,7 +31,7 @@ def agent_problems(study: Study) -> list[Problem]:
             continue
         kind = AGENTS.get(agent.type)
         try:
-            kind.model_validate(agent.options)
+            kind.model_validate(agent.options, context={"folder": study.folder})
         except ValidationError as error:
             problems += explain(error, kind, source, STUDY_FILE, (*path, "options"))
     return problems

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dialometer.agents import AGENTS, Agent, Reply
 from dialometer.errors import AgentError, FlowError, UnknownName
+from dialometer.flow.avatars import connect_avatars
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
@@ -34,7 +35,10 @@ class Chats:
             declared = next((s.agent for s in self.study.spec.systems if s.name == system), None)
             if declared is None:
                 raise UnknownName(f"the system '{system}' has no agent", remedy="declare one in study.yaml")
-            self._agents[system] = AGENTS.get(declared.type).model_validate(declared.options)
+            connect_avatars()
+            self._agents[system] = AGENTS.get(declared.type).model_validate(
+                declared.options, context={"folder": self.study.folder}
+            )
         return self._agents[system]
 
     def history(self, session: Session, item_id: str) -> list[Turn]:

@@ -39,12 +39,15 @@ def lines(
     y_title: str,
     group_title: str = "",
     target: float | None = None,
+    mark_x: float | None = None,
     y_domain: tuple[float, float] | None = None,
     is_percent: bool = False,
     is_log_x: bool = False,
     n_facet_columns: int = 2,
 ) -> Spec:
-    """Lines by group with bands for intervals; ``target`` draws a horizontal line, for example at a power of 0.8."""
+    """Lines by group with bands for intervals; ``target`` draws a horizontal line, for example at a power of 0.8, ``mark_x``
+    an upright one, for example at the value that was chosen.
+    """
     rows = [
         {"x": p.x, "y": finite(p.y), "low": finite(p.low), "high": finite(p.high), "group": p.group, "facet": p.facet}
         for p in points
@@ -76,15 +79,17 @@ def lines(
         }
         layers: list[Spec] = [band, line, dot]
         if target is not None:
-            layers.insert(0, _target_rule(target))
+            layers.insert(0, _rule("y", target))
+        if mark_x is not None:
+            layers.insert(0, _rule("x", mark_x))
         return in_facets({"layer": layers}, facets, screen, room_px=56, height_px=260 if len(facets) == 1 else 170)
 
     return on_both_screens(draw, rows, n_facet_columns)
 
 
-def _target_rule(target: float) -> Spec:
+def _rule(axis: str, value: float) -> Spec:
     return {
-        "data": {"values": [{"target": target}]},
+        "data": {"values": [{"target": value}]},
         "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK, "strokeWidth": 1},
-        "encoding": {"y": {"field": "target", "type": "quantitative"}},
+        "encoding": {axis: {"field": "target", "type": "quantitative"}},
     }

@@ -1,0 +1,128 @@
+"""dialometer retrieval evaluate: how good retrievers are, by whose judgment, and which differ."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from dialometer.cli._retrieval_work import Cache, Device, DialogueFile, KbFile, LearnFrom, Lenient, Retrievers, Seed
+from dialometer.cli._study import AsJson, Database
+
+if TYPE_CHECKING:
+    from dialometer.retrieval.judges import Judge
+    from dialometer.retrieval.knowledge_base import KnowledgeBase
+    from dialometer.retrieval.queries import Asked
+    from dialometer.retrieval.retriever import Retriever
+    from dialometer.retrieval.work import Work
+    from dialometer.stats.relevant_ranks import RelevantRanks
+
+CROWD = "crowd"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="evaluate",
+        epilog="Example: dialometer retrieval evaluate kb.csv dialogues.jsonl -r untrained --crowd judged-study",
+    )
+    def evaluate(
+        kb_file: KbFile,
+        dialogues: DialogueFile,
+        retrievers: Retrievers = ["untrained"],  # noqa: B006 - typer copies it
+        cuts: Annotated[list[int], typer.Option("-k", min=1, help="Ranks to cut at; may be given several times.")] = [  # noqa: B006
+            1,
+            2,
+            10,
+        ],
+        crowd: Annotated[
+            Path | None,
+            typer.Option("--crowd", help="Ratings: folder of a judged study, or a table question, answer, rating."),
+        ] = None,
+        good_from: Annotated[
+            float | None, typer.Option("--good-from", help="Mean rating from which the crowd calls an answer right.")
+        ] = None,
+        learn_from: LearnFrom = None,
+        cross_validate: Annotated[
+            int, typer.Option("--cross-validate", min=0, help="Learn from the other dialogues, in so many folds.")
+        ] = 0,
+        compare_on: Annotated[
+            str, typer.Option("--compare-on", help="Measure of the paired tests, such as SR@1 or MRR.")
+        ] = "",
+        resample: Annotated[
+            str, typer.Option("--resample", help="What intervals draw again: questions or dialogues.")
+        ] = "questions",
+        resamples: Annotated[int, typer.Option("--resamples", min=100, help="Bootstrap resamples.")] = 2000,
+        seed: Seed = 0,
+        device: Device = "auto",
+        cache: Cache = None,
+        lenient: Lenient = False,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Recall, MRR, MAP and Success Rate of retrievers against the maker's labels, the crowd's, and both.
+
+        Answerable and all questions are reported apart, with bootstrap intervals and paired permutation tests, and the
+        definitions are printed. With --crowd the crowd's mean rating takes part as a retriever of its own.
+        """
+        from dialometer.cli._retrieval_study import crowd_of
+        from dialometer.cli._retrieval_tables import show_evaluation
+        from dialometer.cli._retrieval_work import chosen, label_of, learned, read_both, working
+        from dialometer.errors import DialometerError
+        from dialometer.retrieval.judges import judges_of
+        from dialometer.retrieval.measured_json import as_json as plain
+        from dialometer.retrieval.measuring import Resampling, measure, relevant_ranks
+        from dialometer.retrieval.retrievers.crowd import Crowd, FittedCrowd
+
+        if resample not in ("questions", "dialogues"):
+            raise DialometerError(f"'{resample}' cannot be drawn", remedy="use questions or dialogues")
+        named = chosen([name for name in retrievers if name != CROWD])
+        kb, asked = read_both(kb_file, dialogues, lenient=lenient)
+        known = learned(kb, learn_from, asked, lenient=lenient)
+        judged = crowd_of(crowd, kb, asked, database) if crowd is not None else None
+        if judged is None and CROWD in retrievers:
+            raise DialometerError("the crowd as a retriever needs ratings", remedy="give them with --crowd")
+        least = good_from if good_from is not None else judged.good_from if judged else None
+        judges = judges_of(asked, len(kb.answers), judged.ratings if judged else None, least)
+        labels = {name: label_of(name, retriever) for name, retriever in named.items()}
+        ranks = {}
+        with working(device, cache) as work:
+            for name, retriever in named.items():
+                ranks[name] = _ranks(retriever, known, asked, judges, work, cross_validate, seed)
+        if judged is not None:
+            labels[CROWD] = Crowd.label
+            ranks[CROWD] = relevant_ranks(FittedCrowd(Crowd(), kb, judged.ratings), asked, judges)
+        how = Resampling(cast("Literal['questions', 'dialogues']", resample), resamples, seed)
+        found = measure(ranks, asked, judges, cuts=tuple(dict.fromkeys(cuts)), compared_on=compare_on, resampling=how)
+        if as_json:
+            typer.echo(json.dumps({**plain(found), "labels": labels}, indent=2, ensure_ascii=False))
+        else:
+            show_evaluation(found, labels)
+
+
+def _ranks(
+    retriever: Retriever | Path,
+    kb: KnowledgeBase,
+    asked: Asked,
+    judges: list[Judge],
+    work: Work,
+    n_folds: int,
+    seed: int,
+) -> list[RelevantRanks]:
+    """Ranks of the right answers by a retriever that is fitted, loaded, or fitted once per fold."""
+    from dialometer.cli._retrieval_work import fit_or_load
+    from dialometer.errors import DialometerError
+    from dialometer.retrieval.cross_validate import unseen_scores
+    from dialometer.retrieval.measuring import relevant_ranks
+    from dialometer.stats.relevant_ranks import ranks_from_scores
+
+    if not n_folds:
+        return relevant_ranks(fit_or_load(retriever, kb, work), asked, judges)
+    if isinstance(retriever, Path):
+        remedy = "name the retriever, so that it can be fitted fold by fold"
+        raise DialometerError("a saved retriever cannot be cross-validated", where=str(retriever), remedy=remedy)
+    scores: Any = unseen_scores(kb, retriever, asked, work, n_folds=n_folds, seed=seed)
+    return [ranks_from_scores(scores, judge.marks) for judge in judges]

@@ -1,0 +1,225 @@
+"""How good retrievers are: every measure, by every judge, on answerable and on all questions, with paired tests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.retrieval.judges import Judge
+from dialometer.retrieval.queries import Asked
+from dialometer.retrieval.retriever import Fitted
+from dialometer.stats.ir_measures import average_precision, recall_at, reciprocal_rank, success_at
+from dialometer.stats.multiplicity import adjust_estimates
+from dialometer.stats.observations import Floats
+from dialometer.stats.permutation import permutation_paired
+from dialometer.stats.proportion import proportion
+from dialometer.stats.relevant_ranks import RelevantRanks, ranks_from_lists, ranks_from_scores
+from dialometer.stats.summary import bootstrap_mean
+
+MOST_CELLS = 60_000_000
+"""Questions times answers up to which every answer is ranked; beyond it the first 1,000 are, and MRR and MAP end there."""
+DEEPEST = 1000
+CUTS = (1, 2, 10)
+
+DEFINITIONS = {
+    "R@k": "Recall@k: share of a question's right answers among the first k, mean over questions",
+    "MRR": "Mean Reciprocal Rank: one over the rank of the first right answer, mean over questions; all answers are ranked",
+    "MAP": "Mean Average Precision: precision at the rank of each right answer, mean over a question's right answers",
+    "SR@k": "Success Rate@k: share of questions with at least one right answer among the first k",
+}
+MISLEADING = (
+    "An avatar gives one answer, so SR@1 is what a visitor meets, and SR@k for larger k is what re-ranking could still win. "
+    "R@1 cannot reach 100% where a question has several right answers, and MAP asks for all of them at the top: both fall when "
+    "a more generous judge marks more answers, though the avatar has not changed. MRR credits answers that nobody hears, and "
+    "changes with how many answers are right and how long the lists are. Compare them only on the same labels and lists."
+)
+
+Resampled = Literal["questions", "dialogues"]
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How intervals come about. Drawing whole dialogues allows for questions of one dialogue being alike."""
+
+    by: Resampled = "questions"
+    n_resamples: int = 2000
+    seed: int = 0
+    confidence: float = 0.95
+
+
+QUESTIONS = Resampling()
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One retriever by one judge."""
+
+    retriever: str
+    judge: str
+    answerable: Mapping[str, Estimate]
+    """Over questions that have a right answer."""
+    everything: Mapping[str, Estimate]
+    """Over all judged questions; one without a right answer counts as a failure. Recall has no value there."""
+    values: Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two retrievers on the same questions by one judge: the first minus the second."""
+
+    first: str
+    second: str
+    judge: str
+    measure: str
+    difference: Estimate
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The whole table."""
+
+    judges: tuple[Judge, ...]
+    scored: tuple[Scored, ...]
+    compared: tuple[Compared, ...]
+    measures: tuple[str, ...]
+    n_questions: int
+    n_dialogues: int
+    resampling: Resampling
+
+    def of(self, retriever: str, judge: str) -> Scored:
+        """One cell."""
+        return next(s for s in self.scored if s.retriever == retriever and s.judge == judge)
+
+    def retrievers(self) -> tuple[str, ...]:
+        """Names in the order they were given."""
+        return tuple(dict.fromkeys(scored.retriever for scored in self.scored))
+
+
+def measure_names(cuts: Sequence[int]) -> tuple[str, ...]:
+    """In the order of the published table."""
+    return (*(f"R@{k}" for k in cuts), "MRR", "MAP", *(f"SR@{k}" for k in cuts))
+
+
+def relevant_ranks(fitted: Fitted, asked: Asked, judges: Sequence[Judge]) -> list[RelevantRanks]:
+    """At which ranks a retriever puts each judge's right answers; the questions are asked once."""
+    if len(asked) * len(fitted.kb.answers) <= MOST_CELLS:
+        scores = fitted.scores(asked.queries)
+        return [ranks_from_scores(scores, judge.marks) for judge in judges]
+    lists = fitted.rank(asked.queries, min(DEEPEST, len(fitted.kb.answers))).answers
+    return [ranks_from_lists(lists, judge.marks) for judge in judges]
+
+
+def values_of(ranks: RelevantRanks, cuts: Sequence[int]) -> dict[str, Floats]:
+    """Every measure of every question; nan where a question has no right answer."""
+    return {
+        **{f"R@{k}": recall_at(ranks, k) for k in cuts},
+        "MRR": reciprocal_rank(ranks),
+        "MAP": average_precision(ranks),
+        **{f"SR@{k}": success_at(ranks, k) for k in cuts},
+    }
+
+
+def measure(
+    ranks: Mapping[str, Sequence[RelevantRanks]],
+    asked: Asked,
+    judges: Sequence[Judge],
+    *,
+    cuts: Sequence[int] = CUTS,
+    compared_on: str = "",
+    resampling: Resampling = QUESTIONS,
+) -> Evaluation:
+    """The evaluation of retrievers given by name with their ranks, one for each judge; compared on SR@1 if not told."""
+    names = measure_names(cuts)
+    on = compared_on or f"SR@{min(cuts)}"
+    if on not in names:
+        raise DialometerError(f"'{on}' is not measured", remedy=f"compare on one of {', '.join(names)}")
+    groups = np.asarray(asked.dialogues)
+    scored = []
+    for name, of_judges in ranks.items():
+        for judge, found in zip(judges, of_judges, strict=True):
+            own = groups[judge.has_judged]
+            values = {label: value[judge.has_judged] for label, value in values_of(found, cuts).items()}
+            answerable = {label: _mean(value, own, label, resampling) for label, value in values.items()}
+            everything = {
+                label: _mean(np.nan_to_num(value, nan=0.0), own, label, resampling)
+                for label, value in values.items()
+                if not label.startswith("R@")
+            }
+            scored.append(Scored(name, judge.name, answerable, everything, values))
+    compared = [pair for judge in judges for pair in _pairs(scored, judge, on, groups, resampling)]
+    n_dialogues = len(set(asked.dialogues))
+    return Evaluation(tuple(judges), tuple(scored), tuple(compared), names, len(asked), n_dialogues, resampling)
+
+
+def _mean(values: Floats, groups: NDArray[np.str_], label: str, how: Resampling) -> Estimate:
+    """The mean with a bootstrap interval; Wilson's where every question has the same 0 or 1, which no resample can change."""
+    is_given = ~np.isnan(values)
+    y, g = values[is_given], groups[is_given]
+    if not len(y):
+        return unknown("mean over questions", "no question has a right answer: mark right answers first", label=label)
+    if np.ptp(y) == 0 and y[0] in (0.0, 1.0):
+        found = proportion(float(y.sum()), len(y), confidence=how.confidence, label=label)
+    else:
+        found = bootstrap_mean(
+            y,
+            g if how.by == "dialogues" else None,
+            n_resamples=how.n_resamples,
+            seed=how.seed,
+            confidence=how.confidence,
+            label=label,
+        )
+    words = found.interval_method.replace("values", "questions").replace("raters", "dialogues")
+    return replace(found, method="mean over questions", interval_method=words)
+
+
+def _pairs(
+    scored: Sequence[Scored], judge: Judge, label: str, groups: NDArray[np.str_], how: Resampling
+) -> list[Compared]:
+    """Every two retrievers, the better one first, p values corrected together (Holm)."""
+    own = sorted(
+        (one for one in scored if one.judge == judge.name),
+        key=lambda one: -float(np.nan_to_num(one.answerable[label].value)),
+    )
+    couples = list(itertools.combinations(own, 2))
+    found = [
+        _difference(
+            one.values[label] - two.values[label],
+            groups[judge.has_judged],
+            f"{one.retriever} - {two.retriever}",
+            how,
+        )
+        for one, two in couples
+    ]
+    return [
+        Compared(one.retriever, two.retriever, judge.name, label, difference)
+        for (one, two), difference in zip(couples, adjust_estimates(found), strict=True)
+    ]
+
+
+def _difference(difference: Floats, groups: NDArray[np.str_], label: str, how: Resampling) -> Estimate:
+    """A paired permutation test (Smucker, Allan and Carterette 2007): signs are flipped by question, or by dialogue."""
+    is_given = ~np.isnan(difference)
+    y, g = difference[is_given], groups[is_given]
+    flipped: Floats = y
+    if how.by == "dialogues":
+        flipped = np.bincount(np.unique(g, return_inverse=True)[1], weights=y).astype(np.float64)
+    tested = permutation_paired(flipped, np.zeros(len(flipped)), seed=how.seed, label=label)
+    if not tested.is_known:
+        return tested
+    spread = _mean(y, g, label, how)
+    return replace(
+        tested,
+        value=spread.value,
+        n=len(y),
+        low=spread.low,
+        high=spread.high,
+        confidence=how.confidence,
+        interval_method=spread.interval_method,
+    )

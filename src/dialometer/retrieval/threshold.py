@@ -1,0 +1,149 @@
+"""When an avatar should rather say "ask me something else": confidence, and what a threshold on it costs and gains.
+
+Confidence is the probability that the first answer is right, from its score and its lead over the second, by logistic regression
+on questions whose answers are known (checked against ``sklearn.linear_model.LogisticRegression(C=0.5)`` on standardised
+features). For every threshold the curve tells how many questions are answered and how many of those rightly, by confidences that
+the question itself had no share in; the chosen threshold has the highest worth, where a right answer gains 1, a wrong one costs
+``cost_of_wrong`` and declining costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.errors import NotEnoughData
+from dialometer.retrieval.top_k import NO_ANSWER, Ranking
+
+Floats = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+PENALTY = 1.0
+FEWEST = 20
+N_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Point:
+    """One threshold: share of questions answered, share of those answered rightly, and the worth per question."""
+
+    threshold: float
+    answered: float
+    right_of_answered: float
+    worth: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How a score becomes a probability, and from which probability on the avatar answers."""
+
+    intercept: float
+    by_score: float
+    by_lead: float
+    threshold: float
+    cost_of_wrong: float
+    n_questions: int
+    curve: tuple[Point, ...] = ()
+
+    def confidence(self, ranking: Ranking) -> Floats:
+        """Probability that each first answer is right; 0 where nothing was retrieved."""
+        score, lead = _features(ranking)
+        told = self.intercept + self.by_score * score + self.by_lead * lead
+        chance = 1 / (1 + np.exp(-np.clip(told, -50, 50)))
+        return np.where(ranking.answers[:, 0] == NO_ANSWER, 0.0, chance)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the retriever's folder."""
+        return {
+            "intercept": self.intercept,
+            "by_score": self.by_score,
+            "by_lead": self.by_lead,
+            "threshold": self.threshold,
+            "cost_of_wrong": self.cost_of_wrong,
+            "n_questions": self.n_questions,
+            "curve": [
+                [p.threshold, p.answered, None if np.isnan(p.right_of_answered) else p.right_of_answered, p.worth]
+                for p in self.curve
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Calibration:
+        """As :meth:`as_json` wrote it."""
+        points = tuple(Point(*(float("nan") if v is None else v for v in values)) for values in data["curve"])
+        return cls(**{**data, "curve": points})
+
+
+def _features(ranking: Ranking) -> tuple[Floats, Floats]:
+    scores = np.nan_to_num(ranking.scores.astype(np.float64), nan=0.0)
+    score = scores[:, 0]
+    lead = score - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(score))
+    return score, lead
+
+
+def calibrate(ranking: Ranking, is_right: Marks, *, cost_of_wrong: float = 1.0, seed: int = 0) -> Calibration:
+    """From the first two answers to questions that the retriever has not learned from, and whether the first was right."""
+    if len(is_right) < FEWEST or is_right.all() or not is_right.any():
+        raise NotEnoughData(
+            f"{int(is_right.sum())} right first answers of {len(is_right)}: confidence cannot be told from that",
+            remedy=f"give at least {FEWEST} questions with marked answers, some answered rightly and some wrongly",
+        )
+    whole = _told(ranking, is_right, cost_of_wrong)
+    curve = trade_off(_unseen(ranking, is_right, cost_of_wrong, seed), is_right, cost_of_wrong=cost_of_wrong)
+    best = max(curve, key=lambda point: (point.worth, point.answered))
+    return replace(whole, threshold=best.threshold, curve=curve)
+
+
+def _told(ranking: Ranking, is_right: Marks, cost_of_wrong: float) -> Calibration:
+    return Calibration(*_logistic(ranking, is_right), 0.0, cost_of_wrong, len(is_right))
+
+
+def _unseen(ranking: Ranking, is_right: Marks, cost_of_wrong: float, seed: int) -> Floats:
+    """Confidence in each first answer from a calibration on the other folds, as it will be met in use."""
+    fold = np.random.default_rng(seed).permutation(len(is_right)) % N_FOLDS
+    out = np.empty(len(is_right))
+    for number in range(N_FOLDS):
+        rest, own = fold != number, fold == number
+        others = Ranking(ranking.answers[rest], ranking.scores[rest])
+        asked = Ranking(ranking.answers[own], ranking.scores[own])
+        out[own] = _told(others, is_right[rest], cost_of_wrong).confidence(asked)
+    return out
+
+
+def _logistic(ranking: Ranking, is_right: Marks) -> tuple[float, float, float]:
+    from scipy.optimize import minimize  # noqa: PLC0415 - heavy
+
+    columns = np.stack(_features(ranking), axis=1)
+    centre, spread = columns.mean(axis=0), columns.std(axis=0)
+    spread[spread == 0] = 1.0
+    scaled = np.column_stack([np.ones(len(columns)), (columns - centre) / spread])
+    sign = np.where(is_right, 1.0, -1.0)
+
+    def cost(weights: Floats) -> tuple[float, Floats]:
+        margin = sign * (scaled @ weights)
+        slope = -(scaled.T @ (sign / (1 + np.exp(margin))))
+        held = np.array([0.0, weights[1], weights[2]])
+        return float(np.logaddexp(0, -margin).sum() + PENALTY * held @ held), slope + 2 * PENALTY * held
+
+    # A higher score or a larger lead never lowers confidence, however few questions it was learned on.
+    upward = [(None, None), (0.0, None), (0.0, None)]
+    found = minimize(cost, np.zeros(3), jac=True, method="L-BFGS-B", bounds=upward).x
+    slopes = found[1:] / spread
+    return float(found[0] - slopes @ centre), float(slopes[0]), float(slopes[1])
+
+
+def trade_off(
+    confidence: Floats, is_right: Marks, *, cost_of_wrong: float = 1.0, n_points: int = 41
+) -> tuple[Point, ...]:
+    """The curve over thresholds from 0 (answer everything) to 1."""
+    points = []
+    for threshold in np.linspace(0, 1, n_points):
+        answers = confidence >= threshold
+        n_answered, n_right = int(answers.sum()), int((answers & is_right).sum())
+        precision = n_right / n_answered if n_answered else float("nan")
+        worth = (n_right - cost_of_wrong * (n_answered - n_right)) / len(is_right)
+        points.append(Point(round(float(threshold), 4), n_answered / len(is_right), precision, worth))
+    return tuple(points)

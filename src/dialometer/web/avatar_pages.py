@@ -1,0 +1,192 @@
+"""A page to talk to an avatar: its replies with confidence, and the curve that its threshold was chosen by."""
+
+from __future__ import annotations
+
+import math
+import socket
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import ASGIApp
+
+from dialometer.errors import FlowError
+from dialometer.report.style import drawing_rules
+from dialometer.report.theme import DARK, LIGHT
+from dialometer.retrieval.avatar import Avatar
+from dialometer.retrieval.trade_off_chart import trade_off_inline
+from dialometer.web.app import STATIC, Assets
+from dialometer.web.avatar_talks import MAX_MESSAGE_LENGTH, Exchange, Talk, Talks
+from dialometer.web.failures import as_json, headers_of, status_of
+from dialometer.web.guard import Counting, Guard
+from dialometer.web.limits import Buckets, is_local
+from dialometer.web.logs import log_failure, set_up
+from dialometer.web.reading import Unreadable, one, read_form, read_json
+from dialometer.web.security import check_csrf, client_address, cookie, csrf_for, set_cookie
+from dialometer.web.service import declare_metrics
+from dialometer.web.settings import Settings
+
+COOKIE = "dialometer_avatar"
+N_SUGGESTED = 4
+MESSAGES_PER_MINUTE = 60
+KEPT_S = 24 * 3600
+
+
+def create_avatar_app(avatar: Avatar, *, title: str = "", settings: Settings | None = None) -> ASGIApp:
+    """The application of one avatar; its conversations go with it."""
+    settings = settings or Settings(max_body_bytes=16 * 1024)
+    pages = _Pages(avatar, title or avatar.fitted.kb.name or "Avatar", settings)
+    app = Router(pages.routes(), redirect_slashes=False)
+    return Guard(app, settings, Counting(declare_metrics()), pages.refuse)
+
+
+def serve_avatar(avatar: Avatar, sock: socket.socket, *, title: str = "", log_level: str = "warning") -> None:
+    """Serves until a signal ends it."""
+    from uvicorn import Config, Server  # noqa: PLC0415 - the rest of the package works without it
+
+    set_up(log_level)
+    app = create_avatar_app(avatar, title=title)
+    config = Config(app, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none")
+    Server(config).run(sockets=[sock])
+
+
+class _Pages:
+    def __init__(self, avatar: Avatar, title: str, settings: Settings) -> None:
+        self.avatar = avatar
+        self.title = title
+        self.root = settings.root_path
+        self.talks = Talks(avatar)
+        self.messages = Buckets(MESSAGES_PER_MINUTE)
+        env = Environment(loader=PackageLoader("dialometer.web"), autoescape=True, undefined=StrictUndefined)
+        env.filters["percent"] = lambda share: "–" if math.isnan(share) else f"{100 * share:.0f}%"
+        self._template = env.get_template("avatar.html")
+        calibration = avatar.calibration
+        self._drawings = trade_off_inline(calibration) if calibration and calibration.curve else ("", "")
+
+    def routes(self) -> list[BaseRoute]:
+        """All routes."""
+        return [
+            Route("/", self.page, methods=["GET"]),
+            Route("/say", self.say, methods=["POST"]),
+            Route("/threshold", self.threshold, methods=["POST"]),
+            Route("/again", self.again, methods=["POST"]),
+            Route("/chart.css", _chart_style, methods=["GET"]),
+            Mount("/static", Assets(directory=STATIC)),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """The conversation so far."""
+        secret, talk = self.talks.find(cookie(request, COOKIE))
+        response = HTMLResponse(self._render(secret, talk))
+        set_cookie(request, response, COOKIE, secret, path=self.root or "/", is_embedded=False, max_age_s=KEPT_S)
+        return response
+
+    async def say(self, request: Request) -> Response:
+        """One message, by the page's script or as a plain form."""
+        talk, content = await self._read(request)
+        text = content.get("text")
+        if not isinstance(text, str):
+            raise Unreadable("a message has a text", remedy='send {"text": …}')
+        address = client_address(request.scope)
+        if not is_local(address):
+            self.messages.take(address)
+        exchange = await run_in_threadpool(self.talks.say, talk, text)
+        return JSONResponse(_as_json(exchange)) if _is_script(request) else self._back()
+
+    async def threshold(self, request: Request) -> Response:
+        """The visitor's own threshold for what is said from now on."""
+        talk, content = await self._read(request)
+        try:
+            wanted = float(str(content.get("threshold", "")))
+        except ValueError:
+            wanted = math.nan
+        if not 0 <= wanted <= 1:
+            raise Unreadable("a threshold lies between 0 and 1")
+        talk.threshold = wanted
+        return JSONResponse({"threshold": wanted}) if _is_script(request) else self._back()
+
+    async def again(self, request: Request) -> Response:
+        """Forgets the conversation and begins a new one."""
+        talk, _ = await self._read(request)
+        with talk.lock:
+            talk.exchanges.clear()
+        return JSONResponse({}) if _is_script(request) else self._back()
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """What went wrong, for a script as JSON, for a person as a line of text or the page again."""
+        if _is_script(request):
+            return as_json(error)
+        if isinstance(error, FlowError):
+            return self._back()
+        status, _ = status_of(error)
+        text = f"The server could not do this (reference {log_failure(error)})." if status >= 500 else str(error)
+        return PlainTextResponse(text, status, headers_of(error))
+
+    async def _read(self, request: Request) -> tuple[Talk, dict[str, Any]]:
+        secret = cookie(request, COOKIE)
+        content: dict[str, Any]
+        if _is_script(request):
+            content = await read_json(request)
+            mark = request.headers.get("x-csrf-token", "")
+        else:
+            form = await read_form(request)
+            content, mark = {name: one(form, name) for name in ("text", "threshold")}, one(form, "csrf")
+        check_csrf(request, secret, mark)
+        found, talk = self.talks.find(secret)
+        if found != secret:
+            raise FlowError("this conversation is no longer known", remedy="reload the page")
+        return talk, content
+
+    def _back(self) -> Response:
+        return RedirectResponse(f"{self.root}/", 303)
+
+    def _render(self, secret: str, talk: Talk) -> str:
+        calibration = self.avatar.calibration
+        kb = self.avatar.fitted.kb
+        step = max(1, len(kb.questions) // N_SUGGESTED)
+        return self._template.render(
+            title=self.title,
+            root=self.root,
+            csrf=csrf_for(secret),
+            exchanges=talk.exchanges,
+            suggested=kb.questions[step // 2 :: step][:N_SUGGESTED],
+            n_answers=len(kb.answers),
+            label=self.avatar.fitted.options.label,
+            calibration=calibration,
+            rows=calibration.curve[::4] if calibration else (),
+            threshold=self.avatar.threshold if talk.threshold is None else talk.threshold,
+            wide=Markup(self._drawings[0]),
+            narrow=Markup(self._drawings[1]),
+            max_length=MAX_MESSAGE_LENGTH,
+        )
+
+
+def _is_script(request: Request) -> bool:
+    return "json" in request.headers.get("content-type", "") or "json" in request.headers.get("accept", "")
+
+
+def _as_json(exchange: Exchange) -> dict[str, Any]:
+    spoken = exchange.spoken
+    return {
+        "reply": spoken.text,
+        "answer": spoken.answer or None,
+        "confidence": spoken.confidence,
+        "has_declined": spoken.has_declined,
+        "best": [{"text": text, "score": round(score, 3)} for text, score in spoken.best],
+    }
+
+
+async def _chart_style(_request: Request) -> Response:
+    return Response(_chart_css(), media_type="text/css", headers={"cache-control": "no-cache"})
+
+
+@cache
+def _chart_css() -> str:
+    """Colours of the drawing, for light and dark screens, from the theme that all charts share."""
+    light, dark = ("".join(f"--{name}:{colour};" for name, colour in theme.items()) for theme in (LIGHT, DARK))
+    return f":root{{{light}}}\n@media (prefers-color-scheme:dark){{:root{{{dark}}}}}\n{drawing_rules()}\n"
