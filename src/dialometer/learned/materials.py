@@ -49,6 +49,8 @@ class TrainingData:
     train: tuple[Rated, ...]
     development: PairSet
     stopping: PairSet
+    calibration_pairs: Ints
+    """Pairs of stopping dialogues that probabilities are fitted to: the experts', or all with different ratings."""
     is_expert: bool
     """Whether experts judged the pairs; otherwise they are the substitute, with its risk."""
 
@@ -91,9 +93,10 @@ def from_split(rated: Sequence[Rated], split: Split, pairs: Sequence[Pair] = ())
     development, stopping = rows_of(rated, split.development), rows_of(rated, split.stopping)
     by_experts = [_expert_set(part, pairs) for part in (development, stopping)]
     is_expert = all(len(one.pairs) >= FEWEST_PAIRS for one in by_experts)
-    sets = by_experts if is_expert else [_gap_set(part) for part in (development, stopping)]
+    sets = by_experts if is_expert else [_gap_set(part, SUBSTITUTE_GAP) for part in (development, stopping)]
     train = tuple(rows_of(rated, split.train))
-    return checked(TrainingData(train, sets[0], sets[1], is_expert))
+    calibration = sets[1].pairs if is_expert else _gap_set(stopping, 0.0).pairs
+    return checked(TrainingData(train, sets[0], sets[1], calibration, is_expert))
 
 
 def prepare(rated: Sequence[Rated], pairs: Sequence[Pair] = (), *, share: float = 0.1, seed: int = 0) -> TrainingData:
@@ -109,7 +112,7 @@ def prepare(rated: Sequence[Rated], pairs: Sequence[Pair] = (), *, share: float 
     named = {name for pair in pairs for name in (pair.first, pair.second)}
     sets = [_expert_set([one for one in rated if one.id in named], half) for half in halves]
     train = tuple(one for one in rated if one.id not in named)
-    return checked(TrainingData(train, sets[0], sets[1], True))
+    return checked(TrainingData(train, sets[0], sets[1], sets[1].pairs, True))
 
 
 def checked(data: TrainingData) -> TrainingData:
@@ -154,8 +157,8 @@ def _expert_set(rated: Sequence[Rated], pairs: Sequence[Pair]) -> PairSet:
     return PairSet(tuple(rated[old].dialogue for old in used), numbered)
 
 
-def _gap_set(rated: Sequence[Rated]) -> PairSet:
-    numbered = numbered_gap_pairs(rated, SUBSTITUTE_GAP, max_pairs=MOST_PAIRS)
+def _gap_set(rated: Sequence[Rated], gap: float) -> PairSet:
+    numbered = numbered_gap_pairs(rated, gap, max_pairs=MOST_PAIRS)
     pairs = np.column_stack([numbered.better, numbered.worse]).astype(np.int64)
     return PairSet(tuple(one.dialogue for one in rated), pairs)
 

@@ -68,22 +68,24 @@ def read_about(folder: Path | str) -> dict[str, Any]:
 
 def load_evaluator(folder: Path | str, device: str = "auto") -> Evaluator:
     """An evaluator from its folder."""
-    from safetensors.torch import load_file  # noqa: PLC0415 - an extra
+    from safetensors import SafetensorError  # noqa: PLC0415 - an extra
+    from safetensors.torch import load_file  # noqa: PLC0415
     from transformers import AutoConfig, AutoModel, AutoTokenizer  # noqa: PLC0415 - very heavy
 
     folder, place = Path(folder), device_of(device)
     content = read_about(folder)
+    make: Any = AutoModel.from_config
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder / "encoder")
         members = []
         for one in content["members"]:
-            network = AutoModel.from_config(AutoConfig.from_pretrained(folder / "encoder"))
+            network = make(AutoConfig.from_pretrained(folder / "encoder"))
             encoder = DialogueEncoder(tokenizer, network, window=content["window"], pooling=content["pooling"])
             model = RankNet(encoder, levels=content["levels"])
             model.load_state_dict(load_file(folder / one["weights"]))
             members.append(Member(model.to(place).eval(), _finite(one["centre"]), _finite(one["temperature"])))
         return Evaluator(members, _finite(content["temperature"]))
-    except (OSError, KeyError, ValueError, RuntimeError) as error:
+    except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
         remedy = "copy the folder again, or train the evaluator again"
         raise DialometerError(f"the evaluator is damaged: {error}", where=str(folder), remedy=remedy) from error
 
