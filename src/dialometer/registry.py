@@ -1,7 +1,8 @@
 """Parts that are found by the folder they stand in: a new file is a new part, no list to keep.
 
 A family (scales, quality rules, readers, command-line verbs …) owns a :class:`Registry`. Each file of the family's
-folder registers what it defines; the folder is imported on the first look-up.
+folder registers what it defines; the folder is imported on the first look-up. Other packages add parts by an entry point
+whose group is the family's folder, such as ``dialometer.scales``.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from dialometer.errors import UnknownName
+from dialometer.errors import DialometerError, UnknownName
 
 T = TypeVar("T")
 
@@ -69,3 +71,13 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(folder.__path__):
             importlib.import_module(f"{self.package}.{module.name}")
         self._is_loaded = True
+        for entry in entry_points(group=self.package):
+            try:
+                entry.load()
+            except Exception as error:
+                self._is_loaded = False
+                raise DialometerError(
+                    f"the {self.kind} '{entry.name}' of another package cannot be loaded: {error}",
+                    where=entry.value,
+                    remedy="repair that package or uninstall it",
+                ) from error

@@ -97,6 +97,10 @@ def _on_scale(
             return int(ratings(scale, np.array(utility)))
         case "slider":
             return float(ratings(scale, np.array(utility)))
+        case _ if (categories := scale.categories()):
+            # A scale from elsewhere: its values are taken as ordered from low to high quality.
+            share = 1 / (1 + np.exp(-utility))
+            return categories[min(int(share * len(categories)), len(categories) - 1)]
         case _:
             return _answer_question(field, rng)
 
@@ -149,5 +153,7 @@ def _answer_question(field: FieldView, rng: np.random.Generator, accept: list[An
             low = scale.minimum if scale.minimum is not None else 0
             high = scale.maximum if scale.maximum is not None else low + 100
             return int(np.clip(round(rng.gamma(6, 3) + max(low, 18)), low, high))
+        case other if other != "text" and (categories := scale.categories()):
+            return categories[int(rng.integers(len(categories)))]
         case _:
             return _REMARKS[int(rng.integers(len(_REMARKS)))] if field.is_required or rng.random() < 0.3 else ""

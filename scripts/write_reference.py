@@ -1,0 +1,306 @@
+"""Writes the pages of the reference that follow from the code: ``python scripts/write_reference.py`` (``--check`` only compares).
+
+The command line comes from the commands themselves, the study file from its schema, the Python names and the statistics from
+their docstrings, so none of them can say what the code does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import typer
+
+import dialometer
+from dialometer.cli import build_app
+from dialometer.design.schema import study_schema
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+NOTE = "<!-- Written by scripts/write_reference.py; change the code, then run it again. -->\n"
+
+
+def command_line() -> str:
+    """Every verb with its arguments, options and examples."""
+    lines = [
+        NOTE,
+        "# Command line",
+        "",
+        "Results go to standard output, everything else to standard error; colours are left out when the output is not a",
+        "terminal or `NO_COLOR` is set. Commands that print results take `--json`. `dialometer --install-completion` sets up",
+        "completion for your shell.",
+        "",
+        "| Exit code | Meaning |",
+        "|---|---|",
+        "| 0 | done |",
+        "| 1 | something is wrong with the input, or a check failed; the message says what, where and how to mend it |",
+        "| 2 | the command line itself could not be read: an unknown option, a missing argument |",
+        "| 130 | interrupted with Ctrl+C |",
+        "",
+    ]
+    root = typer.main.get_command(build_app())
+    for path, command in _commands(root, ("dialometer",)):
+        lines += _describe_command(path, command)
+    return "\n".join(lines) + "\n"
+
+
+def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield path, command
+        return
+    for name in sorted(children):
+        yield from _commands(children[name], (*path, name))
+
+
+def _describe_command(path: tuple[str, ...], command: click.Command) -> list[str]:
+    parameters = [parameter for parameter in command.params if parameter.name != "help"]
+    arguments = [one for one in parameters if one.param_type_name == "argument"]
+    options = [one for one in parameters if one.param_type_name == "option"]
+    usage = " ".join([*path, *(_place(one) for one in arguments), *(["[OPTIONS]"] if options else [])])
+    lines = [f"## {' '.join(path)}", "", _plain(command.help or ""), "", "```text", usage, "```", ""]
+    if parameters:
+        lines += ["| Argument or option | Default | Meaning |", "|---|---|---|"]
+        lines += [_row(one) for one in (*arguments, *options)]
+        lines.append("")
+    if command.epilog:
+        lines += [_plain(command.epilog), ""]
+    return lines
+
+
+def _place(argument: click.Parameter) -> str:
+    name = (argument.metavar or argument.name or "").upper() + (" ..." if argument.nargs == -1 else "")
+    return name if argument.required else f"[{name}]"
+
+
+def _row(parameter: Any) -> str:
+    names = [*parameter.opts, *parameter.secondary_opts]
+    shown = ", ".join(f"`{name}`" for name in names) if names[0].startswith("-") else f"`{names[0].upper()}`"
+    default = parameter.default
+    is_told = default not in (None, (), [], "", False) and not callable(default) and not parameter.required
+    if is_told and not isinstance(default, bool | int | float | str):
+        default = ", ".join(map(str, default)) if isinstance(default, list | tuple) else default
+    meaning = _plain(getattr(parameter, "help", "") or "").replace("\n", " ")
+    return f"| {shown} | {f'`{default}`' if is_told else ''} | {_cell(meaning)} |"
+
+
+def study_file() -> str:
+    """Every field of study.yaml, part by part."""
+    schema = study_schema()
+    lines = [
+        NOTE,
+        "# Study file",
+        "",
+        "A study is a folder with `study.yaml`, its items (`items.jsonl`) and its texts (Markdown). `dialometer new` writes a",
+        "complete one, `dialometer check` names every problem with its line, and `dialometer schema` prints the schema behind",
+        "this page for editors that complete as you type.",
+        "",
+    ]
+    lines += _describe_object("study.yaml", schema)
+    for name, part in sorted(schema.get("$defs", {}).items()):
+        if part.get("properties"):
+            lines += _describe_object(name, part)
+        elif part.get("enum"):
+            lines += [f"## {name}", "", "One of " + ", ".join(f"`{value}`" for value in part["enum"]) + ".", ""]
+    return "\n".join(lines) + "\n"
+
+
+def _describe_object(name: str, schema: dict[str, Any]) -> list[str]:
+    lines = [f"## {name}", "", _plain(schema.get("description", "")), ""]
+    required = schema.get("required", [])
+    lines += ["| Field | Kind | Default | Meaning |", "|---|---|---|---|"]
+    for field, about in schema["properties"].items():
+        default = "*required*" if field in required else _default(about)
+        lines.append(f"| `{field}` | {_kind(about)} | {default} | {_cell(_plain(about.get('description', '')))} |")
+    return [*lines, ""]
+
+
+def _default(about: dict[str, Any]) -> str:
+    default = about.get("default")
+    return "" if default in (None, "", [], {}) or isinstance(default, dict) else f"`{default}`".replace("|", "\\|")
+
+
+def _kind(about: dict[str, Any]) -> str:
+    if "$ref" in about:
+        name = about["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in about or "oneOf" in about:
+        kinds = dict.fromkeys(_kind(one) for one in about.get("anyOf") or about["oneOf"])
+        return " or ".join(kind for kind in kinds if kind != "nothing") or "nothing"
+    if "const" in about:
+        return f"`{about['const']}`"
+    if "enum" in about:
+        return " or ".join(f"`{value}`" for value in about["enum"])
+    if about.get("type") == "array":
+        return f"list of {_kind(about['items'])}" if about.get("items") else "list"
+    if about.get("type") == "object":
+        extra = about.get("additionalProperties")
+        return f"mapping to {_kind(extra)}" if isinstance(extra, dict) and extra else "mapping"
+    names = {
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "true or false",
+        "null": "nothing",
+    }
+    return names.get(about.get("type", ""), "anything") + _bounds(about)
+
+
+def _bounds(about: dict[str, Any]) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    told = [f"{sign} {about[key]:g}" for key, sign in signs.items() if key in about]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def python_names() -> str:
+    """The public names of the package."""
+    lines = [
+        NOTE,
+        "# Python",
+        "",
+        "`import dialometer as dm` gives the names below; each loads what it needs when it is first used. Everything else is",
+        "importable too, and may change between versions.",
+        "",
+        '```python title="analysis.py"',
+        "import dialometer as dm",
+        "",
+        'study = dm.load_study("my-study")',
+        'with dm.Store.open("my-study/study.db") as store:',
+        "    report = dm.analyse(study, store)",
+        "report.summary.answer            # one sentence",
+        'dm.render(report, "my-report")   # page, tables, figures',
+        "```",
+        "",
+    ]
+    for name in sorted(dialometer.__all__, key=str.lower):
+        thing = getattr(dialometer, name)
+        if name.startswith("__"):
+            continue
+        lines += [f"## {name}", "", *_signature(name, thing), _docstring(thing), ""]
+        if inspect.isclass(thing):
+            lines += _methods(thing)
+    return "\n".join(lines) + "\n"
+
+
+def _methods(thing: type) -> list[str]:
+    lines = []
+    for name, member in inspect.getmembers(thing):
+        if name.startswith("_") or not inspect.getdoc(member) or not name.islower():
+            continue
+        is_own = getattr(member, "__module__", "dialometer").startswith("dialometer")
+        if not is_own or not (inspect.isfunction(member) or isinstance(member, property)):
+            continue
+        first = inspect.getdoc(member).split("\n\n")[0].replace("\n", " ")  # type: ignore[union-attr]
+        lines.append(f"- `{name}`: {_plain(first)}")
+    return [*lines, ""] if lines else []
+
+
+def _signature(name: str, thing: Any) -> list[str]:
+    try:
+        signature = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        return []
+    if len(signature) > 600:
+        return []
+    return ["```text", f"{name}{signature}".replace("'", ""), "```", ""]
+
+
+GROUPS = {
+    "Describing": ("summary", "distribution", "normalise", "proportion", "effect_size", "correlation"),
+    "Uncertainty": ("bootstrap", "cluster_bootstrap", "clustered", "multiplicity", "equivalence"),
+    "Reliability and agreement": (
+        "icc", "icc_one_way", "icc_crossed", "icc_difference", "variance_components", "agreement", "kappa", "kappa_pairs",
+        "krippendorff_alpha", "rater_agreement",
+    ),
+    "Effects of design": ("two_groups", "homogeneity", "mixed", "factorial", "permutation", "permutation_factorial"),
+    "Preferences and rankings": (
+        "preference", "clustered_preference", "bradley_terry", "bradley_terry_bootstrap", "elo", "head_to_head",
+        "rank_intervals", "best_worst", "maxdiff",
+    ),
+    "Raters and labels": ("dawid_skene", "mace", "gold_accuracy", "answer_times", "straight_lining", "duplicates"),
+    "Retrieval": ("ir_measures", "versatility"),
+}  # fmt: skip
+
+
+def statistics() -> str:
+    """Every statistic with what it is, where it comes from and what it was checked against."""
+    lines = [
+        NOTE,
+        "# Statistics",
+        "",
+        "What each statistic is, its source, and the independent implementation or published value it is checked against in the",
+        "tests. The formulas of the most used ones stand in [formulas](formulas.md). All of them give an `Estimate`: a value, its",
+        "interval, the method in words, the number of judgments, raters and items behind it, and notes.",
+        "",
+    ]
+    for group, names in GROUPS.items():
+        lines += [f"## {group}", ""]
+        for name in names:
+            module = importlib.import_module(f"dialometer.stats.{name}")
+            lines += [f"### {name}", "", _docstring(module), ""]
+            for title, function in inspect.getmembers(module, inspect.isfunction):
+                if function.__module__ == module.__name__ and not title.startswith("_") and inspect.getdoc(function):
+                    lines += [f"- **`{title}`**: {_inline(inspect.getdoc(function) or '')}"]
+            lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def ungrouped() -> list[str]:
+    """Modules of statistics that no group names; they serve the others."""
+    package = importlib.import_module("dialometer.stats")
+    named = {name for names in GROUPS.values() for name in names}
+    return [module.name for module in pkgutil.iter_modules(package.__path__) if module.name not in named]
+
+
+def _docstring(thing: Any) -> str:
+    text = _plain(inspect.getdoc(thing) or "")
+    # A table drawn with signs keeps its form.
+    return re.sub(r"((?:^[=]+ .*\n|^[=]+\n)(?:.*\n)*?^=[= ]+$)", r"```text\n\1\n```", text, flags=re.MULTILINE)
+
+
+def _inline(text: str) -> str:
+    return _plain(text).replace("\n\n", "\n\n  ").replace("\n", "\n  ")
+
+
+def _plain(text: str) -> str:
+    """Docstrings in the words of Markdown: double backquotes and roles become single ones."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", inspect.cleandoc(text))
+    return text.replace("``", "`").replace("\b", "").strip()
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+PAGES = {
+    "command-line.md": command_line,
+    "study-file.md": study_file,
+    "python.md": python_names,
+    "statistics.md": statistics,
+}
+
+
+def main() -> None:
+    """Writes the pages, or with ``--check`` says which are out of date."""
+    is_checking = "--check" in sys.argv
+    outdated = []
+    for name, write in PAGES.items():
+        text = re.sub(r"\n{3,}", "\n\n", write())
+        path = FOLDER / name
+        if is_checking:
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                outdated.append(name)
+        else:
+            path.write_text(text, encoding="utf-8")
+    if outdated:
+        sys.exit(f"out of date: {', '.join(outdated)}; run: python scripts/write_reference.py")
+
+
+if __name__ == "__main__":
+    main()
