@@ -1,0 +1,141 @@
+"""The effect of each rule: both sides computed again by hand from what the database holds."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from dialometer.analysis.choose import analyse
+from dialometer.analysis.data import load_data
+from dialometer.analysis.rule_effects import NAME, results
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineDoor
+from dialometer.model.report import Table
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+START_MS = 1_800_000_000_000
+
+
+def collect(study, path, n_raters=30, careless=0.4):
+    store = Store.open(path)
+    habits = Habits(careless_share=careless)
+    truth = draw_truth(study, 1)
+    simulate(study, EngineDoor(Flow(study, store)), truth, n_raters=n_raters, seed=3, start_ms=START_MS, habits=habits)
+    return store
+
+
+def section_of(report):
+    return next(section for section in report.sections if section.name == NAME)
+
+
+def table_of(report, name):
+    return next(part for part in section_of(report).parts if isinstance(part, Table) and part.name == name)
+
+
+@pytest.fixture
+def avatar(template, tmp_path):
+    study = template("avatar")
+    with collect(study, tmp_path / "avatar.db") as store:
+        yield study, store
+
+
+def by_hand(store, system, ids, *, with_excluded):
+    sessions = {s.id: s for s in store.sessions()}
+    values = {}
+    for judgment in store.judgments():
+        session = sessions[judgment.session_id]
+        if judgment.system == system and (with_excluded or not session.is_excluded) and not judgment.is_practice:
+            values.setdefault(session.id, []).append(judgment.value)
+    return values
+
+
+def test_the_avatar_rule_is_shown_with_and_without(avatar):
+    study, store = avatar
+    excluded = {s.id for s in store.sessions() if s.is_excluded}
+    assert 2 <= len(excluded) < 30
+    report = analyse(study, store, n_resamples=100)
+    counts = {row[0]: row for row in table_of(report, "rule_counts").rows}
+    n_lost = sum(not j.is_practice for j in store.judgments() if j.session_id in excluded)
+    assert counts["gold"][1:] == ("excludes", len(excluded), n_lost)
+    for rule, _, _criterion, label, kept, given in table_of(report, NAME).rows:
+        assert rule == "gold"
+        system = next((s.name for s in study.spec.systems if (s.label or s.name) == label), "")
+        for estimate, with_excluded in ((kept, False), (given, True)):
+            answers = by_hand(store, system, study, with_excluded=with_excluded)
+            assert estimate.value == pytest.approx(np.mean([v for own in answers.values() for v in own]))
+            assert estimate.n == sum(map(len, answers.values()))
+            assert estimate.low < estimate.value < estimate.high
+
+
+def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path):
+    study = template("strategies", ("at_least_s: 180, action: exclude", "at_least_s: 420, action: flag"))
+    with collect(study, tmp_path / "s.db", careless=0.0) as store:
+        flagged = {logged.session_id for logged in store.findings()}
+        assert 2 <= len(flagged) < 29
+        report = analyse(study, store, n_resamples=100)
+        rows = table_of(report, NAME).rows
+        assert all(row[1] == "only flags" for row in rows)
+        criterion = study.spec.criteria[0]
+        chosen = [
+            (j.session_id, j.value == "experimental")
+            for j in store.judgments()
+            if j.criterion == criterion.name and not j.is_practice
+        ]
+        row = next(r for r in rows if r[2] == (criterion.label or criterion.name) and r[3].startswith("Experimental"))
+        assert row[5].value == pytest.approx(np.mean([x for _, x in chosen]))
+        assert row[4].value == pytest.approx(np.mean([x for session, x in chosen if session not in flagged]))
+
+
+def test_equal_raters_give_the_t_test_on_their_means(template, tmp_path):
+    """``scipy.stats.t.interval`` on rater means, the closed form of CR2 when all answer equally often."""
+    study = template("likert")
+    with collect(study, tmp_path / "l.db", n_raters=12, careless=0.0) as store:
+        data = load_data(study, store)
+        rows = data.judgments.filter(
+            (data.judgments["criterion"] == "fluency") & (data.judgments["system"] == "neural")
+        )
+        means = rows.group_by("rater").agg(pl.col("value").mean())["value"].to_numpy()
+        assert rows.group_by("rater").len()["len"].n_unique() == 1
+        low, high = stats.t.interval(0.95, len(means) - 1, np.mean(means), stats.sem(means))
+        found = results(study, data.judgments, 0.95)["fluency", "neural"]
+        assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_magnitudes_are_averaged_by_their_logarithms(template, tmp_path):
+    study = template("anchoring", n_items=6)
+    with collect(study, tmp_path / "a.db", n_raters=8, careless=0.0) as store:
+        data = load_data(study, store)
+        (criterion, system), found = next(
+            (key, one) for key, one in results(study, data.judgments, 0.95).items() if key[1]
+        )
+        own = [
+            j.value
+            for j in store.judgments()
+            if (j.criterion, j.system) == (criterion, system) and not j.is_practice and j.scale == "magnitude"
+        ]
+        if min(own) > 0:
+            assert found.value == pytest.approx(stats.gmean(own))
+        assert found.low < found.value < found.high
+        assert math.isnan(found.p_value)
+
+
+def test_best_worst_scores_add_up_to_nothing(template, tmp_path):
+    study = template("best-worst")
+    with collect(study, tmp_path / "b.db", n_raters=8) as store:
+        found = results(study, load_data(study, store).judgments, 0.95)
+        for criterion in {key[0] for key in found}:
+            own = [one for key, one in found.items() if key[0] == criterion]
+            assert sum(one.value * one.n for one in own) == pytest.approx(0, abs=1e-9)
+
+
+def test_an_empty_study_says_so(template, tmp_path):
+    study = template("avatar")
+    with Store.open(tmp_path / "none.db") as store:
+        Flow(study, store)
+        report = analyse(study, store, n_resamples=100)
+    assert NAME not in [section.name for section in report.sections]
