@@ -45,7 +45,7 @@ bench: $(VENV)/.dev  ## speed beside peers, as ratios in one run
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.dev  ## the documentation site in site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache
