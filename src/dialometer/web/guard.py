@@ -29,7 +29,7 @@ _LABELS = {
     ("GET", "/healthz"): "health",
     ("GET", "/metrics"): "health",
 }
-_PREFIXES = (("/api/", "api"), ("/static/", "static"), ("/wizard", "wizard"))
+_PREFIXES = (("/api/", "api"), ("/static/", "static"), ("/wizard", "wizard"), ("/desk", "desk"))
 _UNLOGGED = ("static", "health")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 

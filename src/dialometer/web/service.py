@@ -156,5 +156,18 @@ def declare_metrics(folder: str = "") -> Metrics:
     return metrics
 
 
-ROUTES = ("start", "screen", "submit", "draft", "chat", "wizard", "api", "api_submit", "static", "health", "other")
+ROUTES = (
+    "start",
+    "screen",
+    "submit",
+    "draft",
+    "chat",
+    "wizard",
+    "desk",
+    "api",
+    "api_submit",
+    "static",
+    "health",
+    "other",
+)
 STATUSES = ("2xx", "3xx", "4xx", "5xx")
