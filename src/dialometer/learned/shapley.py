@@ -38,19 +38,19 @@ Pair = tuple[int, int]
 """Numbers of two development dialogues, the better one first."""
 
 
-def pair_weights(pairs: Sequence[Pair], n_development: int) -> Floats:
+def pair_weights(pairs: Sequence[Pair] | NDArray[np.int64], n_development: int) -> Floats:
     """For each development dialogue, preferred minus not preferred, over the number of pairs."""
-    weights = np.zeros(n_development)
-    for better, worse in pairs:
-        if not (0 <= better < n_development and 0 <= worse < n_development) or better == worse:
-            raise DialometerError(
-                f"the pair ({better}, {worse}) names no two development dialogues", remedy="check the pairs"
-            )
-        weights[better] += 1
-        weights[worse] -= 1
-    if not pairs:
+    if not len(pairs):
         raise NotEnoughData("there are no expert pairs", remedy="give pairs, or use the documented substitute")
-    return weights / len(pairs)
+    numbers = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    is_wrong = (numbers < 0).any(axis=1) | (numbers >= n_development).any(axis=1) | (numbers[:, 0] == numbers[:, 1])
+    if is_wrong.any():
+        better, worse = numbers[np.argmax(is_wrong)].tolist()
+        raise DialometerError(
+            f"the pair ({better}, {worse}) names no two development dialogues", remedy="check the pairs"
+        )
+    preferred, other = (np.bincount(side, minlength=n_development) for side in numbers.T)
+    return np.asarray((preferred - other) / len(numbers), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def knn_shapley(
     features: NDArray[np.floating],
     ratings: Floats,
     development: NDArray[np.floating],
-    pairs: Sequence[Pair],
+    pairs: Sequence[Pair] | NDArray[np.int64],
     k: int = 50,
     *,
     block_bytes: int = DEFAULT_BLOCK_BYTES,
