@@ -18,7 +18,7 @@ from dialometer.learned.calibration import Reliability, reliability
 from dialometer.learned.encoder import Pooling, load_encoder
 from dialometer.learned.evaluator import Evaluator, calibrated
 from dialometer.learned.materials import Materials, TrainingData
-from dialometer.learned.model_file import FILE, read_about, save_evaluator
+from dialometer.learned.model_file import FILE, load_evaluator, read_about, save_evaluator
 from dialometer.learned.processes import join
 from dialometer.learned.ranknet import RankNet
 from dialometer.learned.stages import Outcome, Setting, StageOptions, check_neighbours, run_stages
@@ -81,8 +81,8 @@ def fit_evaluator(
     check_neighbours(len(data.train), options.stages)
     processes, place = join(device)
     fingerprint = f"{data.fingerprint()} {options.model_dump_json()}"
-    if folder is not None:
-        refuse_other(folder, fingerprint)
+    if folder is not None and (folder / FILE).is_file():
+        return _found(folder, fingerprint, place)
     models: list[RankNet] = []
     outcomes: list[Outcome] = []
     materials: Materials | None = None
@@ -174,14 +174,20 @@ def _mean(rows: Sequence[Floats | None]) -> Floats | None:
     return np.asarray(np.mean(given, axis=0)) if given else None
 
 
-def refuse_other(folder: Path, fingerprint: str) -> None:
-    """A folder that holds another evaluator is not written over."""
-    if not (folder / FILE).is_file():
-        return
-    if read_about(folder)["about"].get("fingerprint") != fingerprint:
+def _found(folder: Path, fingerprint: str, device: str) -> Fitted:
+    """The evaluator that stands here already, if it is the one that is asked for; another is not written over."""
+    about = read_about(folder)["about"]
+    if about.get("fingerprint") != fingerprint:
         raise DialometerError(
             "another evaluator stands here already", where=str(folder), remedy="name another folder, or delete this one"
         )
+    return Fitted(
+        load_evaluator(folder, device),
+        tuple(read_verdicts(folder)),
+        about["stopping_accuracy"],
+        Reliability(**about["reliability"]),
+        about,
+    )
 
 
 def _save(folder: Path, fitted: Fitted) -> None:

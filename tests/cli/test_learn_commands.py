@@ -1,0 +1,182 @@
+"""dialometer learn train, score and compare as they are typed, with a very small encoder."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from dialometer.cli import main
+
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "hello",
+    "you",
+    "talk",
+    "we",
+    "like",
+    "and",
+    "great",
+    "fun",
+    "sorry",
+    "what",
+]
+
+
+def dialometer(*arguments, cwd=None, code=0):
+    """The command in this process, since loading torch takes longer than the commands do."""
+    out, err = io.StringIO(), io.StringIO()
+    before = Path.cwd()
+    os.chdir(cwd or before)
+    ended = 0
+    try:
+        with (
+            mock.patch.object(sys, "argv", ["dialometer", "learn", *map(str, arguments)]),
+            mock.patch.dict(os.environ, {"COLUMNS": "200"}),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            main()
+    except SystemExit as end:
+        ended = end.code or 0
+    finally:
+        os.chdir(before)
+    assert ended == code, out.getvalue() + err.getvalue()
+    return SimpleNamespace(stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def write_rated(path, n=200, seed=0, rating=None):
+    rng = np.random.default_rng(seed)
+    with path.open("w") as file:
+        for number in range(n):
+            quality = rng.uniform(-1, 1)
+            turns = []
+            for place in range(int(rng.integers(4, 9))):
+                coloured = ["great", "fun"] if rng.uniform(-1, 1) < quality else ["sorry", "what"]
+                words = [*rng.choice(WORDS[4:10], 3), str(rng.choice(coloured)), str(rng.choice(WORDS[4:10]))]
+                turns.append(
+                    {
+                        "speaker": ("Agent", "User")[place % 2],
+                        "role": ("agent", "user")[place % 2],
+                        "text": " ".join(words),
+                    }
+                )
+            given = rating if rating is not None else float(np.clip(np.round(3 + 2.4 * quality), 1, 5))
+            metadata = {"rating": given, "user": f"u{number % 50}"}
+            file.write(json.dumps({"id": f"d{number}", "turns": turns, "metadata": metadata}) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("encoder")
+    inner = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=64, **special).save_pretrained(folder)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=64, **sizes)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(encoder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("work")
+    write_rated(folder / "ratings.jsonl")
+    options = [
+        "--encoder",
+        encoder,
+        "--k",
+        10,
+        "--models",
+        2,
+        "--learning-rate",
+        "3e-3",
+        "--device",
+        "cpu",
+        "--epochs",
+        "1,2,2",
+    ]
+    done = dialometer("train", "ratings.jsonl", *options, "--json", cwd=folder)
+    return folder, json.loads(done.stdout), options
+
+
+def test_train_score_compare(trained):
+    folder, about, options = trained
+    assert about["n_read"] == 200
+    assert about["pairs"] == "held-out ratings 3 points or more apart"
+    assert 0 < about["n_not_believed"] < about["n_ratings"]
+    shown = dialometer("score", "ratings.jsonl", "--out", "scores.csv", "--device", "cpu", cwd=folder).stdout
+    assert "200 dialogues" in shown
+    rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
+    assert len(rows) == 200
+    given = [json.loads(line)["metadata"]["rating"] for line in (folder / "ratings.jsonl").read_text().splitlines()]
+    assert np.corrcoef(given, [float(row["score"]) for row in rows])[0, 1] > 0.3
+    assert all(float(row["deviation"]) > 0 for row in rows)
+    best = max(rows, key=lambda row: float(row["score"]))["id"]
+    worst = min(rows, key=lambda row: float(row["score"]))["id"]
+    pair = [f"ratings.jsonl#{best}", f"ratings.jsonl#{worst}"]
+    found = json.loads(dialometer("compare", *pair, "--json", "--device", "cpu", cwd=folder).stdout)
+    assert found["low"] <= found["probability"] <= found["high"]
+    assert found["probability"] > 0.5
+    assert "A is better with a probability of" in dialometer("compare", *pair, "--device", "cpu", cwd=folder).stdout
+    weights = folder / "evaluator" / "member-1.safetensors"
+    written_at = weights.stat().st_mtime_ns
+    again = dialometer("train", "ratings.jsonl", *options, "--json", cwd=folder)
+    assert json.loads(again.stdout) == about
+    assert weights.stat().st_mtime_ns == written_at
+
+
+def test_two_collections(trained, tmp_path):
+    folder, _, _ = trained
+    lines = (folder / "ratings.jsonl").read_text().splitlines()
+    good = [line for line in lines if json.loads(line)["metadata"]["rating"] >= 4]
+    bad = [line for line in lines if json.loads(line)["metadata"]["rating"] <= 2]
+    (tmp_path / "good.jsonl").write_text("\n".join(good))
+    (tmp_path / "bad.jsonl").write_text("\n".join(bad))
+    options = ["--evaluator", folder / "evaluator", "--json", "--device", "cpu"]
+    found = json.loads(dialometer("compare", "good.jsonl", "bad.jsonl", *options, cwd=tmp_path).stdout)
+    assert 0.5 < found["low"] < found["probability"] < found["high"]
+    assert (found["n_a"], found["n_b"]) == (len(good), len(bad))
+
+
+def test_bad_input_is_told_before_training(tmp_path, encoder):
+    write_rated(tmp_path / "few.jsonl", 40)
+    assert "too few for 50 neighbours" in dialometer("train", "few.jsonl", cwd=tmp_path, code=1).stderr
+    write_rated(tmp_path / "outside.jsonl", 60, rating=7)
+    assert "outside the scale" in dialometer("train", "outside.jsonl", cwd=tmp_path, code=1).stderr
+    write_rated(tmp_path / "equal.jsonl", 60, rating=3)
+    assert "equal" in dialometer("train", "equal.jsonl", cwd=tmp_path, code=1).stderr
+    (tmp_path / "pairs.csv").write_text("first,second,better\nd1,d2,first\nd1,zz,first\n")
+    told = dialometer("train", "few.jsonl", "--pairs", "pairs.csv", "--k", 5, cwd=tmp_path, code=1).stderr
+    assert "pairs.csv:3" in told
+    assert "zz" in told
+    mute = {"id": "m", "turns": [{"speaker": "U", "role": "user", "text": "hi"}] * 4, "metadata": {"rating": 3}}
+    (tmp_path / "mute.jsonl").write_text(json.dumps(mute) + "\n")
+    assert "agent" in dialometer("train", "mute.jsonl", cwd=tmp_path, code=1).stderr
+    assert "--stages cannot be" in dialometer("train", "few.jsonl", "--stages", "3,1", cwd=tmp_path, code=1).stderr
+    assert "--drop" in dialometer("train", "few.jsonl", "--drop", "all", cwd=tmp_path, code=1).stderr
+    assert "no evaluator here" in dialometer("score", "few.jsonl", cwd=tmp_path, code=1).stderr
+    assert not (tmp_path / "evaluator").exists()
+
+
+def test_help_shows_an_example_and_needs_no_torch():
+    for verb in ("train", "score", "compare"):
+        assert "Example" in dialometer(verb, "--help").stdout
+    probe = "import sys\nfrom dialometer.cli import build_app\nbuild_app()\nprint('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "False"
