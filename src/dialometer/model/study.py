@@ -242,6 +242,12 @@ class Recruitment(Part):
         default_factory=dict, description="Names of arrival parameters: rater, session, study."
     )
 
+    @model_validator(mode="after")
+    def _preset_fits(self) -> Recruitment:
+        if self.preset is not None and self.platform != "redirect":
+            raise ValueError(f"preset: {self.preset} needs platform: redirect, not {self.platform}")
+        return self
+
 
 class Privacy(Part):
     """How long what raters leave behind is kept, counted from the last time a session was seen."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -11,14 +10,11 @@ from dialometer.errors import DialometerError
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
+from dialometer.recruit.invitations import read_invitations
+from dialometer.recruit.sites import PLACEHOLDER, kept_parameters, site_of
 from dialometer.storage.sessions import Person
 from dialometer.storage.store import Store
 
-INVITATION = "invite"
-INVITATIONS_FILE = "invitations.txt"
-PROLIFIC = {"rater": "PROLIFIC_PID", "study": "STUDY_ID", "session": "SESSION_ID"}
-PROLIFIC_END = "https://app.prolific.com/submissions/complete?cc={code}"
-_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.\-]+)\}")
 _MAX_LENGTH = 200
 
 
@@ -38,33 +34,20 @@ class Arriving:
 def read_arrival(study: Study, query: Mapping[str, str]) -> Arriving | None:
     """The rater that a link names; None where an open link names nobody. Raises :class:`NotInvited` where it must."""
     recruitment = study.spec.recruitment
-    names = _parameter_names(study)
-    rater = query.get(names.get("rater", ""), "").strip()
+    name = site_of(recruitment).parameters.get("rater", "")
+    rater = query.get(name, "").strip()
     if recruitment.platform == "link" and not rater:
         return None
-    is_listed = recruitment.platform != "invite" or rater in (invitations(study) or {rater})
+    listed = read_invitations(study.folder) if recruitment.platform == "invite" and study.folder else set()
+    is_listed = not listed or rater in listed
     if not is_listed or not rater or len(rater) > _MAX_LENGTH or not rater.isprintable():
         raise NotInvited("this address names no rater", remedy="open the link exactly as you received it")
-    kept = {*names.values(), *_PLACEHOLDER.findall(recruitment.return_url)} - {names.get("rater", "")}
     params = {
-        name: query[name][:_MAX_LENGTH] for name in sorted(kept) if query.get(name, "").isprintable() and name in query
+        name: query[name][:_MAX_LENGTH]
+        for name in sorted(kept_parameters(recruitment))
+        if query.get(name, "").isprintable() and name in query
     }
     return Arriving(recruitment.platform, rater, params)
-
-
-def invitations(study: Study) -> set[str]:
-    """The invitations that count, one a line in ``invitations.txt`` beside the study; read anew, so it may grow."""
-    file = study.folder / INVITATIONS_FILE if study.folder else None
-    if file is None or not file.is_file():
-        return set()
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return {line.split("#", 1)[0].strip() for line in lines} - {""}
-
-
-def _parameter_names(study: Study) -> dict[str, str]:
-    recruitment = study.spec.recruitment
-    usual = {"prolific": PROLIFIC, "invite": {"rater": INVITATION}, "redirect": {"rater": "rater"}}
-    return {**usual.get(recruitment.platform, {}), **recruitment.parameters}
 
 
 def refusal(study: Study, store: Store, external_id: str) -> str:
@@ -82,11 +65,14 @@ def way_back(study: Study, session: Session, person: Person | None) -> tuple[str
     if session.state not in codes:
         return "", ""
     code = codes[session.state]
-    address = recruitment.return_url
-    if not address and recruitment.platform == "prolific" and code:
-        address = PROLIFIC_END
+    site = site_of(recruitment)
+    address = site.return_url
+    if session.state == "screened_out" and recruitment.screen_out_url:
+        address = recruitment.screen_out_url
+    elif recruitment.platform == "prolific" and not recruitment.return_url and not code:
+        address = ""
     known = {name: str(value) for name, value in (person.params if person else {}).items()}
     if person is not None:
-        known[_parameter_names(study).get("rater", "rater")] = person.external_id
+        known[site.parameters.get("rater", "rater")] = person.external_id
     known["code"] = code
-    return _PLACEHOLDER.sub(lambda match: quote(known.get(match[1], ""), safe=""), address), code
+    return PLACEHOLDER.sub(lambda match: quote(known.get(match[1], ""), safe=""), address), code
