@@ -170,12 +170,12 @@ def python_names() -> str:
         '```python title="analysis.py"',
         "import dialometer as dm",
         "",
-        'study = dm.load_study("my-study")',
-        'with dm.Store.open("my-study/study.db") as store:',
-        "    report = dm.analyse(study, store)",
+        'report = dm.analyse_folder("my-study")',
         "report.summary.answer            # one sentence",
         'dm.render(report, "my-report")   # page, tables, figures',
         "```",
+        "",
+        "In a notebook, a report, a table or a figure as the last line of a cell shows itself, and an error is one sentence.",
         "",
     ]
     for name in sorted(dialometer.__all__, key=str.lower):

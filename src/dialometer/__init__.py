@@ -3,6 +3,7 @@
 The few names that a whole analysis needs; each is loaded when first used, so that importing the package costs nothing.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from dialometer._version import __version__
 
 if TYPE_CHECKING:
     from dialometer.analysis.choose import analyse
+    from dialometer.analysis.folder import analyse_folder
     from dialometer.design.load import load_study
     from dialometer.errors import DialometerError
     from dialometer.model.estimate import Estimate
@@ -27,6 +29,7 @@ _HOMES = {
     "Store": "dialometer.storage.store",
     "Study": "dialometer.model.study",
     "analyse": "dialometer.analysis.choose",
+    "analyse_folder": "dialometer.analysis.folder",
     "load_study": "dialometer.design.load",
     "long_table": "dialometer.table",
     "read_dialogues": "dialometer.readers",
@@ -41,6 +44,7 @@ __all__ = [
     "Study",
     "__version__",
     "analyse",
+    "analyse_folder",
     "load_study",
     "long_table",
     "read_dialogues",
@@ -51,6 +55,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dialometer' has no attribute '{name}'")
+    if "IPython" in sys.modules:
+        import_module("dialometer.report.notebook").enable()
     return getattr(import_module(_HOMES[name]), name)
 
 

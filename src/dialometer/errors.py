@@ -65,6 +65,10 @@ class DialometerError(Exception):
         text = f"{self.where}: {self.message}" if self.where else self.message
         return f"{text} — {self.remedy}" if self.remedy else text
 
+    def _render_traceback_(self) -> list[str]:
+        """What notebooks show: the sentence alone, since the way to it through this package helps nobody mend the input."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class ProblemsError(DialometerError):
     """An error that carries every problem found, so that a file is mended in one go."""
