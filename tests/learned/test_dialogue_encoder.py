@@ -7,7 +7,7 @@ import torch
 from dialometer.errors import DialometerError
 from dialometer.learned.encoder import load_encoder
 from dialometer.learned.ranknet import RankNet, expected_rating, posterior
-from dialometer.learned.tokens import SYSTEM, USER, bucketed
+from dialometer.learned.tokens import SYSTEM, USER, batch_of, bucketed
 from dialometer.model.dialogue import Dialogue, Turn
 
 
@@ -89,11 +89,36 @@ def test_batches_hold_every_dialogue_once_within_the_limit(make_encoder, make_di
     rows = np.arange(3, 50)
     batches = bucketed(tokens, rows, 200)
     assert sorted(np.concatenate(batches)) == list(rows)
-    for batch in batches:
-        made = encoder.batch(tokens, batch)
-        assert made.ids.size <= 200 or len(batch) == 1
-    padded = sum(encoder.batch(tokens, batch).ids.size for batch in batches)
-    assert padded < 1.25 * sum(tokens[row].n_tokens for row in rows)
+    made = [batch_of(tokens, batch, 0) for batch in batches]
+    assert all(one.ids.size <= 200 or len(one.rows) == 1 for one in made)
+    assert sum(one.ids.size for one in made) < 1.25 * sum(tokens[row].n_tokens for row in rows)
+    for one in made:
+        assert [tokens[row].n_tokens for row in one.rows] == [
+            int(one.mask[one.owners == place].sum()) for place in range(len(one.rows))
+        ]
+    unpadded = bucketed(tokens, rows, 200, is_padded=False)
+    assert sorted(np.concatenate(unpadded)) == list(rows)
+    assert len(unpadded) <= len(batches)
+    assert all(len(encoder.batch(tokens, batch).ids) <= 200 for batch in unpadded)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_without_padding_the_same(make_encoder, make_dialogues, monkeypatch, pooling):
+    """On a GPU a kernel does what is done here text by text."""
+    encoder = make_encoder(window=24, pooling=pooling, dropout=0.0)
+    assert encoder.can_pack
+    assert not encoder.is_packed
+    tokens = encoder.tokens(make_dialogues(20, n_turns=(2, 12))[0])
+    found = []
+    for is_packed in (False, True):
+        monkeypatch.setattr(type(encoder), "is_packed", is_packed)
+        encoder.zero_grad()
+        features = encoder(encoder.batch(tokens, np.arange(20)))
+        features.pow(2).sum().backward()
+        found.append((features.detach(), encoder.network.get_input_embeddings().weight.grad.clone()))
+    for padded, packed in zip(*found, strict=True):
+        torch.testing.assert_close(padded, packed, rtol=1e-4, atol=1e-5)
+    assert encoder.network.config._attn_implementation == "sdpa"
 
 
 def test_what_does_not_suit_is_refused(make_encoder):

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from dialometer.learned.encoder import Precision, half_precision
+from dialometer.learned.encoder import Precision, half_precision, moved
 from dialometer.learned.lambdas import all_pairs_lambdas, all_pairs_loss
 from dialometer.learned.ranknet import RankNet
-from dialometer.learned.tokens import Tokens, bucketed
+from dialometer.learned.tokens import Tokens
 
 Loss = Callable[[Tensor], Tensor]
 """From the outputs of a group, dialogues × outputs, to one number."""
@@ -54,8 +54,8 @@ def pairwise_loss(outputs: Tensor, ratings: NDArray[np.float64]) -> Tensor:
     if len(ratings) > DIRECT_UP_TO:
         loss: Tensor = _Factored.apply(outputs, ratings)  # type: ignore[no-untyped-call]
         return loss
-    above = torch.from_numpy(ratings[:, None] > ratings[None, :]).to(outputs.device)
-    n_pairs = int((ratings[:, None] > ratings[None, :]).sum())
+    is_above = ratings[:, None] > ratings[None, :]
+    above, n_pairs = moved(is_above, outputs.device), int(is_above.sum())
     losses = functional.softplus(outputs[None, :] - outputs[:, None])
     return (losses * above).sum() / max(1, n_pairs)
 
@@ -81,7 +81,7 @@ def backward(
     number, how many) of the batches; ``add_up`` sums outputs over them, gradients are left for the caller to sum.
     """
     place = {int(row): number for number, row in enumerate(rows)}
-    batches = bucketed(tokens, rows, tokens_per_batch)
+    batches = model.encoder.batches(tokens, rows, tokens_per_batch, precision)
     own = range(share[0], len(batches), share[1])
     is_kept = sum(tokens[row].longest * len(tokens[row].chunks) for row in rows) <= tokens_kept
     device = model.encoder.device
@@ -112,7 +112,7 @@ def backward(
 
 
 def _places(place: dict[int, int], batch: NDArray[np.int64], device: torch.device) -> Tensor:
-    return torch.tensor([place[int(row)] for row in batch], device=device)
+    return moved(np.array([place[int(row)] for row in batch], dtype=np.int64), device)
 
 
 def _mixed(seed: int, number: int) -> int:

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialometer.errors import DialometerError
-from dialometer.learned.tokens import N_SPEAKERS, Batch, Tokeniser, Tokens, batch_of, bucketed
+from dialometer.learned.packed import can_pack, is_half_on_gpu, run_packed
+from dialometer.learned.tokens import N_SPEAKERS, Strip, Tokeniser, Tokens, bucketed, strip_of
 from dialometer.model.dialogue import Dialogue
 from dialometer.retrieval.text_encoder import PACKAGED, device_of, load_model
 
 Pooling = Literal["mean", "first"]
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Report = Callable[[int, int], None]
 SMALLEST_WINDOW = 8
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their first position is number 2
@@ -49,6 +51,7 @@ class DialogueEncoder(nn.Module):
             network.pooler = None  # a layer over [CLS] that nothing here uses
         self.network = network
         self.pooling = pooling
+        self.can_pack = can_pack(network)
         self.width = int(network.config.hidden_size)
         self.speaker = nn.Embedding(N_SPEAKERS, self.width)
         nn.init.zeros_(self.speaker.weight)
@@ -63,26 +66,65 @@ class DialogueEncoder(nn.Module):
         """Where its weights are."""
         return self.speaker.weight.device
 
-    def forward(self, batch: Batch) -> Tensor:
+    @property
+    def is_packed(self) -> bool:
+        """Whether batches are computed without padding now; elsewhere dialogues of similar length are padded."""
+        return self.can_pack and is_half_on_gpu(self.device.type)
+
+    def forward(self, batch: Strip) -> Tensor:
         """Features of the batch's dialogues, in single precision."""
-        ids = self._moved(batch.ids)
-        mask = self._moved(batch.mask)
-        words = self.network.get_input_embeddings()(ids) + self.speaker(self._moved(batch.speakers))
-        hidden = self.network(inputs_embeds=words, attention_mask=mask.long()).last_hidden_state.float()
-        weights = mask.float().unsqueeze(-1)
-        sums = (hidden * weights).sum(1) if self.pooling == "mean" else hidden[:, 0] * weights.sum(1)
-        n = len(batch.rows)
-        owners = self._moved(batch.owners)
-        totals = torch.zeros(n, self.width, device=sums.device).index_add(0, owners, sums)
-        return totals / torch.zeros(n, 1, device=sums.device).index_add(0, owners, weights.sum(1))
+        hidden, owners, weights = (self._packed if self.is_packed else self._padded)(batch)
+        places = torch.arange(len(batch.rows), device=hidden.device)[:, None]
+        shares = (owners == places) * weights
+        with torch.autocast(hidden.device.type, enabled=False):
+            pooled: Tensor = (shares @ hidden.float()) / shares.sum(1, keepdim=True)
+        return pooled
+
+    def _packed(self, batch: Strip) -> tuple[Tensor, Tensor, Tensor]:
+        """States of all tokens, whose they are, and how much each weighs, all chunks in one row."""
+        ends = np.concatenate([[0], np.cumsum(batch.lengths)]).astype(np.int32)
+        hidden = run_packed(
+            self.network,
+            self._words(batch.ids, batch.speakers)[None],
+            moved(batch.positions, self.device)[None],
+            moved(ends, self.device),
+            int(batch.lengths.max()),
+        )
+        return hidden[0], moved(batch.owners, self.device), moved(self._weights(batch), self.device)
+
+    def _padded(self, batch: Strip) -> tuple[Tensor, Tensor, Tensor]:
+        """The same with a row for each chunk; padding belongs to nobody."""
+        words = self._words(batch.padded(batch.ids, self.tokeniser.pad), batch.padded(batch.speakers, 0))
+        owners = moved(batch.padded(batch.owners, -1), self.device)
+        hidden = self.network(inputs_embeds=words, attention_mask=(owners >= 0).long()).last_hidden_state
+        weights = batch.padded(self._weights(batch).astype(np.int64), 0).astype(np.float32)
+        return hidden.flatten(0, 1), owners.flatten(), moved(weights, self.device).flatten()
+
+    def _words(self, ids: NDArray[np.int64], speakers: NDArray[np.int64]) -> Tensor:
+        words: Tensor = self.network.get_input_embeddings()(moved(ids, self.device))
+        said_by: Tensor = self.speaker(moved(speakers, self.device))
+        return words + said_by
+
+    def _weights(self, batch: Strip) -> NDArray[np.float32]:
+        """Every token counts once; or each chunk's first one for all of them."""
+        if self.pooling == "mean":
+            return np.ones(len(batch.ids), dtype=np.float32)
+        return np.asarray(batch.is_first * np.repeat(batch.lengths, batch.lengths), dtype=np.float32)
 
     def tokens(self, dialogues: Sequence[Dialogue]) -> list[Tokens]:
         """The dialogues as this encoder reads them."""
         return self.tokeniser.tokens(dialogues)
 
-    def batch(self, tokens: Sequence[Tokens], rows: NDArray[np.int64]) -> Batch:
-        """The dialogues ``rows`` in one padded batch."""
-        return batch_of(tokens, rows, self.tokeniser.pad)
+    def batch(self, tokens: Sequence[Tokens], rows: NDArray[np.int64]) -> Strip:
+        """The dialogues ``rows`` in one batch."""
+        return strip_of(tokens, rows)
+
+    def batches(
+        self, tokens: Sequence[Tokens], rows: NDArray[np.int64], n_tokens: int, precision: Precision
+    ) -> list[NDArray[np.int64]]:
+        """The dialogues ``rows`` in batches of at most ``n_tokens``, as they are computed at that precision."""
+        with half_precision(self.device.type, precision):
+            return bucketed(tokens, rows, n_tokens, is_padded=not self.is_packed)
 
     @torch.inference_mode()
     def features(
@@ -93,7 +135,7 @@ class DialogueEncoder(nn.Module):
         self.eval()
         out = np.empty((len(tokens), self.width), dtype=np.float32)
         n_done = 0
-        for rows in bucketed(tokens, np.arange(len(tokens)), tokens_per_batch):
+        for rows in self.batches(tokens, np.arange(len(tokens)), tokens_per_batch, "auto"):
             with half_precision(self.device.type, "auto"):
                 out[rows] = self(self.batch(tokens, rows)).cpu().numpy()
             n_done += len(rows)
@@ -102,13 +144,6 @@ class DialogueEncoder(nn.Module):
         self.train(was_training)
         return out
 
-    def _moved(self, array: NDArray[Any]) -> Tensor:
-        tensor = torch.from_numpy(array)
-        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
-
-
-Precision = Literal["auto", "float32", "bfloat16", "float16"]
-
 
 def half_precision(device: str, precision: Precision) -> Any:
     """Computes in 16 bits where asked; ``auto`` asks on a GPU, where it is quicker and memory goes further."""
@@ -116,6 +151,12 @@ def half_precision(device: str, precision: Precision) -> Any:
     if precision == "auto":
         precision = "bfloat16" if device == "cuda" else "float32"
     return torch.autocast(device, kinds.get(precision, torch.bfloat16), enabled=precision in kinds)
+
+
+def moved(array: NDArray[Any], device: torch.device) -> Tensor:
+    """An array on the device; the program does not wait for the copy to a GPU."""
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def largest_window(tokenizer: Any, config: Any) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from dialometer.learned.all_pairs import Loss, pairwise_loss
+from dialometer.learned.encoder import moved
 from dialometer.learned.tokens import Tokens
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ class Pairs:
             places = places.reshape(-1, 2)
 
             def loss(outputs: Tensor) -> Tensor:
-                better, worse = (torch.from_numpy(places[:, side]).to(outputs.device) for side in (0, 1))
+                better, worse = (moved(places[:, side], outputs.device) for side in (0, 1))
                 return functional.softplus(outputs[worse, 0] - outputs[better, 0]).mean()
 
             return Group(rows, loss)
@@ -98,8 +98,8 @@ class Regression:
         wanted = (self.ratings - self.ratings.mean()) / max(float(self.ratings.std()), 1e-12)
 
         def group(rows: Ints) -> Group:
-            target = torch.from_numpy(wanted[rows]).float()
-            return Group(rows, lambda outputs: functional.mse_loss(outputs[:, 0], target.to(outputs.device)))
+            target = wanted[rows].astype(np.float32)
+            return Group(rows, lambda outputs: functional.mse_loss(outputs[:, 0], moved(target, outputs.device)))
 
         return [group(rows) for rows in shuffled(len(self.tokens), self.group_size, rng)]
 
@@ -117,8 +117,8 @@ class Classes:
         number = np.searchsorted(np.array(self.levels), self.ratings)
 
         def group(rows: Ints) -> Group:
-            target = torch.from_numpy(number[rows])
-            return Group(rows, lambda outputs: functional.cross_entropy(outputs, target.to(outputs.device)))
+            target = number[rows]
+            return Group(rows, lambda outputs: functional.cross_entropy(outputs, moved(target, outputs.device)))
 
         return [group(rows) for rows in shuffled(len(self.tokens), self.group_size, rng)]
 

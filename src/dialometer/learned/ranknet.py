@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dialometer.learned.encoder import DialogueEncoder, Precision, Report, half_precision
 from dialometer.learned.lambdas import sigmoid
-from dialometer.learned.tokens import Batch, Tokens, bucketed
+from dialometer.learned.tokens import Strip, Tokens
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class RankNet(nn.Module):
         nn.init.zeros_(self.head.bias)
         self.head.to(encoder.device)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Strip) -> Tensor:
         """Outputs of the batch's dialogues, dialogues × outputs, in single precision."""
         features = self.encoder(batch)
         with torch.autocast(features.device.type, enabled=False):
@@ -53,7 +53,7 @@ class RankNet(nn.Module):
         self.eval()
         out = np.empty((len(tokens), self.head.out_features))
         n_done = 0
-        for rows in bucketed(tokens, np.arange(len(tokens)), tokens_per_batch):
+        for rows in self.encoder.batches(tokens, np.arange(len(tokens)), tokens_per_batch, precision):
             with half_precision(self.encoder.device.type, precision):
                 out[rows] = self(self.encoder.batch(tokens, rows)).cpu().numpy()
             n_done += len(rows)

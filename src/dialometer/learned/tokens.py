@@ -96,8 +96,49 @@ class Tokeniser:
 
 
 @dataclass(frozen=True, slots=True)
+class Strip:
+    """Some dialogues' chunks one after the other, without padding.
+
+    ``lengths`` are those of the chunks; ``owners`` says for each token to which of the ``rows`` it belongs, by place;
+    ``is_first`` marks each chunk's first token.
+    """
+
+    ids: Ints
+    speakers: Ints
+    positions: Ints
+    owners: Ints
+    lengths: Ints
+    rows: Ints
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Whether a token begins a chunk."""
+        return np.asarray(self.positions == 0)
+
+    def padded(self, values: Ints, fill: int) -> Ints:
+        """One number per token as a table, chunks × tokens of the longest."""
+        table = np.full((len(self.lengths), int(self.lengths.max())), fill, dtype=np.int64)
+        table[np.arange(table.shape[1]) < self.lengths[:, None]] = values
+        return table
+
+
+def strip_of(tokens: Sequence[Tokens], rows: Ints) -> Strip:
+    """The chunks of the dialogues ``rows``."""
+    chunks = [chunk for row in rows for chunk in tokens[row].chunks]
+    lengths = np.array([len(chunk.ids) for chunk in chunks], dtype=np.int64)
+    return Strip(
+        np.concatenate([chunk.ids for chunk in chunks]),
+        np.concatenate([chunk.speakers for chunk in chunks]),
+        np.concatenate([np.arange(length) for length in lengths]),
+        np.repeat(np.arange(len(rows)), [tokens[row].n_tokens for row in rows]),
+        lengths,
+        np.asarray(rows),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded chunks of some dialogues. ``owners`` says to which of them a chunk belongs, ``rows`` which dialogues they are."""
+    """The same as tables, padded to the longest chunk. ``owners`` says to which of the ``rows`` a chunk belongs, by place."""
 
     ids: Ints
     speakers: Ints
@@ -108,31 +149,28 @@ class Batch:
 
 def batch_of(tokens: Sequence[Tokens], rows: Ints, pad: int) -> Batch:
     """The chunks of the dialogues ``rows``, padded to the longest."""
-    chunks = [(owner, chunk) for owner, row in enumerate(rows) for chunk in tokens[row].chunks]
-    shape = (len(chunks), max(len(chunk.ids) for _, chunk in chunks))
-    ids, speakers = np.full(shape, pad, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    mask = np.zeros(shape, dtype=np.bool_)
-    for number, (_, chunk) in enumerate(chunks):
-        n = len(chunk.ids)
-        ids[number, :n], speakers[number, :n], mask[number, :n] = chunk.ids, chunk.speakers, True
-    return Batch(ids, speakers, mask, np.array([owner for owner, _ in chunks], dtype=np.int64), np.asarray(rows))
+    strip = strip_of(tokens, rows)
+    owners = strip.padded(strip.owners, -1)
+    return Batch(strip.padded(strip.ids, pad), strip.padded(strip.speakers, 0), owners >= 0, owners[:, 0], strip.rows)
 
 
-def bucketed(tokens: Sequence[Tokens], rows: Ints, n_tokens: int) -> list[Ints]:
-    """The dialogues ``rows`` in batches of similar length, none larger than ``n_tokens`` with its padding.
+def bucketed(tokens: Sequence[Tokens], rows: Ints, n_tokens: int, *, is_padded: bool = True) -> list[Ints]:
+    """The dialogues ``rows`` in batches of similar length, none larger than ``n_tokens`` (padding counted where there is any).
 
     A dialogue that is larger by itself is a batch of its own.
     """
     order = sorted((int(row) for row in rows), key=lambda row: (-tokens[row].longest, row))
     batches: list[list[int]] = []
-    width = n_chunks = 0
+    size = width = 0
     for row in order:
-        more = len(tokens[row].chunks)
-        if not batches or (n_chunks + more) * width > n_tokens:
+        n_chunks = len(tokens[row].chunks)
+        more = n_chunks * width if is_padded else tokens[row].n_tokens
+        if not batches or size + more > n_tokens:
             batches.append([])
-            width, n_chunks = tokens[row].longest, 0
+            width = tokens[row].longest
+            size, more = 0, n_chunks * width if is_padded else tokens[row].n_tokens
         batches[-1].append(row)
-        n_chunks += more
+        size += more
     return [np.array(batch, dtype=np.int64) for batch in batches]
 
 

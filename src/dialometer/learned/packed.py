@@ -1,0 +1,88 @@
+"""Batches without padding: all dialogues in one row, attention inside each of them only.
+
+Dialogues differ much in length, so a padded batch is mostly padding. PyTorch's attention for rows of different lengths
+(``torch.nn.attention.varlen``) computes the same on a GPU in 16 bits, without it; attention weights are not dropped out there.
+Models of the BERT family take it through the transformers library's own register of attention functions.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+NAME = "dialometer_packed"
+
+
+def can_pack(network: Any) -> bool:
+    """Whether a network's attention can be exchanged and counts positions from 0."""
+    has_kernel = importlib.util.find_spec("torch.nn.attention.varlen") is not None
+    is_open = bool(getattr(network, "_supports_attention_backend", False))
+    return has_kernel and is_open and network.config.model_type == "bert"
+
+
+def is_half_on_gpu(device: str) -> bool:
+    """Whether 16 bits are in use on a GPU just now: the only place where the kernel works."""
+    return device == "cuda" and torch.is_autocast_enabled("cuda")
+
+
+def run_packed(network: Any, words: Tensor, positions: Tensor, ends: Tensor, longest: int) -> Tensor:
+    """Last states of one row of embedded tokens (1 × tokens × width) that holds several texts, ``ends`` where each ends."""
+    _register()
+    before = network.config._attn_implementation
+    network.config._attn_implementation = NAME
+    try:
+        states: Tensor = network(
+            inputs_embeds=words,
+            position_ids=positions,
+            cu_seq_lens_q=ends,
+            cu_seq_lens_k=ends,
+            max_length_q=longest,
+            max_length_k=longest,
+        ).last_hidden_state
+    finally:
+        network.config._attn_implementation = before
+    return states
+
+
+@cache
+def _register() -> None:
+    from transformers import AttentionInterface, AttentionMaskInterface  # noqa: PLC0415 - very heavy
+
+    interfaces: Any = (AttentionInterface, AttentionMaskInterface)
+    interfaces[0].register(NAME, _attention)
+    interfaces[1].register(NAME, _no_mask)
+
+
+def _no_mask(*_: Any, **__: Any) -> None:
+    """The ends say all."""
+
+
+def _attention(
+    module: Any,  # noqa: ARG001 - as the library calls it
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,  # noqa: ARG001
+    *,
+    cu_seq_lens_q: Tensor,
+    max_length_q: int,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """1 × heads × tokens × size in, 1 × tokens × heads × size out."""
+    if not query.is_cuda:
+        sizes = cu_seq_lens_q.diff().tolist()
+        parts = [torch.split(one, sizes, dim=2) for one in (query, key, value)]
+        done = [functional.scaled_dot_product_attention(*one) for one in zip(*parts, strict=True)]
+        return torch.cat(done, dim=2).transpose(1, 2), None
+    from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415 - not in every version
+
+    half = torch.get_autocast_dtype("cuda")
+    rows = [one[0].transpose(0, 1).to(half).contiguous() for one in (query, key, value)]
+    q, k, v = rows
+    packed: Any = varlen_attn(q, k, v, cu_seq_lens_q, cu_seq_lens_q, max_length_q, max_length_q)
+    return packed[None], None
