@@ -37,3 +37,19 @@ def clean_dialogue(dialogue: Dialogue) -> Dialogue:
 def same_text(dialogue: Dialogue) -> tuple[tuple[str, str], ...]:
     """What two exact copies have in common: who said what, whatever the ids and names."""
     return tuple((turn.role, turn.text) for turn in dialogue.turns)
+
+
+_BEGGING = re.compile(
+    r"\b(?:give|rate|put|leave|set)\b.{0,30}\b(?:\d+|five|ten|maximum|max)\s*(?:stars?|points?|score)\b"
+    r"|\brate\s+(?:me|us|this|our)\b",
+    re.IGNORECASE,
+)
+
+
+def without_begging(dialogue: Dialogue) -> Dialogue:
+    """The dialogue without the agent's requests for a good rating.
+
+    They say nothing about the conversation, and an evaluator that had learned them could be bribed with them.
+    """
+    turns = tuple(turn for turn in dialogue.turns if not (turn.role == "agent" and _BEGGING.search(turn.text)))
+    return dialogue if len(turns) == len(dialogue.turns) else replace(dialogue, turns=turns)

@@ -67,7 +67,11 @@ def read_about(folder: Path | str) -> dict[str, Any]:
 
 
 def load_evaluator(folder: Path | str, device: str = "auto") -> Evaluator:
-    """An evaluator from its folder."""
+    """An evaluator from its folder, of whichever recipe."""
+    if read_about(folder).get("kind") == "best":
+        from dialometer.learned.best_evaluator import BestEvaluator  # noqa: PLC0415 - it builds on this file
+
+        return BestEvaluator.load(folder)
     from safetensors import SafetensorError  # noqa: PLC0415 - an extra
     from safetensors.torch import load_file  # noqa: PLC0415
     from transformers import AutoConfig, AutoModel, AutoTokenizer  # noqa: PLC0415 - very heavy

@@ -1,0 +1,165 @@
+"""The best recipe on made-up conversations whose quality is known: content users praise, annoyed ones complain."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.learned.behaviour import behaviour
+from dialometer.learned.best import fit_best, folds_of
+from dialometer.learned.best_evaluator import ARRAYS, BestEvaluator
+from dialometer.learned.best_kernel import ASPECTS
+from dialometer.learned.cleaning import without_begging
+from dialometer.learned.features import describe
+from dialometer.learned.measures import accuracy
+from dialometer.learned.model_file import load_evaluator
+from dialometer.learned.pairs import numbered_gap_pairs
+from dialometer.learned.rated import Rated
+from dialometer.model.dialogue import Dialogue, Turn
+
+GOOD = ["That is great, tell me more", "Haha you are funny", "I love that too", "Really interesting!", "Nice, I agree"]
+BAD = ["You already said that", "That makes no sense", "Stop repeating yourself", "what?", "Are you a bot?"]
+TALK = ["I like hiking", "My sister paints", "It rained all day", "I cook on Sundays", "We went to the lake", "I read"]
+
+
+def talk(name, quality, rng, n_turns=6):
+    turns = []
+    for n in range(n_turns):
+        is_good = rng.random() < quality
+        said = TALK[rng.integers(len(TALK))] if is_good else TALK[0]
+        turns.append(Turn("Agent", f"{said} {'and so on' * (n % 2)}".strip(), "agent"))
+        turns.append(Turn("User", (GOOD if is_good else BAD)[rng.integers(5)], "user"))
+    return Dialogue(name, tuple(turns), {"bot_profile": ["i bake."]})
+
+
+def talks(n, seed, n_users=30):
+    rng = np.random.default_rng(seed)
+    found = []
+    for number in range(n):
+        quality = rng.random()
+        rating = float(np.clip(np.round(1 + 4 * quality + rng.normal() * 0.5), 1, 5))
+        dialogue = talk(f"d{seed}-{number}", quality, rng, int(rng.integers(3, 8)))
+        found.append(Rated(dialogue, rating, f"u{number % n_users}", "talks", None))
+    return found
+
+
+@pytest.fixture(scope="module")
+def train():
+    return talks(120, 1)
+
+
+@pytest.fixture(scope="module")
+def fitted(train):
+    return fit_best(train)
+
+
+def test_it_orders_unseen_dialogues(fitted):
+    test = talks(60, 2)
+    scores = fitted.evaluator.score([one.dialogue for one in test]).values
+    assert accuracy(scores, numbered_gap_pairs(test, 3)) > 0.85
+    assert fitted.accuracy > 0.85
+    ratings = fitted.evaluator.expected_ratings([one.dialogue for one in test])
+    assert np.mean(np.abs(ratings - [one.rating for one in test])) < 1.0
+
+
+def test_probabilities_are_calibrated_and_symmetric(fitted):
+    rng = np.random.default_rng(4)
+    good, bad = talk("g", 1.0, rng), talk("b", 0.0, rng)
+    there, back = fitted.evaluator.compare(good, bad), fitted.evaluator.compare(bad, good)
+    assert there.probability == pytest.approx(1 - back.probability)
+    assert there.low < there.probability < there.high
+    assert (there.low, there.high) == pytest.approx((1 - back.high, 1 - back.low))
+    assert there.probability > 0.9
+    assert fitted.reliability.calibration_error < 0.1
+    scores = fitted.evaluator.score([good, bad])
+    odds = scores.values[0] - scores.values[1]
+    assert there.probability == pytest.approx(1 / (1 + np.exp(-odds)))
+
+
+def test_a_dialogue_unlike_any_other_is_less_certain(fitted, train):
+    strange = Dialogue("s", tuple(Turn("X", f"{n} zzz qqq 77 %% ##", r) for n in range(40) for r in ("user", "agent")))
+    found = fitted.evaluator.score([train[0].dialogue, strange])
+    assert found.deviations[1] > 1.1 * found.deviations[0]
+    assert np.isfinite(found.values).all()
+
+
+def test_same_seed_same_model_and_back_from_disk(fitted, train, tmp_path):
+    again = fit_best(train)
+    test = [one.dialogue for one in talks(20, 3)]
+    first = fitted.evaluator.score(test)
+    np.testing.assert_array_equal(first.values, again.evaluator.score(test).values)
+    fitted.evaluator.save(tmp_path / "best", fitted.about)
+    loaded = load_evaluator(tmp_path / "best")
+    assert isinstance(loaded, BestEvaluator)
+    np.testing.assert_allclose(loaded.score(test).values, first.values, rtol=1e-9)
+    np.testing.assert_allclose(loaded.score(test).deviations, first.deviations, rtol=1e-3)
+    (tmp_path / "best" / ARRAYS).write_bytes(b"PK")
+    with pytest.raises(DialometerError, match="damaged"):
+        load_evaluator(tmp_path / "best")
+
+
+def test_personas_and_begging_do_not_count(fitted):
+    rng = np.random.default_rng(5)
+    plain = talk("p", 0.5, rng)
+    begging = Turn("Agent", "Time to give me 5 stars :)", "agent")
+    dressed = replace(plain, turns=(*plain.turns[:3], begging, *plain.turns[3:]), metadata={"bot_profile": ["i sing."]})
+    a, b = fitted.evaluator.score([plain, dressed]).values
+    assert a == pytest.approx(b)
+    assert without_begging(plain) is plain
+    harmless = replace(plain, turns=(Turn("Agent", "I gave the hotel 5 stars", "agent"),))
+    assert without_begging(harmless) is harmless
+
+
+def test_ratings_that_do_not_fit_are_not_believed(train):
+    ratings = [one.rating for one in train]
+    worst = int(np.argmax([one.rating == 5 for one in train]))
+    flipped = [replace(one, rating=1.0) if n == worst else one for n, one in enumerate(train)]
+    verdicts = fit_best(flipped).verdicts
+    assert verdicts[worst].is_believed is False
+    assert np.mean([verdict.is_believed for verdict in verdicts]) > 0.9
+    assert len(verdicts) == len(ratings)
+
+
+def test_each_aspect_alone_and_weights(train):
+    table = describe([one.dialogue for one in train])
+    test = talks(60, 6)
+    unseen = describe([one.dialogue for one in test])
+    pairs = numbered_gap_pairs(test, 3)
+    for aspect in ASPECTS:
+        alone = fit_best(train, aspects=(aspect,), table=table)
+        assert accuracy(alone.evaluator.score_table(unseen).values, pairs) > 0.8, aspect
+    half = fit_best(train, table=table, weights=np.full(len(train), 0.5))
+    assert accuracy(half.evaluator.score_table(unseen).values, pairs) > 0.9
+    with pytest.raises(NotEnoughData, match="above 0"):
+        fit_best(train, table=table, weights=np.zeros(len(train)))
+
+
+def test_too_few_or_equal_ratings(train):
+    with pytest.raises(NotEnoughData, match="at least 20"):
+        fit_best(train[:10])
+    with pytest.raises(NotEnoughData, match="all 30 ratings are equal"):
+        fit_best([replace(one, rating=3.0) for one in train[:30]])
+
+
+def test_folds_keep_groups_together():
+    groups = [f"g{n // 4}" for n in range(80)]
+    fold = folds_of(groups, np.random.default_rng(0))
+    assert all(len(set(fold[n : n + 4])) == 1 for n in range(0, 80, 4))
+    assert set(fold) == {0, 1, 2, 3, 4}
+    assert set(folds_of(["all"] * 50, np.random.default_rng(0))) == {0, 1, 2, 3, 4}
+
+
+def test_behaviour_of_a_small_dialogue_by_hand():
+    turns = [("agent", "Hi there"), ("user", "hello, who are you?"), ("agent", "I am a bot"), ("user", "ok")]
+    found = behaviour(Dialogue("d", tuple(Turn(role, text, role) for role, text in turns)))
+    assert found["user_questions"] == 0.5
+    assert found["user_words_last"] == pytest.approx(np.log1p(1))
+    assert found["user_one_word"] == 0.5
+    assert found["agent_complaint"] == pytest.approx(1 / 6)
+    assert found["user_is_last"] == 1
+    assert found["answers_without_question"] == 1
+    assert found["agent_capital_first"] == 1
+    silent = behaviour(Dialogue("s", (Turn("A", "Hi", "agent"),)))
+    assert set(silent) == set(found)
+    assert np.isfinite(list(silent.values())).all()
