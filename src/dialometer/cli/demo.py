@@ -101,7 +101,7 @@ def _make(folder: Path, shown: Shown) -> str:
 
 def _serve(folder: Path, made: list[tuple[Shown, str]], port: int, *, is_opened: bool) -> None:
     from dialometer.cli._console import results
-    from dialometer.design.load import load_study
+    from dialometer.web.desk.shelf import Shelf
     from dialometer.web.server import Listening, address_of, bind, new_key, serve
     from dialometer.web.settings import Settings
 
@@ -116,7 +116,7 @@ def _serve(folder: Path, made: list[tuple[Shown, str]], port: int, *, is_opened:
     results.file.flush()
     if is_opened:
         webbrowser.open(index.as_uri())
-    serve(load_study(running), running, running / DATABASE_FILE, listening, Settings(api_key=new_key()), sock)
+    serve(Shelf((str(running),)), listening, Settings(api_key=new_key()), sock)
 
 
 _PAGE = """<!doctype html>

@@ -93,16 +93,17 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _left_key(folder: Path, url: str) -> str:
-    """The key that a server of this study has left in its folder."""
+    """The key that a server has left in the study's folder, or in the folder of all its studies."""
     from dialometer.cli.serve import SERVING_FILE
     from dialometer.errors import DialometerError
 
-    try:
-        left = json.loads((folder / SERVING_FILE).read_text(encoding="utf-8"))
-        if left["url"].rstrip("/") == url.rstrip("/"):
-            return str(left["api_key"])
-    except (OSError, ValueError, KeyError):
-        pass
+    for place in (folder, folder.resolve().parent):
+        try:
+            left = json.loads((place / SERVING_FILE).read_text(encoding="utf-8"))
+            if f"{url.rstrip('/')}/".startswith(left["url"]):
+                return str(left["api_key"])
+        except (OSError, ValueError, KeyError):
+            continue
     raise DialometerError(
         f"the key of the server at {url} is not known", remedy="give it with --api-key or DIALOMETER_API_KEY"
     )

@@ -11,22 +11,23 @@ import socket
 import sys
 import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialometer.design.load import load_study
+from starlette.types import ASGIApp
+
 from dialometer.errors import DialometerError
 from dialometer.model.study import Study
-from dialometer.web.app import StudyApp, create_app
+from dialometer.web.desk.house import open_house
+from dialometer.web.desk.shelf import Shelf
 from dialometer.web.logs import set_up
 from dialometer.web.settings import ENVIRONMENT, Settings
-from dialometer.web.turns import HAS_PROCESS_LOCKS, TurnTakingStore
+from dialometer.web.turns import HAS_PROCESS_LOCKS
 from dialometer.web.wizard import has_wizard
 
 if TYPE_CHECKING:
     from uvicorn import Config
 
-_FOLDER, _DATABASE, _LEVEL = f"{ENVIRONMENT}_FOLDER", f"{ENVIRONMENT}_DATABASE", f"{ENVIRONMENT}_LOG_LEVEL"
+_SHELF, _LEVEL = f"{ENVIRONMENT}_SHELF", f"{ENVIRONMENT}_LOG_LEVEL"
 SWITCH_INTERVAL_S = 0.001
 """How long the thread that stores may keep the one that answers waiting; Python's usual 5 ms would show in every answer."""
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
@@ -86,22 +87,18 @@ def check_processes(study: Study, n_processes: int) -> None:
         raise DialometerError("this system cannot share the database between processes", remedy="leave out --workers")
 
 
-def serve(
-    study: Study, folder: Path, database: str | Path, listening: Listening, settings: Settings, sock: socket.socket
-) -> None:
+def serve(shelf: Shelf, listening: Listening, settings: Settings, sock: socket.socket) -> None:
     """Serves until a signal ends it; what was acknowledged by then is on disk, and what is under way is finished."""
-    check_processes(study, listening.n_processes)
     set_up(listening.log_level)
     signal.signal(signal.SIGTERM, _end)
     if listening.n_processes == 1:
-        _serve_here(study, database, listening, settings, sock)
+        _serve_here(shelf, listening, settings, sock)
         return
     runtime = tempfile.mkdtemp(prefix="dialometer-")
     shared = replace(settings, runtime_folder=runtime)
     os.environ |= {
         ENVIRONMENT: shared.as_json(),
-        _FOLDER: str(folder.resolve()),
-        _DATABASE: str(database),
+        _SHELF: shelf.as_json(),
         _LEVEL: listening.log_level,
     }
     try:
@@ -115,13 +112,10 @@ def _end(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
-def _serve_here(
-    study: Study, database: str | Path, listening: Listening, settings: Settings, sock: socket.socket
-) -> None:
+def _serve_here(shelf: Shelf, listening: Listening, settings: Settings, sock: socket.socket) -> None:
     from uvicorn import Server  # noqa: PLC0415 - the rest of the package works without it
 
-    store = TurnTakingStore.open(database)
-    app = create_app(study, store, settings=settings, on_close=store.close)
+    app = open_house(shelf, settings)
     _tune()
     Server(_config(app, listening)).run(sockets=[sock])
 
@@ -133,14 +127,10 @@ def _serve_in_processes(listening: Listening, sock: socket.socket) -> None:
     Multiprocess(config, sockets=[sock]).run()
 
 
-def app_of_process() -> StudyApp:
+def app_of_process() -> ASGIApp:
     """The application of one of several processes, set up as the first process left word."""
     set_up(os.environ[_LEVEL])
-    study = load_study(Path(os.environ[_FOLDER]))
-    database = os.environ[_DATABASE]
-    store = TurnTakingStore.open(database)
-    settings = Settings.from_json(os.environ[ENVIRONMENT])
-    app = create_app(study, store, settings=settings, on_close=store.close)
+    app = open_house(Shelf.from_json(os.environ[_SHELF]), Settings.from_json(os.environ[ENVIRONMENT]))
     _tune()
     return app
 
@@ -153,7 +143,7 @@ def _tune() -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
-def _config(app: StudyApp | str, listening: Listening) -> Config:
+def _config(app: ASGIApp | str, listening: Listening) -> Config:
     from uvicorn import Config  # noqa: PLC0415
 
     return Config(

@@ -1,0 +1,144 @@
+"""The desk as an application: every page with the role it needs, and nothing for strangers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route, Router
+from starlette.types import ASGIApp
+
+from dialometer.flow.engine import now_ms
+from dialometer.storage.store import Store
+from dialometer.web.app import STATIC, Assets
+from dialometer.web.desk.desk import Desk
+from dialometer.web.desk.door import DESK_COOKIE, Door
+from dialometer.web.desk.entry import NotAllowed, NotSignedIn
+from dialometer.web.desk.failing import refusal
+from dialometer.web.desk.held import Held
+from dialometer.web.desk.page import Page, all_pages
+from dialometer.web.desk.visit import Visit, is_allowed, read_upload
+from dialometer.web.guard import Counting, Guard
+from dialometer.web.reading import one as one_of
+from dialometer.web.security import check_csrf, cookie, safe_headers
+from dialometer.web.service import declare_metrics
+from dialometer.web.settings import Settings
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+"""Items are uploaded here."""
+MAX_FIELDS = 200
+LIVE = "x-live"
+"""Pages that ask again by themselves say so, and are not sent to the door when the sign-in has expired."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def create_desk(held: Held, accounts: Store) -> ASGIApp:
+    """The application under ``/desk``."""
+    desk = Desk(held, accounts)
+    door = Door(desk)
+    routes: list[Route | Mount] = [
+        Mount("/desk/static", Assets(directory=STATIC)),
+        *door.routes(),
+        *(Route(f"/desk{one.path}", _endpoint(desk, one), methods=[one.method]) for one in all_pages()),
+        Route("/desk{rest:path}", _nothing(desk), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+    ]
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        if isinstance(error, NotSignedIn) and request.method == "GET" and LIVE not in request.headers:
+            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"{desk.root}/desk/login?next={quote(wanted)}", 303)
+        return await run_in_threadpool(refusal, desk, error)
+
+    app = Router(routes, redirect_slashes=False)
+    settings = replace(held.settings, max_body_bytes=MAX_BODY_BYTES)
+    return DeskGuard(app, settings, Counting(declare_metrics()), refuse)
+
+
+class DeskGuard(Guard):
+    """As for raters, but pages of the desk may show each other (the preview), and nobody else may."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        counting: Counting,
+        refuse: Callable[[Request, Exception], Awaitable[Response]],
+    ) -> None:
+        super().__init__(app, settings, counting, refuse)
+        policy = b"content-security-policy"
+        self._headers = [
+            (name, value + b"; frame-src 'self'" if name == policy else value)
+            for name, value in safe_headers(("'self'",))
+        ]
+
+
+def _endpoint(desk: Desk, one: Page) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        visit = await _visit(desk, request, one)
+        response = await run_in_threadpool(one.work, desk, visit)
+        return _unless_known(request, response)
+
+    return answer
+
+
+def _nothing(desk: Desk) -> Endpoint:
+    """Whatever else is asked for: a stranger learns nothing, not even that there is nothing."""
+
+    async def answer(request: Request) -> Response:
+        await run_in_threadpool(desk.entry.who, cookie(request, DESK_COOKIE), now_ms())
+        raise HTTPException(404)
+
+    return answer
+
+
+async def _visit(desk: Desk, request: Request, one: Page) -> Visit:
+    """Who asks and what for: first the account, then the role, then the form's mark, and only then what was sent."""
+    at_ms = now_ms()
+    secret = cookie(request, DESK_COOKIE)
+    account = await run_in_threadpool(desk.entry.who, secret, at_ms)
+    if not is_allowed(account.role, one.role):
+        raise NotAllowed(f"your account may not do this; it needs the role {one.role}", remedy="ask an owner")
+    fields: dict[str, list[str]] = {}
+    files: dict[str, tuple[str, bytes]] = {}
+    if request.method == "POST":
+        async with request.form(max_fields=MAX_FIELDS, max_part_size=MAX_BODY_BYTES) as sent:
+            for name, value in sent.multi_items():
+                if isinstance(value, UploadFile):
+                    files[name] = await read_upload(value)
+                else:
+                    fields.setdefault(name, []).append(value)
+        check_csrf(request, secret, one_of(fields, "csrf") or request.headers.get("x-csrf-token", ""))
+    running = None
+    if one.is_of_running:
+        running = await run_in_threadpool(desk.held.running, request.path_params["study"])
+    return Visit(
+        account=account,
+        secret=secret,
+        root=desk.root,
+        path=request.url.path,
+        query=request.query_params,
+        params=dict(request.path_params),
+        fields=fields,
+        files=files,
+        at_ms=at_ms,
+        running=running,
+    )
+
+
+def _unless_known(request: Request, response: Response) -> Response:
+    """An empty answer where the browser has the page already: pages ask again every few seconds."""
+    if request.method != "GET" or response.status_code != 200 or isinstance(response, FileResponse):
+        return response
+    mark = f'"{hashlib.sha256(response.body).hexdigest()[:20]}"'
+    if request.headers.get("if-none-match") == mark:
+        return Response(status_code=304, headers={"etag": mark})
+    response.headers["etag"] = mark
+    return response

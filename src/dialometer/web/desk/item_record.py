@@ -1,0 +1,186 @@
+"""What raters said about one item, and how much they disagree."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dialometer.model.dialogue import Turn
+from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.scale import Value
+from dialometer.model.study import Study
+from dialometer.table import rater_name
+from dialometer.web.desk.grid import Grid, GridColumn
+from dialometer.web.desk.held import Running
+from dialometer.web.desk.rater_path import shown
+
+OUTSIDE = ("screened_out", "declined", "withdrawn")
+_COLUMNS = (
+    GridColumn("rater", "Rater"),
+    GridColumn("criterion", "Criterion", is_facet=True),
+    GridColumn("system", "System", is_facet=True),
+    GridColumn("answer", "Answer"),
+    GridColumn("order", "Shown as", "marks"),
+    GridColumn("seconds", "Seconds", "number"),
+    GridColumn("answered", "When", "time"),
+    GridColumn("counts", "Analysis", is_facet=True),
+)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The answers on one criterion (of one system): how many, the middle, and how far apart."""
+
+    criterion: str
+    system: str
+    n: int
+    middle: str
+    counts: Sequence[tuple[str, int]]
+    disagreement: float | None
+
+
+@dataclass(frozen=True)
+class ItemRecord:
+    """Everything the page of an item shows."""
+
+    parts: Sequence[tuple[str, Sequence[Turn]]]
+    summed: Sequence[Summed]
+    grid: Grid
+
+
+def spread(values: Sequence[Value], reach: float | None) -> float | None:
+    """How much answers disagree, from 0 (all the same) on; None where there are fewer than two.
+
+    Numbers on a scale with two ends: the standard deviation as a share of the largest possible one, half of ``reach``.
+    Numbers without ends (magnitudes): the standard deviation over the mean. Names: the share of pairs of raters who
+    chose differently.
+    """
+    if len(values) < 2:
+        return None
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == len(values):
+        deviation = statistics.pstdev(numbers)
+        whole = reach / 2 if reach else abs(statistics.fmean(numbers))
+        return deviation / whole if whole else 0.0
+    counts, n = Counter(shown(value) for value in values), len(values)
+    return 1 - sum(c * (c - 1) for c in counts.values()) / (n * (n - 1))
+
+
+def reach_of(study: Study, criterion: str) -> float | None:
+    """From one end of a criterion's scale to the other; None where it has no ends, or not the same everywhere."""
+    declared = study.criteria_by_name.get(criterion)
+    if declared is None:
+        return None
+    found = set()
+    for block in study.blocks:
+        for cell in study.cells:
+            scale = study.scale_for(declared, study.presentation(cell, block))
+            ends = [end for end in (getattr(scale, "low", None), getattr(scale, "high", None)) if end is not None]
+            numbers = [one for one in scale.categories() or ends if isinstance(one, int | float)]
+            found.add(max(numbers) - min(numbers) if len(numbers) > 1 else None)
+    return found.pop() if len(found) == 1 else None
+
+
+def disagreement(running: Running, source: str) -> dict[str, float]:
+    """The mean spread of each item's answers over criteria and systems, of raters who count."""
+    counted = {
+        mark.id
+        for mark in running.store.session_marks()
+        if mark.source == source and not mark.is_excluded and mark.state not in OUTSIDE
+    }
+    groups: dict[str, dict[tuple[str, str, int | None], list[Value]]] = {}
+    for judgment in running.store.judgments():
+        if judgment.session_id in counted and not judgment.is_practice and judgment.scale != "text":
+            key = (judgment.criterion, judgment.system, judgment.turn)
+            groups.setdefault(judgment.item_id, {}).setdefault(key, []).append(judgment.value)
+    reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
+    found = {}
+    for item_id, by_key in groups.items():
+        spreads = [spread(values, reaches.get(key[0])) for key, values in by_key.items()]
+        known = [one for one in spreads if one is not None]
+        if known:
+            found[item_id] = round(statistics.fmean(known), 3)
+    return found
+
+
+def item_record(running: Running, item: Item) -> ItemRecord:
+    """The item's texts and answers."""
+    marks = {mark.id: mark for mark in running.store.session_marks()}
+    judgments = [j for j in running.store.judgments_on(item.id) if j.session_id in marks]
+    by_key: dict[tuple[str, str], list[Value]] = {}
+    rows = []
+    for judgment in judgments:
+        mark = marks[judgment.session_id]
+        is_counted = not mark.is_excluded and mark.state not in OUTSIDE and not judgment.is_practice
+        if is_counted and judgment.scale != "text":
+            turn = f" (turn {judgment.turn + 1})" if judgment.turn is not None else ""
+            by_key.setdefault((judgment.criterion + turn, judgment.system), []).append(judgment.value)
+        rows.append(
+            {
+                "rater": rater_name(mark.ordinal),
+                "href": f"../raters/{mark.ordinal}",
+                "criterion": judgment.criterion,
+                "system": judgment.system,
+                "answer": shown(judgment.value),
+                "order": list(judgment.order) if len(judgment.order) > 1 else [],
+                "seconds": round((judgment.answered_at_ms - judgment.shown_at_ms) / 1000, 1),
+                "answered": judgment.answered_at_ms,
+                "counts": "practice" if judgment.is_practice else "counts" if is_counted else "left out",
+            }
+        )
+    summed = [
+        Summed(
+            criterion,
+            system,
+            len(values),
+            _middle(values),
+            _counted(values),
+            spread(values, reach_of(running.study, criterion.split(" (")[0])),
+        )
+        for (criterion, system), values in sorted(by_key.items())
+    ]
+    return ItemRecord(
+        parts_of(item), summed, Grid(f"{running.name}-{_safe(item.id)}", _COLUMNS, rows, start="criterion")
+    )
+
+
+def _safe(text: str) -> str:
+    return "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in text)[:60]
+
+
+def _middle(values: Sequence[Value]) -> str:
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == len(values):
+        return f"median {statistics.median(numbers):g}"
+    top, n = Counter(map(shown, values)).most_common(1)[0]
+    return f"most often {top} ({n} of {len(values)})"
+
+
+def _counted(values: Sequence[Value], n: int = 12) -> list[tuple[str, int]]:
+    counts = Counter(map(shown, values))
+    if all(isinstance(value, int | float) for value in values):
+        return sorted(counts.items(), key=lambda pair: float(pair[0]))[:n]
+    return counts.most_common(n)
+
+
+def parts_of(item: Item) -> list[tuple[str, Sequence[Turn]]]:
+    """What the item shows, with the names that raters never see."""
+    match item:
+        case ResponsesItem():
+            parts: list[tuple[str, Sequence[Turn]]] = [("Context", item.context)]
+            if item.standard:
+                parts.append(("Standard response", (Turn("", item.standard),)))
+            return parts + [(system, (Turn("", text),)) for system, text in item.responses.items()]
+        case PairItem():
+            return [(side.system, side.turns) for side in (item.a, item.b)]
+        case DialogueItem():
+            return [(item.system, item.turns)]
+        case CandidateItem():
+            ranks = ", ".join(f"{system} at rank {rank}" for system, rank in item.ranks.items())
+            gold = "gold answer" if item.is_gold else "candidate"
+            return [("Context", item.context), (f"{gold}{f' ({ranks})' if ranks else ''}", (item.candidate,))]
+        case ChatItem():
+            opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
+            return [(f"{item.system}: {item.scenario}" if item.scenario else item.system, opening)]

@@ -1,0 +1,292 @@
+"""How a study stands: raters, cells, items, times, flags and money, counted from one look at the database."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dialometer.design.protocol import protocol
+from dialometer.model.session import Source
+from dialometer.model.study import Study
+from dialometer.quality.gold import placed_gold
+from dialometer.storage.controls import Controls
+from dialometer.storage.store import Store
+from dialometer.storage.watching import SessionMark
+
+N_VISITS = 20_000
+"""Times per screen are those of the newest visits, so that a long study does not take long to look at."""
+SOURCES: tuple[Source, ...] = ("person", "imported", "model", "simulated")
+DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Sessions by what became of them. ``excluded`` ones are counted under their state as well."""
+
+    arrived: int
+    active: int
+    finished: int
+    screened_out: int
+    declined: int
+    left: int
+    withdrawn: int
+    excluded: int
+    valid: int
+    """Finished and not excluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellCounts:
+    """One condition."""
+
+    number: int
+    label: str
+    finished: int
+    active: int
+    excluded: int
+    screened_out: int
+    quota: int | None
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCounts:
+    """One item: places done and reserved, and how many are wanted."""
+
+    id: str
+    block: str
+    done: int
+    reserved: int
+    wanted: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenTime:
+    """How long raters stay on screens of a kind: the middle, and where the middle four fifths end."""
+
+    screen: str
+    n: int
+    median_s: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCounts:
+    """What one quality rule has found."""
+
+    rule: str
+    n_flagged: int
+    n_excluded: int
+    n_screened_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What was spent and what it will come to, in hundredths of the currency; None where the study does not say."""
+
+    currency: str
+    per_rater_cents: float
+    n_paid: int
+    spent_cents: float
+    wanted: int | None
+    missing: int | None
+    forecast_cents: float | None
+    planned_cents: float | None
+    hours_left: float | None
+
+
+@dataclass(frozen=True)
+class StudyNumbers:
+    """Everything the overview shows."""
+
+    at_ms: int
+    source: Source
+    sources: Sequence[Source]
+    counts: Counts
+    cells: Sequence[CellCounts]
+    items: Sequence[ItemCounts]
+    screens: Sequence[ScreenTime]
+    rules: Sequence[RuleCounts]
+    money: Money
+    marks: Sequence[SessionMark]
+    n_judgments: int
+    quota: int | None
+    minutes: float | None
+    """Median length of a finished session."""
+
+
+def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> StudyNumbers:
+    """The numbers of a study for one source of raters; people if there are any."""
+    marks = store.session_marks()
+    controls = store.controls()
+    present = [one for one in SOURCES if any(mark.source == one for mark in marks)]
+    wanted = [one for one in SOURCES if one == source]
+    shown: Source = (wanted or present or ["person"])[0]
+    own = [mark for mark in marks if mark.source == shown]
+    quota = controls.quota if controls.quota is not None else study.spec.recruitment.quota
+    counts = count_sessions(own)
+    lengths = [
+        (m.finished_at_ms - m.started_at_ms) / 60_000 for m in own if m.state == "completed" and m.finished_at_ms
+    ]
+    return StudyNumbers(
+        at_ms=at_ms,
+        source=shown,
+        sources=present,
+        counts=counts,
+        cells=_cells(study, controls, own),
+        items=count_items(study, store, shown),
+        screens=screen_times(store.screen_times(N_VISITS)),
+        rules=_rules(study, store, {mark.id for mark in own}),
+        money=_money(study, own, counts, quota, at_ms),
+        marks=own,
+        n_judgments=store.n_judgments(),
+        quota=quota,
+        minutes=statistics.median(lengths) if lengths else None,
+    )
+
+
+def count_sessions(marks: Sequence[SessionMark]) -> Counts:
+    """Sessions by what became of them."""
+    states = Counter(mark.state for mark in marks)
+    return Counts(
+        arrived=len(marks),
+        active=states["active"],
+        finished=states["completed"],
+        screened_out=states["screened_out"],
+        declined=states["declined"],
+        left=states["stale"],
+        withdrawn=states["withdrawn"],
+        excluded=sum(mark.is_excluded for mark in marks),
+        valid=sum(mark.state == "completed" and not mark.is_excluded for mark in marks),
+    )
+
+
+def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> list[CellCounts]:
+    by_cell: dict[int, list[SessionMark]] = {}
+    for mark in marks:
+        by_cell.setdefault(mark.cell, []).append(mark)
+    cells = []
+    for number, condition in enumerate(study.cells):
+        here = by_cell.get(number, [])
+        kept = [mark for mark in here if not mark.is_excluded]
+        cells.append(
+            CellCounts(
+                number=number,
+                label=study.cell_label(condition),
+                finished=sum(mark.state == "completed" for mark in kept),
+                active=sum(mark.state == "active" for mark in kept),
+                excluded=len(here) - len(kept),
+                screened_out=sum(mark.state == "screened_out" for mark in here),
+                quota=controls.cell_quotas.get(number),
+                is_open=number not in controls.closed_cells,
+            )
+        )
+    return cells
+
+
+def count_items(study: Study, store: Store, source: Source) -> list[ItemCounts]:
+    """Places done and reserved for every rated item. Gold items that everybody gets have no quota."""
+    places: dict[str, Counter[str]] = {}
+    for (_cell, item), by_state in store.item_counts(source=source).items():
+        places.setdefault(item, Counter()).update(by_state)
+    design, placed = study.spec.design, placed_gold(study)
+    per_item = design.judgments_per_item
+    if per_item is not None and design.quota_per == "cell":
+        per_item *= len(study.cells)
+    return [
+        ItemCounts(
+            item.id,
+            item.block,
+            places.get(item.id, Counter())["done"],
+            places.get(item.id, Counter())["reserved"],
+            None if item.id in placed else per_item,
+        )
+        for item in study.rated_items
+    ]
+
+
+def screen_times(visits: Sequence[tuple[str, float]]) -> list[ScreenTime]:
+    """Times by kind of screen, in the order in which kinds usually come."""
+    order = ("screening", "consent", "pre", "instructions", "comprehension", "practice", "chat", "item", "attention")
+    by_kind: dict[str, list[float]] = {}
+    for screen, seconds in visits:
+        by_kind.setdefault(screen.split("/", 1)[0], []).append(seconds)
+    rank = {kind: place for place, kind in enumerate((*order, "more", "post"))}
+    found = []
+    for kind in sorted(by_kind, key=lambda kind: rank.get(kind, len(rank))):
+        times = sorted(by_kind[kind])
+        low, high = times[int(0.1 * (len(times) - 1))], times[int(0.9 * (len(times) - 1) + 0.5)]
+        found.append(ScreenTime(kind, len(times), statistics.median(times), low, high))
+    return found
+
+
+def _rules(study: Study, store: Store, sessions: set[str]) -> list[RuleCounts]:
+    found: dict[str, dict[str, set[str]]] = {rule.rule: {} for rule in study.spec.quality}
+    for logged in store.findings():
+        if logged.session_id in sessions:
+            of_rule = found.setdefault(logged.finding.rule, {})
+            of_rule.setdefault(logged.finding.action, set()).add(logged.session_id)
+    return [
+        RuleCounts(rule, *(len(by_action.get(action, ())) for action in ("flag", "exclude", "screen_out")))
+        for rule, by_action in found.items()
+    ]
+
+
+def _money(study: Study, marks: Sequence[SessionMark], counts: Counts, quota: int | None, at_ms: int) -> Money:
+    """Finished sessions are paid, excluded ones too; the forecast adds those that will have to replace excluded ones."""
+    pay = study.spec.recruitment
+    per_rater = pay.pay_cents * (1 + pay.fee_percent / 100)
+    numbers = protocol(study)
+    wanted = quota if quota is not None else numbers.n_raters
+    missing = None if wanted is None else max(0, wanted - counts.valid)
+    share_kept = counts.valid / counts.finished if counts.finished else 1.0
+    spent = counts.finished * per_rater
+    forecast = None
+    if missing is not None and (share_kept > 0 or not missing):
+        forecast = spent + (missing / share_kept * per_rater if missing else 0.0)
+    ended = [mark.finished_at_ms for mark in marks if mark.state == "completed" and mark.finished_at_ms]
+    return Money(
+        currency=pay.currency,
+        per_rater_cents=per_rater,
+        n_paid=counts.finished,
+        spent_cents=spent,
+        wanted=wanted,
+        missing=missing,
+        forecast_cents=forecast,
+        planned_cents=None if wanted is None else wanted * per_rater,
+        hours_left=_hours_left(ended, missing, share_kept, at_ms),
+    )
+
+
+def _hours_left(ended: Sequence[int], missing: int | None, share_kept: float, at_ms: int) -> float | None:
+    """At the pace of the last day; None when there is none."""
+    recent = [end for end in ended if end > at_ms - DAY_MS]
+    if not missing or len(recent) < 3 or not share_kept:
+        return None
+    hours = max(1 / 60, (at_ms - min(recent)) / 3_600_000)
+    return missing / share_kept / (len(recent) / hours)
+
+
+def over_time(marks: Sequence[SessionMark]) -> Mapping[str, list[tuple[float, float]]]:
+    """Arrived, finished, screened out and active over time, as points (ms, count)."""
+
+    def summed(moments: Sequence[int]) -> list[tuple[float, float]]:
+        return [(float(at), float(i)) for i, at in enumerate(sorted(moments), start=1)]
+
+    ended = [mark for mark in marks if mark.finished_at_ms]
+    out = [m.finished_at_ms for m in ended if m.state in ("screened_out", "declined") and m.finished_at_ms]
+    changes = [(mark.started_at_ms, 1) for mark in marks]
+    changes += [(mark.finished_at_ms or mark.last_seen_at_ms, -1) for mark in marks if mark.state != "active"]
+    active, n = [], 0
+    for at, change in sorted(changes):
+        n += change
+        active.append((float(at), float(n)))
+    return {
+        "arrived": summed([mark.started_at_ms for mark in marks]),
+        "finished": summed([m.finished_at_ms for m in ended if m.state == "completed" and m.finished_at_ms]),
+        "screened out or declined": summed(out),
+        "active": active,
+    }

@@ -1,0 +1,124 @@
+"""Every condition as a rater sees it, without storing anything."""
+
+from __future__ import annotations
+
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from dialometer.errors import AnswersRejected, DialometerError
+from dialometer.flow.reading import read_values
+from dialometer.model.dialogue import Turn
+from dialometer.web.app import STATIC
+from dialometer.web.desk.desk import Desk
+from dialometer.web.desk.page import page
+from dialometer.web.desk.preview import Preview
+from dialometer.web.desk.shelf import NoStudy
+from dialometer.web.desk.visit import Visit
+from dialometer.web.forms import read_form as answers_of
+from dialometer.web.pages import Pages
+
+INSIDE = "/studies/{study}/preview/{cell:int}/{step:int}"
+
+
+@page("/studies/{study}/preview", role="viewer")
+def choose(desk: Desk, visit: Visit) -> Response:
+    """The conditions to choose from, and the chosen one inside a frame."""
+    study = desk.held.loaded(visit.study)
+    cell, step = _number(visit, "cell"), _number(visit, "step")
+    preview = _preview(desk, visit, min(cell, len(study.cells) - 1))
+    labels = [study.cell_label(condition) for condition in study.cells]
+    content = {"labels": labels, "cell": preview.cell, "step": min(step, preview.n_steps), "steps": preview.keys()}
+    is_open = desk.held.is_open(visit.study)
+    return desk.show(
+        "preview.html", visit, spec=study.spec, study=visit.study, is_open=is_open, tab="preview", **content
+    )
+
+
+@page(f"{INSIDE}/s", role="viewer")
+def screen(desk: Desk, visit: Visit) -> Response:
+    """One screen, exactly as raters get it."""
+    return _screen(desk, visit)
+
+
+@page(f"{INSIDE}/s", role="viewer", method="POST")
+def go_on(desk: Desk, visit: Visit) -> Response:
+    """What a rater would send: read as it would be, with the same complaints, and then forgotten."""
+    preview, step = _preview(desk, visit), int(visit.params["step"])
+    shown = preview.flow.screen(preview.at(step))
+    try:
+        read_values(shown.fields, answers_of(shown, visit.fields))
+    except AnswersRejected as error:
+        return _screen(desk, visit, errors=error.fields, typed=dict(visit.fields))
+    return RedirectResponse(f"{_base(visit, step + 1)}/s", 303)
+
+
+@page(f"{INSIDE}/s/draft", role="viewer", method="POST")
+def draft(_desk: Desk, _visit: Visit) -> Response:
+    """Unsent forms are not kept either."""
+    return Response(status_code=204)
+
+
+@page(f"{INSIDE}/s/chat", role="viewer", method="POST")
+def chat(_desk: Desk, _visit: Visit) -> Response:
+    """No agent is asked in a preview."""
+    return JSONResponse({"error": "In a preview the system under test is not asked.", "may_retry": False}, 409)
+
+
+@page(f"{INSIDE}/static/{{file}}", role="viewer")
+def asset(_desk: Desk, visit: Visit) -> Response:
+    """Styles and scripts of the raters' pages."""
+    path = STATIC / visit.params["file"]
+    if path.parent != STATIC or not path.is_file():
+        raise NoStudy("there is no such file")
+    return FileResponse(path, headers={"cache-control": "private, max-age=3600"})
+
+
+def _screen(
+    desk: Desk,
+    visit: Visit,
+    *,
+    errors: dict[str, str] | None = None,
+    typed: dict[str, list[str]] | None = None,
+) -> Response:
+    preview, step = _preview(desk, visit), int(visit.params["step"])
+    pages = Pages(preview.study)
+    session = preview.at(step)
+    root = _base(visit, step)
+    if session.step >= preview.n_steps:
+        return HTMLResponse(pages.render_message("completed", root_path=root))
+    shown = preview.flow.screen(session)
+    said = (
+        [Turn("Agent", turn.text, "agent") for turn in shown.item.context]
+        if shown.kind == "chat" and shown.item
+        else None
+    )
+    content = pages.render_screen(
+        preview.flow,
+        session,
+        shown,
+        csrf=visit.csrf,
+        token="preview",
+        errors=errors,
+        typed=dict(typed or {}),
+        chat=said,
+        root_path=root,
+    )
+    return HTMLResponse(content, 422 if errors else 200)
+
+
+def _base(visit: Visit, step: int) -> str:
+    return f"{visit.root}/desk/studies/{visit.study}/preview/{visit.params['cell']}/{step}"
+
+
+def _preview(desk: Desk, visit: Visit, cell: int | None = None) -> Preview:
+    study = desk.held.loaded(visit.study)
+    number = int(visit.params["cell"]) if cell is None else cell
+    if not 0 <= number < len(study.cells):
+        raise NoStudy("there is no such condition", remedy="choose another one")
+    if int(visit.params.get("step", 0)) > 100_000:
+        raise DialometerError("there is no such screen")
+    return Preview(study, number)
+
+
+def _number(visit: Visit, name: str) -> int:
+    text = visit.query.get(name, "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
