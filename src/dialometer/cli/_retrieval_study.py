@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ HEADER = """\
 # Answers that retrievers picked, judged one at a time in the flow of a conversation; written by `dialometer retrieval pool`.
 #
 # Method after Chierici and Habash (HumEval 2021): three turns of context, the candidate as the fourth, a rating from 1 to 5,
-# three raters each, as many as a rater likes, and no rater who rejects an answer that the maker marked as right.
+# three raters each, as many as a rater likes, and no rater who rejects an answer that the maker marked as right. The first
+# gold rule looks at all of those; the second hands one of a few to every rater with each batch, so that nobody goes unchecked.
 """
 DEBRIEFING = """\
 # Thank you!
@@ -98,7 +100,7 @@ def _quality(rules: list[dict[str, Any]], handed_out_ids: list[str]) -> list[dic
     if not handed_out_ids:
         return [rule for rule in rules if rule["rule"] != "gold"]
     gold = next(rule for rule in rules if rule["rule"] == "gold")
-    checking = {"rule": "gold", "items": handed_out_ids, "acceptable": gold["acceptable"], "per_rater": 1}
+    checking = {"rule": "gold", "items": handed_out_ids, "acceptable": deepcopy(gold["acceptable"]), "per_rater": 1}
     return [*rules, {**checking, "action": "flag"}]
 
 

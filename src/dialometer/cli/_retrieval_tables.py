@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from dialometer.retrieval.threshold import Calibration
 
 
+FEW_DIALOGUES = 20
+
+
 def show_evaluation(found: Evaluation, labels: Mapping[str, str]) -> None:
     """Measures by judge, on answerable and on all questions, then who differs from whom, then what it all means."""
     from dialometer.cli._console import results
@@ -30,18 +33,41 @@ def show_evaluation(found: Evaluation, labels: Mapping[str, str]) -> None:
         n_judged = int(judge.has_judged.sum())
         n_without = n_judged - judge.n_answerable
         results.print(f"\n[bold]{judge.label}[/]: {judge.explained}", soft_wrap=True)
-        results.print(f"[dim]{judge.n_answerable} questions with a right answer[/]")
+        results.print(f"[dim]Answerable: {judge.n_answerable} questions with a right answer[/]")
         _measures(found, judge.name, labels, is_all=False)
         if n_without:
             results.print(
-                f"[dim]all {n_judged} judged questions; {n_without} without a right answer count as failures[/]"
+                f"[dim]All: {n_judged} judged questions; {n_without} without a right answer count as failures[/]"
             )
             _measures(found, judge.name, labels, is_all=True)
         _differences(found, judge.name, labels)
+    _rated(found, labels)
+    if how.by == "dialogues" and found.n_dialogues < FEW_DIALOGUES:
+        results.print(
+            f"\n[yellow]•[/] {found.n_dialogues} dialogues are few to draw from: intervals come out too narrow."
+        )
     results.print("\n[bold]Definitions[/]")
     for name, text in DEFINITIONS.items():
         results.print(f"  {name:<5} {text}", soft_wrap=True)
     results.print(f"\n[bold]Where measures mislead.[/] {MISLEADING}", soft_wrap=True)
+
+
+def _rated(found: Evaluation, labels: Mapping[str, str]) -> None:
+    """How far the crowd's verdict on each retriever is complete: answers that nobody rated count as wrong."""
+    from rich.table import Table
+
+    from dialometer.cli._console import results
+
+    if not found.rated:
+        return
+    cuts = list(next(iter(found.rated.values())))
+    table = Table("Rated by the crowd", *(f"first {k}" for k in cuts), box=None, pad_edge=False, header_style="dim")
+    for name, shares in found.rated.items():
+        table.add_row(labels.get(name, name), *(f"{100 * share:.0f}%" for share in shares.values()))
+    results.print()
+    results.print(table)
+    if any(share < 1 for shares in found.rated.values() for share in shares.values()):
+        results.print("[dim]Answers that nobody rated count as wrong: retrievers that were not pooled look worse.[/]")
 
 
 def _measures(found: Evaluation, judge: str, labels: Mapping[str, str], *, is_all: bool) -> None:

@@ -11,9 +11,9 @@ import typer
 from dialometer.cli._study import AsJson
 
 if TYPE_CHECKING:
-    from dialometer.analysis.reproduce.compared import Comparison, Reproduction
+    from dialometer.analysis.reproduce.compared import Comparison, Grid, Reproduction
 
-_SETS = "rankme, crs-arena or guerini"
+_SETS = "rankme, crs-arena, guerini or avatar"
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"Which data set: {_SETS}.", show_default=False)]
 Data = Annotated[
     Path | None,
@@ -32,6 +32,15 @@ def add_to(app: typer.Typer) -> None:
         data: Data = None,
         as_json: AsJson = False,
         is_brief: Annotated[bool, typer.Option("--brief", help="One line for each kind of number.")] = False,
+        retrievers: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--retriever",
+                "-r",
+                help="For avatar: retrievers of the table, or folders of trained ones; untrained if left out, or all.",
+                show_default=False,
+            ),
+        ] = None,
     ) -> None:
         """Compute what others published or computed on the same data, and show how far apart the numbers are.
 
@@ -39,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.analysis.reproduce import reproduce
 
-        found = reproduce(name, data)
+        found = _avatar(name, data, retrievers) if retrievers or name == "avatar" else reproduce(name, data)
         if as_json:
             typer.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
         else:
@@ -48,12 +57,27 @@ def add_to(app: typer.Typer) -> None:
             raise typer.Exit(1)
 
 
+def _avatar(name: str, data: Path | None, retrievers: list[str] | None) -> Reproduction:
+    """With a progress bar and a cache of embeddings and trained models."""
+    from dialometer.analysis.reproduce.avatar import avatar_with
+    from dialometer.cli._retrieval_work import chosen, label_of, working
+    from dialometer.errors import DialometerError
+
+    if name != "avatar":
+        raise DialometerError(f"'{name}' has no retrievers", remedy="leave --retriever out")
+    named = chosen(retrievers or ["untrained"])
+    with working("auto", None) as work:
+        return avatar_with(data, {label_of(name, one): one for name, one in named.items()}, work)
+
+
 def _show(found: Reproduction, *, is_brief: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli._console import results
 
     results.print(f"[bold]{escape(found.title)}[/]\n{escape(found.citation)}", soft_wrap=True)
+    for grid in found.grids:
+        _show_grid(grid)
     for comparison in found.comparisons:
         if not is_brief:
             _show_rows(comparison)
@@ -66,6 +90,28 @@ def _show(found: Reproduction, *, is_brief: bool) -> None:
     n_outside = sum(comparison.n_outside for comparison in found.comparisons)
     verdict = "[green]all within what is allowed[/]" if found.is_within else f"[red]{n_outside} outside[/]"
     results.print(f"\n{n} numbers compared: {verdict}")
+
+
+def _show_grid(grid: Grid) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli._console import results
+
+    results.print(f"\n[bold]{escape(grid.title)}[/]  [dim]{escape(grid.source)}[/]", soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("", ""):
+        table.add_column(heading)
+    for heading in grid.columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in grid.rows:
+        if row.ours:
+            table.add_row(escape(row.label), "[dim]ours[/]", *(f"{value:.1f}" for value in row.ours))
+        if row.other:
+            label = row.other_label or row.label
+            shown = "" if row.ours and label == row.label else escape(label)
+            table.add_row(shown, "[dim]published[/]", *(f"{value:.1f}" for value in row.other))
+    results.print(table)
 
 
 def _show_rows(comparison: Comparison) -> None:

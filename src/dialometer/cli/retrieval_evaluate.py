@@ -12,7 +12,7 @@ from dialometer.cli._retrieval_work import Cache, Device, DialogueFile, KbFile, 
 from dialometer.cli._study import AsJson, Database
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.judges import Judge
+    from dialometer.retrieval.judges import Marks
     from dialometer.retrieval.knowledge_base import KnowledgeBase
     from dialometer.retrieval.queries import Asked
     from dialometer.retrieval.retriever import Retriever
@@ -68,13 +68,15 @@ def add_to(app: typer.Typer) -> None:
         Answerable and all questions are reported apart, with bootstrap intervals and paired permutation tests, and the
         definitions are printed. With --crowd the crowd's mean rating takes part as a retriever of its own.
         """
+        import numpy as np
+
         from dialometer.cli._retrieval_study import crowd_of
         from dialometer.cli._retrieval_tables import show_evaluation
         from dialometer.cli._retrieval_work import chosen, label_of, learned, read_both, working
         from dialometer.errors import DialometerError
         from dialometer.retrieval.judges import judges_of
         from dialometer.retrieval.measured_json import as_json as plain
-        from dialometer.retrieval.measuring import Resampling, measure, relevant_ranks
+        from dialometer.retrieval.measuring import Resampling, measure, rated_share, relevant_ranks
         from dialometer.retrieval.retrievers.crowd import Crowd, FittedCrowd
 
         if resample not in ("questions", "dialogues"):
@@ -88,15 +90,22 @@ def add_to(app: typer.Typer) -> None:
         least = good_from if good_from is not None else judged.good_from if judged else None
         judges = judges_of(asked, len(kb.answers), judged.ratings if judged else None, least)
         labels = {name: label_of(name, retriever) for name, retriever in named.items()}
-        ranks = {}
+        distinct = tuple(dict.fromkeys(cuts))
+        marked = [judge.marks for judge in judges]
+        if judged is not None:
+            marked.append(~np.isnan(judged.ratings.matrix(asked.queries, len(kb.answers))))
+        ranks, rated = {}, {}
         with working(device, cache) as work:
             for name, retriever in named.items():
-                ranks[name] = _ranks(retriever, known, asked, judges, work, cross_validate, seed)
+                found_ranks = _ranks(retriever, known, asked, marked, work, cross_validate, seed)
+                ranks[name] = found_ranks[: len(judges)]
+                if judged is not None:
+                    rated[name] = rated_share(found_ranks[-1], judges[-1].has_judged, distinct)
         if judged is not None:
             labels[CROWD] = Crowd.label
-            ranks[CROWD] = relevant_ranks(FittedCrowd(Crowd(), kb, judged.ratings), asked, judges)
+            ranks[CROWD] = relevant_ranks(FittedCrowd(Crowd(), kb, judged.ratings), asked, marked)[: len(judges)]
         how = Resampling(cast("Literal['questions', 'dialogues']", resample), resamples, seed)
-        found = measure(ranks, asked, judges, cuts=tuple(dict.fromkeys(cuts)), compared_on=compare_on, resampling=how)
+        found = measure(ranks, asked, judges, cuts=distinct, compared_on=compare_on, resampling=how, rated=rated)
         if as_json:
             typer.echo(json.dumps({**plain(found), "labels": labels}, indent=2, ensure_ascii=False))
         else:
@@ -107,7 +116,7 @@ def _ranks(
     retriever: Retriever | Path,
     kb: KnowledgeBase,
     asked: Asked,
-    judges: list[Judge],
+    marked: list[Marks],
     work: Work,
     n_folds: int,
     seed: int,
@@ -120,9 +129,9 @@ def _ranks(
     from dialometer.stats.relevant_ranks import ranks_from_scores
 
     if not n_folds:
-        return relevant_ranks(fit_or_load(retriever, kb, work), asked, judges)
+        return relevant_ranks(fit_or_load(retriever, kb, work), asked, marked)
     if isinstance(retriever, Path):
         remedy = "name the retriever, so that it can be fitted fold by fold"
         raise DialometerError("a saved retriever cannot be cross-validated", where=str(retriever), remedy=remedy)
     scores: Any = unseen_scores(kb, retriever, asked, work, n_folds=n_folds, seed=seed)
-    return [ranks_from_scores(scores, judge.marks) for judge in judges]
+    return [ranks_from_scores(scores, marks) for marks in marked]

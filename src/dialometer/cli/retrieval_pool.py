@@ -24,6 +24,9 @@ from dialometer.cli._study import AsJson
 if TYPE_CHECKING:
     from dialometer.retrieval.retriever import Retriever
 
+CHANCE = "random"
+"""Judged only where it is named: its ten answers a question would cost a quarter more ratings and tell little."""
+
 
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
@@ -48,8 +51,8 @@ def add_to(app: typer.Typer) -> None:
         """Write a study in which people judge the union of the retrievers' first answers.
 
         Three turns of the dialogue, beginning with a question, then the candidate as the fourth; right answers stand among
-        them as quality checks; raters judge as many as they like. Then: dialometer check, serve, report, and
-        dialometer retrieval evaluate --crowd.
+        them as quality checks; raters judge as many as they like. Answers drawn by chance are left out unless named.
+        Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd.
         """
         from dialometer.cli._retrieval_study import write_study
         from dialometer.cli._retrieval_work import chosen, fit_or_load, learned, read_both, working
@@ -58,7 +61,7 @@ def add_to(app: typer.Typer) -> None:
 
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise DialometerError(f"'{out}' exists and is not an empty folder", remedy="choose another name")
-        named = chosen(retrievers)
+        named = {n: r for n, r in chosen(retrievers).items() if n != CHANCE or CHANCE in retrievers}
         kb, asked = read_both(kb_file, dialogues, lenient=lenient)
         known = learned(kb, learn_from, asked, lenient=lenient)
         rankings = {}

@@ -36,6 +36,9 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
             }
             for one in evaluation.scored
         ],
+        "rated_share_of_first_k": {
+            name: {str(k): _number(share) for k, share in shares.items()} for name, shares in evaluation.rated.items()
+        },
         "comparisons": [
             {
                 "first": one.first,

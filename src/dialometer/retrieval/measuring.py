@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.retrieval.judges import Judge
+from dialometer.retrieval.judges import Judge, Marks
 from dialometer.retrieval.queries import Asked
 from dialometer.retrieval.retriever import Fitted
 from dialometer.stats.ir_measures import average_precision, recall_at, reciprocal_rank, success_at
@@ -92,6 +92,8 @@ class Evaluation:
     n_questions: int
     n_dialogues: int
     resampling: Resampling
+    rated: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    """For each retriever and cut the share of its first k answers that the crowd has rated, on questions it judged."""
 
     def of(self, retriever: str, judge: str) -> Scored:
         """One cell."""
@@ -107,13 +109,20 @@ def measure_names(cuts: Sequence[int]) -> tuple[str, ...]:
     return (*(f"R@{k}" for k in cuts), "MRR", "MAP", *(f"SR@{k}" for k in cuts))
 
 
-def relevant_ranks(fitted: Fitted, asked: Asked, judges: Sequence[Judge]) -> list[RelevantRanks]:
-    """At which ranks a retriever puts each judge's right answers; the questions are asked once."""
+def relevant_ranks(fitted: Fitted, asked: Asked, marked: Sequence[Marks]) -> list[RelevantRanks]:
+    """At which ranks a retriever puts marked answers, for each of several ways of marking; the questions are asked once."""
     if len(asked) * len(fitted.kb.answers) <= MOST_CELLS:
         scores = fitted.scores(asked.queries)
-        return [ranks_from_scores(scores, judge.marks) for judge in judges]
+        return [ranks_from_scores(scores, marks) for marks in marked]
     lists = fitted.rank(asked.queries, min(DEEPEST, len(fitted.kb.answers))).answers
-    return [ranks_from_lists(lists, judge.marks) for judge in judges]
+    return [ranks_from_lists(lists, marks) for marks in marked]
+
+
+def rated_share(ranks: RelevantRanks, has_judged: Marks, cuts: Sequence[int]) -> dict[int, float]:
+    """From the ranks of rated answers: which share of the first k was rated. What nobody rated counts as wrong."""
+    n = int(has_judged.sum())
+    is_judged = has_judged[ranks.question]
+    return {k: float((ranks.rank[is_judged] <= k).sum() / (k * n)) if n else np.nan for k in cuts}
 
 
 def values_of(ranks: RelevantRanks, cuts: Sequence[int]) -> dict[str, Floats]:
@@ -134,6 +143,7 @@ def measure(
     cuts: Sequence[int] = CUTS,
     compared_on: str = "",
     resampling: Resampling = QUESTIONS,
+    rated: Mapping[str, Mapping[int, float]] | None = None,
 ) -> Evaluation:
     """The evaluation of retrievers given by name with their ranks, one for each judge; compared on SR@1 if not told."""
     names = measure_names(cuts)
@@ -155,7 +165,9 @@ def measure(
             scored.append(Scored(name, judge.name, answerable, everything, values))
     compared = [pair for judge in judges for pair in _pairs(scored, judge, on, groups, resampling)]
     n_dialogues = len(set(asked.dialogues))
-    return Evaluation(tuple(judges), tuple(scored), tuple(compared), names, len(asked), n_dialogues, resampling)
+    return Evaluation(
+        tuple(judges), tuple(scored), tuple(compared), names, len(asked), n_dialogues, resampling, rated or {}
+    )
 
 
 def _mean(values: Floats, groups: NDArray[np.str_], label: str, how: Resampling) -> Estimate:

@@ -90,7 +90,7 @@ class TextEncoder:
         rows = np.array([place.setdefault(text, len(place)) for text in texts], dtype=np.int64)
         distinct = list(place)
         out = np.zeros((len(distinct), self.width), dtype=np.float32)
-        missing = self.cache.read(distinct, out) if self.cache else list(range(len(distinct)))
+        missing = self.cache.read(distinct, out) if self.cache is not None else list(range(len(distinct)))
         if missing:
             self._encode_missing(distinct, missing, out, what)
         return out if len(distinct) == len(texts) else out[rows]
@@ -103,7 +103,7 @@ class TextEncoder:
         for _, rows in report.portions(what, order, self.work.n_texts_per_batch):
             out[rows] = self.vectors([texts[row] for row in rows])
             waiting += rows
-            if self.cache and (len(waiting) >= TEXTS_PER_COMMIT or rows[-1] == order[-1]):
+            if self.cache is not None and (len(waiting) >= TEXTS_PER_COMMIT or rows[-1] == order[-1]):
                 self.cache.write([texts[row] for row in waiting], out[waiting])
                 waiting = []
 

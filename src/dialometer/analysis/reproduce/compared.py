@@ -63,6 +63,43 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """One row of a table: our values and the published ones. Either may be missing; they need not agree."""
+
+    label: str
+    ours: tuple[float, ...] = ()
+    other: tuple[float, ...] = ()
+    other_label: str = ""
+    """What the published row is called, where that differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A published table with ours beside it, where other models or methods make the numbers differ by right."""
+
+    title: str
+    source: str
+    columns: tuple[str, ...]
+    rows: tuple[Beside, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "title": self.title,
+            "source": self.source,
+            "rows": [
+                {
+                    "label": row.label,
+                    "published_label": row.other_label or row.label,
+                    "ours": dict(zip(self.columns, map(_plain, row.ours), strict=True)) if row.ours else None,
+                    "published": dict(zip(self.columns, map(_plain, row.other), strict=True)) if row.other else None,
+                }
+                for row in self.rows
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Reproduction:
     """All comparisons of one data set, and what a reader should know about them."""
 
@@ -71,6 +108,7 @@ class Reproduction:
     citation: str
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...] = ()
+    grids: tuple[Grid, ...] = ()
 
     @property
     def is_within(self) -> bool:
@@ -85,6 +123,7 @@ class Reproduction:
             "citation": self.citation,
             "is_within": self.is_within,
             "notes": list(self.notes),
+            "grids": [grid.as_json() for grid in self.grids],
             "comparisons": [
                 {
                     "title": comparison.title,

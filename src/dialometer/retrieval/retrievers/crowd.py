@@ -20,7 +20,7 @@ from dialometer.retrieval.work import QUIET, Work
 class Crowd(Retriever):
     """Knows only the questions that were judged (by their ids), and of each only the answers that were rated."""
 
-    label: ClassVar[str] = "Crowd's mean rating"
+    label: ClassVar[str] = "Crowd's rating"
     about: ClassVar[str] = "Answers by the mean rating that raters gave them; what nobody rated is not retrieved."
     ratings: str = Field(default="", description="Table with question, answer and rating.")
 
