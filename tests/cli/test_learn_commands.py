@@ -174,8 +174,25 @@ def test_bad_input_is_told_before_training(tmp_path, encoder):
     assert not (tmp_path / "evaluator").exists()
 
 
+def test_ablate(encoder, tmp_path):
+    write_rated(tmp_path / "ratings.jsonl", 300)
+    options = ["--encoder", encoder, "--k", 10, "--splits", 2, "--device", "cpu", "--epochs", "1,1,1"]
+    rows = "utterances,tfidf-ridge,pairwise,2-3"
+    found = json.loads(dialometer("ablate", "ratings.jsonl", *options, "--rows", rows, "--json", cwd=tmp_path).stdout)
+    assert [one["row"] for one in found] == rows.split(",")
+    assert found[1]["accuracy"]["wide"] > 0.8
+    assert found[2]["standard_error"]["wide"] is not None
+    shown = dialometer("ablate", "ratings.jsonl", *options, "--rows", rows, cwd=tmp_path).stdout
+    assert "TF-IDF + ridge" in shown
+    assert "| stages 2 + 3 |" in (tmp_path / "ablation" / "table.md").read_text()
+    assert (tmp_path / "ablation" / "splits.json").is_file()
+    assert (
+        "no row 'pairwize'" in dialometer("ablate", "ratings.jsonl", "--rows", "pairwize", cwd=tmp_path, code=1).stderr
+    )
+
+
 def test_help_shows_an_example_and_needs_no_torch():
-    for verb in ("train", "score", "compare"):
+    for verb in ("train", "ablate", "score", "compare"):
         assert "Example" in dialometer(verb, "--help").stdout
     probe = "import sys\nfrom dialometer.cli import build_app\nbuild_app()\nprint('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
