@@ -16,6 +16,7 @@ def add_to(app: typer.Typer) -> None:
         no_args_is_help=True,
         rich_markup_mode="markdown",
         help="Find recorded answers: evaluate retrievers, let a crowd judge them, talk to the avatar.",
+        epilog="Example: dialometer retrieval evaluate kb.csv dialogues.jsonl",
     )
     for module in sorted(pkgutil.iter_modules(dialometer.cli.__path__), key=lambda module: module.name):
         if module.name.startswith("retrieval_"):
