@@ -7,14 +7,16 @@ import pytest
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.behaviour import behaviour
-from dialometer.learned.best import fit_best, folds_of
+from dialometer.learned.best import fit_best, save_best
+from dialometer.learned.best_choice import folds_of
 from dialometer.learned.best_evaluator import ARRAYS, BestEvaluator
 from dialometer.learned.best_kernel import ASPECTS
 from dialometer.learned.cleaning import without_begging
 from dialometer.learned.features import describe
+from dialometer.learned.fit import read_verdicts
 from dialometer.learned.measures import accuracy
 from dialometer.learned.model_file import load_evaluator
-from dialometer.learned.pairs import numbered_gap_pairs
+from dialometer.learned.pairs import Pair, numbered_gap_pairs
 from dialometer.learned.rated import Rated
 from dialometer.model.dialogue import Dialogue, Turn
 
@@ -97,6 +99,24 @@ def test_same_seed_same_model_and_back_from_disk(fitted, train, tmp_path):
     (tmp_path / "best" / ARRAYS).write_bytes(b"PK")
     with pytest.raises(DialometerError, match="damaged"):
         load_evaluator(tmp_path / "best")
+
+
+def test_a_saved_fit_is_not_written_over_by_another(fitted, train, tmp_path):
+    save_best(tmp_path, fitted)
+    save_best(tmp_path, fitted)
+    assert [one.id for one in read_verdicts(tmp_path)] == [one.id for one in train]
+    other = replace(fitted, about={**fitted.about, "fingerprint": "another"})
+    with pytest.raises(DialometerError, match="another evaluator"):
+        save_best(tmp_path, other)
+
+
+def test_probabilities_can_be_fitted_to_experts(train):
+    order = np.argsort([one.rating for one in train])
+    experts = [Pair(train[a].id, train[b].id, False) for a, b in zip(order[:30], order[-30:], strict=True)]
+    found = fit_best(train, experts=experts)
+    assert found.about["pairs"] == "expert"
+    assert found.about["n_stopping_pairs"] == 30
+    assert found.accuracy > 0.9
 
 
 def test_personas_and_begging_do_not_count(fitted):

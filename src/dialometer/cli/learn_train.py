@@ -25,11 +25,13 @@ from dialometer.cli._learn_work import (
 from dialometer.cli._study import AsJson, Database
 
 if TYPE_CHECKING:
+    from dialometer.learned.best import BestFit
     from dialometer.learned.fit import FitOptions, Fitted
     from dialometer.learned.rated import Ratings
 
 EPILOG = (
     "Examples: dialometer learn train ratings.jsonl --out evaluator · dialometer learn train my-study --models 3 · "
+    "dialometer learn train ratings.jsonl --recipe best · "
     "dialometer learn train ratings.jsonl --pairs experts.csv · accelerate launch -m dialometer learn train ratings.jsonl"
 )
 
@@ -42,6 +44,9 @@ def add_to(app: typer.Typer) -> None:
         ratings: RatingsPath,
         pairs: PairsFile = None,
         out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the evaluator.")] = Path("evaluator"),
+        recipe: Annotated[
+            str, typer.Option("--recipe", help="published: the paper's stages; best: what predicts ratings best.")
+        ] = "published",
         stages: Annotated[
             str, typer.Option("--stages", help="Which of 1, 2, 3; 'none' trains on all pairs of raw ratings.")
         ] = "1,2,3",
@@ -82,6 +87,10 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.stages import StageOptions, check_neighbours
         from dialometer.learned.training import TrainingOptions
 
+        if recipe != "published":
+            _check_recipe(recipe)
+            _train_best(read(ratings, scale, criterion, database), pairs, out, seed, device, as_json=as_json)
+            return
         chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
         training = checked_options(
             TrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
@@ -107,6 +116,26 @@ def add_to(app: typer.Typer) -> None:
         _tell(out, found, fitted, as_json=as_json)
 
 
+def _check_recipe(recipe: str) -> None:
+    from dialometer.errors import UnknownName
+    from dialometer.registry import did_you_mean
+
+    if recipe != "best":
+        raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, ["published", "best"]))
+
+
+def _train_best(found: Ratings, pairs: Path | None, out: Path, seed: int, device: str, *, as_json: bool) -> None:
+    from dialometer.cli._retrieval_work import working
+    from dialometer.learned.best import fingerprint_of, fit_best, refuse_other, save_best
+
+    experts = read_experts(pairs, found.rated)
+    refuse_other(out, fingerprint_of(found.rated, seed, experts))
+    with working(device, None) as work:
+        fitted = fit_best(found.rated, seed=seed, experts=experts, work=work)
+    save_best(out, fitted)
+    _tell(out, found, fitted, as_json=as_json)
+
+
 def _stage_numbers(text: str) -> list[str]:
     from dialometer.errors import DialometerError
 
@@ -116,7 +145,7 @@ def _stage_numbers(text: str) -> list[str]:
     return parts
 
 
-def _tell(out: Path, ratings: Ratings, fitted: Fitted, *, as_json: bool) -> None:
+def _tell(out: Path, ratings: Ratings, fitted: Fitted | BestFit, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli._console import results
@@ -131,7 +160,8 @@ def _tell(out: Path, ratings: Ratings, fitted: Fitted, *, as_json: bool) -> None
     for reason, n in ratings.n_left_out.items():
         table.add_row("left out", f"{n:,} {reason}")
     table.add_row("pairs judged by", str(about["pairs"]))
-    table.add_row("accuracy, stopping pairs", f"{fitted.accuracy:.1%} of {about['n_stopping_pairs']:,}")
+    measured_on = "cross-validated" if "recipe" in about else "stopping pairs"
+    table.add_row(f"accuracy, {measured_on}", f"{fitted.accuracy:.1%} of {about['n_stopping_pairs']:,}")
     table.add_row("calibration error", f"{fitted.reliability.calibration_error:.1%}")
     if about["n_not_believed"] is not None:
         share = about["n_not_believed"] / about["n_ratings"]

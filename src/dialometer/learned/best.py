@@ -9,44 +9,38 @@ knows of other domains.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.errors import NotEnoughData
+from dialometer.errors import DialometerError
+from dialometer.learned.best_choice import Problem, choose_settings, squared_error
 from dialometer.learned.best_evaluator import BestEvaluator
-from dialometer.learned.best_kernel import (
-    ASPECTS,
-    Aspect,
-    Likeness,
-    Settings,
-    effect_kernel,
-    fit_describer,
-    likeness,
-)
+from dialometer.learned.best_kernel import ASPECTS, Aspect, fit_describer, likeness
 from dialometer.learned.calibration import Reliability, fit_temperature, reliability
+from dialometer.learned.cleaning import same_text
 from dialometer.learned.features import FeatureTable, describe
-from dialometer.learned.fit import Verdict
+from dialometer.learned.fit import RATINGS_FILE, Verdict
 from dialometer.learned.gaussian_process import fit_process
 from dialometer.learned.measures import accuracy
-from dialometer.learned.pairs import numbered_gap_pairs
+from dialometer.learned.model_file import FILE, read_about
+from dialometer.learned.pairs import NumberedPairs, Pair, numbered_gap_pairs, to_numbers
 from dialometer.learned.rated import Rated, check_rated
-from dialometer.learned.splits import groups_of
 from dialometer.retrieval.work import QUIET, Work
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-N_FOLDS = 5
 MAX_DIALOGUES = 6000
 """The cost grows with the cube of the number of dialogues; of more, so many are drawn."""
 MIN_DIALOGUES = 20
-NEAR_WEIGHTS = (2.0, 4.0, 8.0)
-SHARPNESSES = (1.0, 2.0, 4.0)
-NOISES = (1.5, 3.0, 6.0)
-EFFECTS = (0.0, 0.3, 1.0)
+MIN_EXPERT_PAIRS = 20
+"""Fewer pairs of experts say too little about probabilities; they are then fitted to the ratings."""
+MAX_PAIRS = 200_000
 _TOO_FAR = 2.0  # usual errors between a rating and what the others let expect, beyond which it is not believed
 
 
@@ -69,13 +63,17 @@ def fit_best(
     aspects: Sequence[Aspect] = ASPECTS,
     table: FeatureTable | None = None,
     weights: Floats | None = None,
+    experts: Sequence[Pair] = (),
     work: Work = QUIET,
 ) -> BestFit:
     """Trains on rated dialogues. ``table`` are their features where they are known already.
 
     ``weights`` say how much each rating counts (a rating of weight one half has twice the noise); all count alike if left out.
+    With pairs judged by ``experts``, probabilities are calibrated to them and the accuracy is theirs; both by models that have
+    not seen the two dialogues' groups.
     """
     check_rated(rated, at_least=MIN_DIALOGUES)
+    fingerprint = fingerprint_of(rated, seed, experts)
     rng = np.random.default_rng(seed)
     if len(rated) > MAX_DIALOGUES:
         chosen = np.sort(rng.choice(len(rated), MAX_DIALOGUES, replace=False))
@@ -83,7 +81,7 @@ def fit_best(
         table = table.rows(chosen) if table is not None else None
         weights = weights[chosen] if weights is not None else None
     table = describe([one.dialogue for one in rated], work) if table is None else table
-    problem = _Problem(rated, table, aspects, np.ones(len(rated)) if weights is None else weights, rng)
+    problem = Problem(rated, table, aspects, np.ones(len(rated)) if weights is None else weights, rng)
     settings, held_out = choose_settings(problem)
     describer = fit_describer(table, aspects)
     described = describer(table)
@@ -94,25 +92,25 @@ def fit_best(
     # The kernel is known up to a factor, which the ratings themselves tell (restricted maximum likelihood).
     residual = problem.ratings - posterior.mean
     unit = float(np.sqrt(max(float(residual @ posterior.weights), 1e-12) / (len(rated) - 1)))
-    wide = numbered_gap_pairs(rated, 1.0, max_pairs=200_000, rng=np.random.default_rng(seed))
+    judged, wide = _pairs(rated, experts, seed)
     gaps = held_out[wide.better] - held_out[wide.worse]
     temperature = fit_temperature(gaps)
     evaluator = BestEvaluator(
         describer, described, settings, posterior, centre=float(held_out.mean()), temperature=temperature, unit=unit
     )
-    error = float(np.sqrt(_error(problem, held_out)))
-    far_apart = numbered_gap_pairs(rated, 3.0)
-    right = accuracy(held_out, far_apart)
+    error = float(np.sqrt(squared_error(problem, held_out)))
+    right = accuracy(held_out, judged)
     measured = reliability(gaps, temperature)
-    about = {
+    about: dict[str, Any] = {
         "recipe": "best",
+        "fingerprint": fingerprint,
         "n_ratings": len(rated),
         "n_groups": len(set(problem.groups)),
         "aspects": list(aspects),
         "settings": asdict(settings),
         "seed": seed,
-        "pairs": "held-out ratings 3 points or more apart",
-        "n_stopping_pairs": len(far_apart),
+        "pairs": "expert" if experts else "held-out ratings 3 points or more apart",
+        "n_stopping_pairs": len(judged),
         "cross_validated_accuracy": right,
         "error_points": error,
         "reliability": asdict(measured),
@@ -122,79 +120,42 @@ def fit_best(
     return BestFit(evaluator, verdicts, right, measured, about)
 
 
-class _Problem:
-    """Training ratings with their folds; the likeness of each fold is computed once and weighed by every setting."""
-
-    def __init__(
-        self,
-        rated: Sequence[Rated],
-        table: FeatureTable,
-        aspects: Sequence[Aspect],
-        weights: Floats,
-        rng: np.random.Generator,
-    ) -> None:
-        self.ratings = np.array([one.rating for one in rated], dtype=np.float64)
-        self.weights = np.asarray(weights, dtype=np.float64)
-        if not (self.weights > 0).all():
-            raise NotEnoughData("a rating's weight must be above 0", remedy="leave ratings that should not count out")
-        self.groups = groups_of(rated)
-        self.effects = effect_kernel(self.groups)
-        fold = folds_of(self.groups, rng)
-        self.folds: list[tuple[Ints, Ints, Likeness, Likeness]] = []
-        for number in np.unique(fold):
-            inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-            describer = fit_describer(table.rows(inside), aspects)
-            own, other = describer(table.rows(inside)), describer(table.rows(outside))
-            self.folds.append((inside, outside, likeness(own, own), likeness(other, own)))
-
-    def held_out(self, settings: Settings) -> Floats:
-        """The rating expected of each dialogue by a model that has not seen its group."""
-        expected = np.empty(len(self.ratings))
-        for inside, outside, own, other in self.folds:
-            posterior = fit_process(
-                own.kernel(settings),
-                self.ratings[inside],
-                settings.noise / self.weights[inside],
-                settings.effect * self.effects[np.ix_(inside, inside)],
-            )
-            expected[outside] = posterior.predict(other.kernel(settings))
-        return expected
+def save_best(folder: Path | str, fitted: BestFit) -> None:
+    """Writes the evaluator and its verdicts, as the published recipe does; another evaluator is not written over."""
+    folder = Path(folder)
+    refuse_other(folder, fitted.about["fingerprint"])
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(asdict(verdict), ensure_ascii=False) + "\n" for verdict in fitted.verdicts]
+    (folder / RATINGS_FILE).write_text("".join(lines), encoding="utf-8")
+    fitted.evaluator.save(folder, fitted.about)
 
 
-def folds_of(groups: Sequence[str], rng: np.random.Generator) -> Ints:
-    """A fold for each dialogue, groups kept together; single dialogues where there are too few groups."""
-    names = sorted(set(groups))
-    if len(names) < 2 * N_FOLDS:
-        return np.asarray(rng.permutation(len(groups)) % N_FOLDS, dtype=np.int64)
-    fold = dict(zip(names, rng.permutation(len(names)) % N_FOLDS, strict=True))
-    return np.array([fold[group] for group in groups], dtype=np.int64)
+def _pairs(rated: Sequence[Rated], experts: Sequence[Pair], seed: int) -> tuple[NumberedPairs, NumberedPairs]:
+    """Pairs that accuracy is measured on, and those that probabilities are fitted to."""
+    if experts:
+        ids = [one.id for one in rated]
+        judged = to_numbers([pair for pair in experts if {pair.first, pair.second} <= set(ids)], ids)
+        if len(judged) >= MIN_EXPERT_PAIRS:
+            return judged, judged
+    wide = numbered_gap_pairs(rated, 1.0, max_pairs=MAX_PAIRS, rng=np.random.default_rng(seed))
+    return (judged if experts else numbered_gap_pairs(rated, 3.0)), wide
 
 
-def choose_settings(problem: _Problem) -> tuple[Settings, Floats]:
-    """The settings with the smallest squared error on held-out groups, one after the other, and what they predict."""
-    best, expected = Settings(), problem.held_out(Settings())
-    least = _error(problem, expected)
-    has_near = problem.folds[0][2].distances is not None
-    rounds: list[list[dict[str, float]]] = [
-        [{"near_weight": w, "sharpness": s} for w in NEAR_WEIGHTS for s in SHARPNESSES] if has_near else [],
-        [{"noise": value} for value in NOISES],
-        [{"effect": value} for value in EFFECTS],
-    ]
-    for changes in rounds:
-        start = best
-        for change in changes:
-            tried = replace(start, **change)
-            if tried == best:
-                continue
-            found = problem.held_out(tried)
-            error = _error(problem, found)
-            if error < least:
-                best, expected, least = tried, found, error
-    return best, expected
+def refuse_other(folder: Path | str, fingerprint: str) -> None:
+    """An error where another evaluator stands already; the same one may be written again."""
+    if (Path(folder) / FILE).is_file() and read_about(folder)["about"].get("fingerprint") != fingerprint:
+        remedy = "name another folder, or delete this one"
+        raise DialometerError("another evaluator stands here already", where=str(folder), remedy=remedy)
 
 
-def _error(problem: _Problem, expected: Floats) -> float:
-    return float(np.average((problem.ratings - expected) ** 2, weights=problem.weights))
+def fingerprint_of(rated: Sequence[Rated], seed: int, experts: Sequence[Pair] = ()) -> str:
+    """Equal for two trainings that must give the same evaluator."""
+    digest = hashlib.sha256(f"best {seed}".encode())
+    for one in rated:
+        digest.update(repr((one.id, one.rating, one.user, same_text(one.dialogue))).encode())
+    for pair in experts:
+        digest.update(repr(pair).encode())
+    return digest.hexdigest()
 
 
 def _verdicts(rated: Sequence[Rated], expected: Floats, error: float) -> tuple[Verdict, ...]:
