@@ -45,14 +45,14 @@ def text_vectors(texts: Sequence[str], work: Work = QUIET) -> Floats:
     folder = work.folder("embeddings")
     cache = EmbeddingCache(folder, f"packaged-8bit-{n_levels()}") if folder else None
     out = np.zeros((len(texts), encoder.width), dtype=np.float32)
-    missing = cache.read(texts, out) if cache else list(range(len(texts)))
+    missing = cache.read(texts, out) if cache is not None else list(range(len(texts)))
     # By length, so that a portion needs little padding; the portions are what an interrupted run keeps.
     order = sorted(missing, key=lambda row: len(texts[row]))
     for _, rows in work.portions(_WHAT, order, _TEXTS_AT_A_TIME):
         some = [texts[row] for row in rows]
         out[list(rows)] = encoder.encode(some)
-        if cache:
+        if cache is not None:
             cache.write(some, out[list(rows)])
-    if cache:
+    if cache is not None:
         cache.close()
     return out

@@ -47,13 +47,18 @@ class Found:
     """Mean over the observed ratings, by how many pairs of a changed and an unchanged rating each has."""
 
 
+def check_share(share: float) -> None:
+    """Refuses a share that is none, before any work is done."""
+    if not 0 < share < 1:
+        raise DialometerError(f"a share of {share:g} cannot be changed", remedy="take one between 0 and 1")
+
+
 def flip(ratings: Floats, share: float, kind: Kind, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
     """Ratings of which a share was changed to another: any other alike, or drawn from a J.
 
     The J has half of its mass at the highest rating, as the paper found, and a fifth at the lowest.
     """
-    if not 0 < share < 1:
-        raise DialometerError(f"a share of {share:g} cannot be changed", remedy="take one between 0 and 1")
+    check_share(share)
     levels, place = np.unique(ratings, return_inverse=True)
     if len(levels) < 2:
         raise NotEnoughData("all ratings are equal, so that none can be changed", remedy="give different ratings")

@@ -56,9 +56,9 @@ def as_sentence(text: str) -> str:
 def reproduce_lines(report: Report) -> tuple[str, str]:
     """How to get the same numbers again: a sentence and a command."""
     facts = report.provenance
-    same = ["the same study files", "the same judgments"]
+    same = ["the same data"]
     if "fingerprint" in facts:
-        same[0] += f" (fingerprint {facts['fingerprint']})"
+        same = [f"the same study files (fingerprint {facts['fingerprint']})", "the same judgments"]
     version = facts.get("dialometer", facts.get("software", facts.get("version")))
     if version is not None:
         same.append(f"dialometer {str(version).removeprefix('dialometer').strip()}")
