@@ -12,7 +12,7 @@ from starlette.routing import Route
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
 from dialometer.web.desk.desk import Desk
-from dialometer.web.desk.entry import LONGEST_MS, NotSignedIn
+from dialometer.web.desk.entry import LONGEST_MS, DeadLink
 from dialometer.web.desk.passwords import MIN_LENGTH
 from dialometer.web.failures import headers_of
 from dialometer.web.limits import Buckets, TooOften
@@ -75,7 +75,7 @@ class Door:
         link = await run_in_threadpool(self.desk.entry.link, token, now_ms())
         if link is None:
             self.attempts.take(client_address(request.scope))
-            raise NotSignedIn("this link was used already or is too old")
+            raise DeadLink("this link was used already or is too old", remedy="ask an owner for a new one")
         status = 422 if error else 200
         content = {"token": token, "link": link, "error": error, "name": name, "min_length": MIN_LENGTH}
         return self._page(request, "join.html", status=status, **content)

@@ -29,6 +29,10 @@ class NotAllowed(DialometerError):
     """Somebody we know, who may not do this."""
 
 
+class DeadLink(DialometerError):
+    """A one-time link that was used, is too old, or never was."""
+
+
 class WrongPassword(DialometerError):
     """Name and password do not belong together; which of the two is wrong is not said."""
 
@@ -79,7 +83,7 @@ class Entry:
         """Uses a one-time link: a new account, or a new password; signed in at once."""
         link = self.link(token, at_ms)
         if link is None:
-            raise DialometerError("this link was used already or is too old", remedy="ask for a new one")
+            raise DeadLink("this link was used already or is too old", remedy="ask an owner for a new one")
         clean = name.strip().lower()
         if link.account_id is None and not _NAME.fullmatch(clean):
             raise DialometerError("a name has 2 to 64 letters, digits or . _ - @ +", remedy="an e-mail address is fine")

@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse, Response
 
 from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
 from dialometer.web.desk.desk import Desk
-from dialometer.web.desk.entry import NotAllowed, NotSignedIn
+from dialometer.web.desk.entry import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.desk.shelf import NoStudy
 from dialometer.web.failures import TooLarge, headers_of
 from dialometer.web.limits import TooOften
@@ -17,6 +17,7 @@ from dialometer.web.security import Forged
 _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (NotSignedIn, 401, "Please sign in"),
     (NotAllowed, 403, "Not allowed"),
+    (DeadLink, 403, "This link does not work"),
     (Forged, 403, "This form is too old"),
     (NoStudy, 404, "No such study"),
     (TooOften, 429, "Too many attempts"),

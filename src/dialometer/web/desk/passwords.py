@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
@@ -18,7 +19,11 @@ MAX_WAIT_S = 300
 _hasher = PasswordHasher()
 # Hashing takes memory on purpose; a few at a time keep a crowd of attempts from taking all of it.
 _few_at_a_time = threading.Semaphore(2)
-_NOBODY = _hasher.hash("nobody has this password")
+
+
+@cache
+def _of_nobody() -> str:
+    return _hasher.hash("nobody has this password")
 
 
 class WeakPassword(DialometerError):
@@ -39,7 +44,7 @@ def is_right(password: str, password_hash: str | None) -> bool:
     """Whether a password is the one that was hashed. Without a hash it takes as long and is never right."""
     with _few_at_a_time:
         try:
-            right = _hasher.verify(password_hash or _NOBODY, password[:MAX_LENGTH])
+            right = _hasher.verify(password_hash or _of_nobody(), password[:MAX_LENGTH])
         except (Argon2Error, InvalidHashError):
             return False
     return right and password_hash is not None

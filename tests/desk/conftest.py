@@ -1,0 +1,158 @@
+"""A shelf of small studies with simulated raters, its house, and visitors of every role."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from starlette.testclient import TestClient
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from desk_visitor import Visitor
+
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.flow.engine import Flow, now_ms
+from dialometer.flow.simulated import EngineDoor
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+from dialometer.web.desk import passwords
+from dialometer.web.desk.entry import Entry, first_owner_token
+from dialometer.web.desk.house import open_house
+from dialometer.web.desk.shelf import Shelf
+from dialometer.web.settings import Settings
+
+KEY = "the-key-of-the-tests"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passwords():
+    """Argon2 with its smallest settings: what is tested is that it is used, not how slow it is."""
+    from argon2 import PasswordHasher
+
+    before = passwords._hasher
+    passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    passwords._of_nobody.cache_clear()
+    yield
+    passwords._hasher = before
+    passwords._of_nobody.cache_clear()
+
+
+def cut(folder: Path, n_items: int) -> None:
+    """Leaves few items, so that a session is short."""
+    path = folder / "items.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    special = [x for x in lines if x.get("metadata", {}).get("practice") or x.get("metadata", {}).get("gold")]
+    plain = [x for x in lines if x not in special][:n_items]
+    path.write_text("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in special + plain), encoding="utf-8")
+    spec = yaml.safe_load((folder / "study.yaml").read_text(encoding="utf-8"))
+    if spec["design"].get("items_per_rater") != "unlimited":
+        spec["design"]["items_per_rater"] = "all"
+    for check in (check for rule in spec.get("quality", ()) for check in rule.get("checks", ())):
+        check["after_item"] = 1
+    text = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True)
+    (folder / "study.yaml").write_text(text, encoding="utf-8")
+
+
+def collect(folder: Path, n_raters: int, careless: float = 0.3, seed: int = 5) -> None:
+    """Simulated raters answer the study into its own database."""
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        habits = Habits(careless_share=careless)
+        door = EngineDoor(Flow(study, store))
+        truth = draw_truth(study, 1)
+        start_ms = now_ms() - 3_600_000
+        simulate(study, door, truth, n_raters=n_raters, seed=seed, start_ms=start_ms, habits=habits)
+
+
+@pytest.fixture(scope="session")
+def answered(tmp_path_factory) -> Path:
+    """Two studies with raters, made once: ``likert`` (gold, attention) and ``anchoring`` (four cells)."""
+    parent = tmp_path_factory.mktemp("answered")
+    for name, n_items, n_raters in (("likert", 4, 8), ("anchoring", 3, 8)):
+        copy_template(name, parent / name)
+        cut(parent / name, n_items)
+        collect(parent / name, n_raters)
+    return parent
+
+
+@pytest.fixture
+def shelf_folder(answered, tmp_path) -> Path:
+    """A folder of studies: two that are frozen and answered, one draft."""
+    from datetime import UTC, datetime
+
+    from dialometer.design.lock import freeze
+
+    parent = tmp_path / "studies"
+    shutil.copytree(answered, parent)
+    for name in ("likert", "anchoring"):
+        freeze(load_study(parent / name), parent / name, datetime.now(UTC))
+    copy_template("avatar", parent / "draft")
+    return parent
+
+
+class At:
+    """A house with visitors."""
+
+    def __init__(self, shelf: Shelf, **settings):
+        self.house = open_house(shelf, Settings(api_key=KEY, **settings))
+        self.held, self.accounts = self.house.held, self.house.accounts
+        self.client = TestClient(self.house)
+        self.client.__enter__()
+        self.others = []
+
+    def visitor(self, **headers) -> Visitor:
+        client = TestClient(self.house, headers=headers)
+        client.portal = self.client.portal
+        return Visitor(client)
+
+    def owner(self) -> Visitor:
+        """The first owner, by the one-time link."""
+        visitor = self.visitor()
+        visitor.join(first_owner_token(self.accounts, is_asked=True), "ada")
+        assert visitor.status == 200, visitor.text
+        return visitor
+
+    def member(self, role: str, name: str = "") -> Visitor:
+        """Somebody invited."""
+        if not self.accounts.accounts():
+            self.owner()
+        visitor = self.visitor()
+        visitor.join(Entry(self.accounts).invite(role, by="ada", at_ms=now_ms()), name or f"some-{role}")
+        assert visitor.status == 200, visitor.text
+        return visitor
+
+    def store(self, name: str) -> Store:
+        return self.held.running(name).store
+
+    def close(self):
+        self.client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def house(shelf_folder):
+    """A house for the folder of studies."""
+    opened = At(Shelf(parent=str(shelf_folder)))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def make_house():
+    """Houses for any shelf."""
+    opened = []
+
+    def make(shelf: Shelf, **settings) -> At:
+        opened.append(At(shelf, **settings))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
