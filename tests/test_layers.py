@@ -14,7 +14,7 @@ LINES = [
     {"scales", "quality", "readers", "stats", "report"},
     {"design", "storage", "agents", "recruit", "retrieval", "generators", "simulate", "table"},
     {"flow", "exchange"},
-    {"web", "analysis", "learned"},
+    {"web", "analysis", "learned", "judge"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}

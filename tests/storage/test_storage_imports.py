@@ -66,7 +66,9 @@ def test_the_same_raters_in_another_file_are_the_same_people(store: Store) -> No
     raters = [session.rater_id for session in store.sessions()]
     assert raters[0] == raters[1] != raters[2]
     store.withdraw("i0", T0)
-    assert store.person("j0") is not None
+    assert [session.state for session in store.sessions()] == ["withdrawn", "withdrawn", "completed"]
+    assert store.person("j0") is None, "who withdraws is gone from all files"
+    assert store.person("k0") is not None
 
 
 def broken() -> Iterator[ImportedSession]:

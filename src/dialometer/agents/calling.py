@@ -23,6 +23,7 @@ MAX_ANSWER_BYTES = 1_000_000
 MAX_REPLY_LENGTH = 20_000
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504})
 FIRST_PAUSE_S = 0.5
+EMPTY = "the agent's reply is empty"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -131,7 +132,7 @@ def as_reply(text: object, details: Mapping[str, Any]) -> Reply:
         raise AgentError("the agent's answer holds no text", remedy="check where in its answer the reply stands")
     kept = "".join(c for c in text if c in "\n\t\r" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
     if not kept:
-        raise AgentError("the agent's reply is empty", remedy="mend the agent")
+        raise AgentError(EMPTY, remedy="mend the agent")
     if len(kept) > MAX_REPLY_LENGTH:
         raise AgentError(f"the agent's reply is longer than {MAX_REPLY_LENGTH} characters", remedy="mend the agent")
     n_removed = sum(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t\r" for c in text)

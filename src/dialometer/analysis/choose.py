@@ -26,10 +26,18 @@ def families(study: Study) -> list[Analysis]:
 
 
 def analyse(
-    study: Study, judgments: Store | StudyData, *, seed: int | None = None, n_resamples: int | None = None
+    study: Study,
+    judgments: Store | StudyData,
+    *,
+    seed: int | None = None,
+    n_resamples: int | None = None,
+    sources: tuple[str, ...] = (),
 ) -> Report:
-    """The report that the study's design asks for. Unfinished and even empty studies get one, which says so."""
-    data = judgments if isinstance(judgments, StudyData) else load_data(study, judgments)
+    """The report that the study's design asks for. Unfinished and even empty studies get one, which says so.
+
+    Without ``sources`` it is about people, or about simulated raters or models where there are no people.
+    """
+    data = judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources)
     declared = study.spec.analysis
     options = Options(
         confidence=declared.confidence,

@@ -41,6 +41,10 @@ def add_to(app: typer.Typer) -> None:
             int | None,
             typer.Option("--resamples", min=100, help="Bootstrap resamples; what the study declares if left out."),
         ] = None,
+        source: Annotated[
+            list[str] | None,
+            typer.Option("--source", help="person, imported, model or simulated; people if left out. Repeat for more."),
+        ] = None,
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
@@ -55,6 +59,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.errors import StorageError
         from dialometer.report import FORMATS, render
 
+        sources = _checked_sources(source or [])
         study = open_study(folder)
         for name in formats or ():
             FORMATS.get(name)
@@ -68,13 +73,27 @@ def add_to(app: typer.Typer) -> None:
         with _steps() as step:
             step("Analysing")
             with open_store(folder, database, create=False) as store:
-                made = analyse(study, store, seed=seed, n_resamples=resamples)
+                made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources)
             step("Writing")
             files = render(made, target, formats=formats or None)
         if as_json:
             typer.echo(json.dumps(_as_json(made, target, files), indent=2, ensure_ascii=False))
         else:
             _tell(made, target, files)
+
+
+def _checked_sources(names: list[str]) -> tuple[str, ...]:
+    from typing import get_args
+
+    from dialometer.errors import UnknownName
+    from dialometer.model.session import Source
+    from dialometer.registry import did_you_mean
+
+    known = list(get_args(Source))
+    for name in names:
+        if name not in known:
+            raise UnknownName(f"there are no raters of source '{name}'", remedy=did_you_mean(name, known))
+    return tuple(name for name in known if name in names)
 
 
 @contextmanager

@@ -271,6 +271,7 @@ def _session(sitting: _Sitting, rater: str, cell: int) -> ImportedSession:
         answers=answers,
         started_at_ms=facts.started_at_ms or min(known, default=UNKNOWN_MS),
         finished_at_ms=(facts.finished_at_ms or None) if sitting.facts else max(known, default=None),
+        last_seen_at_ms=facts.last_seen_at_ms or max(known, default=UNKNOWN_MS),
         state=facts.state,
         source=facts.source,
         consent_version=facts.consent_version,

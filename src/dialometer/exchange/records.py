@@ -79,6 +79,7 @@ class TookPart:
     exclusion_reason: str | None = None
     started_at_ms: int = UNKNOWN_MS
     finished_at_ms: int = UNKNOWN_MS
+    last_seen_at_ms: int = UNKNOWN_MS
     consent_version: str = ""
     session: str = ""
 

@@ -28,22 +28,23 @@ class Raters:
     """Pseudonyms by session, looked up anew for those who arrived while the export was running."""
 
     store: Store
-    names: dict[str, tuple[str, str]] = field(default_factory=dict)
+    names: dict[str, tuple[str, str, str]] = field(default_factory=dict)
 
-    def name(self, session_id: str) -> str:
-        """The pseudonym of a session's rater."""
-        return self.pair(session_id)[0]
-
-    def pair(self, session_id: str) -> tuple[str, str]:
-        """The pseudonyms of a session's rater and of the session itself."""
+    def of(self, session_id: str) -> tuple[str, str, str]:
+        """The pseudonyms of a session's rater and of the session itself, and what kind of rater it is."""
         if session_id not in self.names:
             numbers = self.store.rater_numbers()
             self.names = {
-                session.id: (rater_name(numbers[session.id]), session_name(session.ordinal))
+                session.id: (rater_name(numbers[session.id]), session_name(session.ordinal), session.source)
                 for session in self.store.sessions()
                 if session.id in numbers
             }
         return self.names[session_id]
+
+    def program(self, session: Session) -> str | None:
+        """The model that a program was; its raters are numbered behind a #. Of people nothing is told."""
+        person = self.store.person(session.id) if session.source == "model" else None
+        return person.external_id.rpartition("#")[0] or person.external_id if person else None
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ def answer_frames(store: Store, raters: Raters, *, include_corrected: bool) -> I
     rows = (
         (
             answer.id,
-            *raters.pair(answer.session_id),
+            *raters.of(answer.session_id),
             answer.part,
             answer.question,
             float(answer.value) if isinstance(answer.value, int | float) else None,
@@ -107,7 +108,7 @@ def screen_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
     """Submitted screens, in the order of writing."""
     rows = (
         (
-            *raters.pair(visit.session_id),
+            *raters.of(visit.session_id),
             visit.screen,
             visit.shown_at_ms or None,
             visit.first_input_at_ms,
@@ -127,7 +128,7 @@ def finding_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
     """What quality rules found, in the order of writing."""
     rows = (
         (
-            *raters.pair(logged.session_id),
+            *raters.of(logged.session_id),
             logged.finding.rule,
             logged.finding.action,
             logged.finding.reason,
@@ -144,7 +145,7 @@ def chat_frames(store: Store, raters: Raters, study: Study, sessions: Iterable[S
     systems = {item.id: item.systems[0] for item in study.items if item.kind == "chat"}
     rows = (
         (
-            *raters.pair(session.id),
+            *raters.of(session.id),
             turn.item_id,
             systems.get(turn.item_id, ""),
             turn.n,
@@ -170,16 +171,18 @@ def session_frames(
     factors = [name.removeprefix(FACTOR_PREFIX) for name in table.columns if name.startswith(FACTOR_PREFIX)]
     rows = (
         (
-            *raters.pair(session.id),
-            session.source,
+            *raters.of(session.id),
+            raters.program(session),
             session.state,
             session.is_excluded,
             reasons.get(session.id) if session.is_excluded else None,
             session.started_at_ms or None,
             session.finished_at_ms or None,
+            session.last_seen_at_ms or None,
             seconds(session.started_at_ms, session.finished_at_ms or 0),
             session.consent_version,
             session.study_version,
+            session.draw.cell,
             n_judgments.get(session_name(session.ordinal), 0),
             *(session.condition.get(name) for name in factors),
         )

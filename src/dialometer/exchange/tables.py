@@ -48,17 +48,20 @@ def sessions_table(factors: Iterable[str]) -> ExportTable:
         "rater": _RATER,
         "session": _SESSION,
         "source": COLUMNS["source"],
+        "program": (pl.String, "name of the model, where the rater is a program"),
         "state": COLUMNS["state"],
         "is_excluded": COLUMNS["is_excluded"],
         "exclusion_reason": (pl.String, "why the session is kept out of the analysis"),
         "started_at": (_TIME, "when the rater arrived (UTC)"),
         "finished_at": (_TIME, "when the session ended (UTC)"),
+        "last_seen_at": (_TIME, "when the rater was last seen (UTC)"),
         "duration_s": (pl.Float64, "seconds from arrival to the end"),
         "consent_version": (
             pl.String,
             "short hash of the consent text the rater agreed to; empty where none was given",
         ),
         "study_version": COLUMNS["study_version"],
+        "cell": (pl.Int32, "number of the condition in the order of the study file, from 0"),
         "n_judgments": (pl.Int64, "judgments that count: practice and corrected ones are not among them"),
         **factor_columns(factors),
     }
@@ -72,6 +75,7 @@ ANSWERS = ExportTable(
         "entry": (pl.Int64, "number of the answer in the database"),
         "rater": _RATER,
         "session": _SESSION,
+        "source": COLUMNS["source"],
         "part": (pl.String, "where it was asked: screening, pre, post, attention, comprehension/1 …"),
         "question": (pl.String, "name of the question"),
         "value": (pl.Float64, "the answer as a number, where it is one"),
@@ -89,6 +93,7 @@ SCREENS = ExportTable(
     {
         "rater": _RATER,
         "session": _SESSION,
+        "source": COLUMNS["source"],
         "screen": (pl.String, "name of the screen: consent, instructions, item/<id>, item/<id>/<criterion> …"),
         "shown_at": COLUMNS["shown_at"],
         "first_input_at": (_TIME, "when the rater first touched a field (UTC)"),
@@ -106,6 +111,7 @@ FINDINGS = ExportTable(
     {
         "rater": _RATER,
         "session": _SESSION,
+        "source": COLUMNS["source"],
         "rule": (pl.String, "the rule that found it"),
         "action": (pl.String, "what followed: screen_out, exclude or flag"),
         "reason": (pl.String, "what was found, in words"),
@@ -119,6 +125,7 @@ CHAT_TURNS = ExportTable(
     {
         "rater": _RATER,
         "session": _SESSION,
+        "source": COLUMNS["source"],
         "item": COLUMNS["item"],
         "system": (pl.String, "system the rater talked to"),
         "turn": (pl.Int64, "place in the conversation, counted from 0, without the system's opening"),

@@ -1,4 +1,4 @@
-"""Time rules: sessions and screens that were too fast to be read, or took too long."""
+"""Time rules: sessions and screens that were too fast to be read, or took too long. Programs read at another pace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SessionTime(QualityRule):
         return self
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
-        if not record.visits:
+        if session.source == "model" or not record.visits:
             return ()
         end_ms = max(visit.submitted_at_ms for visit in record.visits)
         duration_s = (end_ms - session.started_at_ms) / 1000
@@ -53,6 +53,8 @@ class ScreenTime(QualityRule):
     acts: ClassVar[Literal["arrival", "live", "end"]] = "end"
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
+        if session.source == "model":
+            return ()
         times_s = [visit.duration_s for visit in record.visits if visit.screen.startswith("item/")]
         n_fast = sum(time_s < self.at_least_s for time_s in times_s)
         if not times_s or n_fast / len(times_s) <= self.share_allowed:

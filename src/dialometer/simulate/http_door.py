@@ -47,16 +47,16 @@ class HttpDoor:
     def arrive(self, external_id: str, at_ms: int) -> str | None:
         """The session's id, or None when the study has no place left."""
         body = {"platform": "simulated", "external_id": external_id, "source": "simulated", "at_ms": at_ms}
-        response = self._call("POST", "/sessions", self._key, body)
+        response = self.call("POST", "/sessions", self._key, body)
         if response.status_code == 403:
             return None
-        opened = _expect(response, 201)
+        opened = expect(response, 201)
         self._tokens[opened["session_id"]] = opened["session_token"]
         return str(opened["session_id"])
 
     def screen(self, session: str) -> ScreenView:
         """The screen where the session stands."""
-        return view_from(_expect(self._call("GET", "/session/screen", self._tokens[session]), 200))
+        return view_from(expect(self.call("GET", "/session/screen", self._tokens[session]), 200))
 
     def submit(self, visits: list[Visit]) -> int:
         """Sends all screens at once and returns how many judgments were acknowledged.
@@ -71,14 +71,14 @@ class HttpDoor:
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
         """One message in a chat; the reply is stored before it is returned."""
         body = {"text": text, "at_ms": at_ms}
-        response = self._call("POST", "/session/chat", self._tokens[session], body, may_repeat=False)
+        response = self.call("POST", "/session/chat", self._tokens[session], body, may_repeat=False)
         for _ in range(N_TRIES):
             if response.status_code not in (202, 502):
                 break
-            response = self._call("POST", "/session/chat/retry", self._tokens[session])
+            response = self.call("POST", "/session/chat/retry", self._tokens[session])
         if response.status_code in (202, 502):
             raise AgentError(f"no reply in the conversation '{item_id}'", remedy="see the server's log")
-        return str(_expect(response, 200)["reply"])
+        return str(expect(response, 200)["reply"])
 
     def _submit(self, visit: Visit) -> int:
         body = {
@@ -90,18 +90,19 @@ class HttpDoor:
             "submitted_at_ms": visit.submitted_at_ms,
             "device": visit.device,
         }
-        response = self._call("POST", "/session/submissions", self._tokens[visit.session], body)
+        response = self.call("POST", "/session/submissions", self._tokens[visit.session], body)
         if response.status_code == 409:
             raise FlowError(
                 "a simulated rater's session moved while it was answering", remedy="run one simulation at a time"
             )
         if response.status_code == 422 and "fields" in response.json():
             raise AnswersRejected(response.json()["fields"])
-        return int(_expect(response, 200)["n_judgments"])
+        return int(expect(response, 200)["n_judgments"])
 
-    def _call(
+    def call(
         self, method: str, path: str, token: str, body: dict[str, Any] | None = None, *, may_repeat: bool = True
     ) -> httpx.Response:
+        """One request with a token; what may pass is tried again, unless it must not be repeated."""
         headers = {"Authorization": f"Bearer {token}"}
         for n in range(N_TRIES):
             is_last = n == N_TRIES - 1
@@ -148,7 +149,8 @@ def _field(field: dict[str, Any]) -> FieldView:
     return FieldView(field["name"], scale, field["target"], tuple(field["alternatives"]), field["is_required"])
 
 
-def _expect(response: httpx.Response, status: int) -> dict[str, Any]:
+def expect(response: httpx.Response, status: int) -> dict[str, Any]:
+    """The JSON of a response with the wished status; any other raises :class:`ServerRefused` in the server's words."""
     if response.status_code != status:
         try:
             told = response.json().get("error", "")

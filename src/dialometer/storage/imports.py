@@ -35,6 +35,7 @@ class ImportedSession:
     answers: Sequence[Answer] = ()
     started_at_ms: int = 0
     finished_at_ms: int | None = None
+    last_seen_at_ms: int = 0
     state: State = "completed"
     source: Source = "imported"
     consent_version: str = ""
@@ -154,5 +155,6 @@ class _Import:
             "is_excluded": session.exclusion_reason is not None,
             "started_at_ms": session.started_at_ms,
             "finished_at_ms": session.finished_at_ms,
+            "last_seen_at_ms": session.last_seen_at_ms or session.started_at_ms,
             **drawn(draw, session.condition),
         }

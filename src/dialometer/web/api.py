@@ -15,13 +15,13 @@ from starlette.responses import JSONResponse, Response
 
 from dialometer._version import __version__
 from dialometer.errors import DialometerError
+from dialometer.flow.screen_json import screen_json
 from dialometer.model.session import Session
 from dialometer.web import api_models as models
 from dialometer.web.arriving import Arriving
 from dialometer.web.chat import ChatRoom
 from dialometer.web.failures import NoKey, as_invalid, as_json
 from dialometer.web.logs import log
-from dialometer.web.screen_json import screen_json
 from dialometer.web.security import is_same_secret
 from dialometer.web.service import Service
 

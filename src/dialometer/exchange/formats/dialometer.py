@@ -165,6 +165,7 @@ def _session(row: OwnRow) -> TookPart:
         exclusion_reason=row.text("exclusion_reason") if is_excluded else None,
         started_at_ms=row.time_ms("started_at"),
         finished_at_ms=row.time_ms("finished_at"),
+        last_seen_at_ms=row.time_ms("last_seen_at"),
         consent_version=row.text("consent_version"),
         session=intern(row.text("session")),
     )

@@ -1,0 +1,156 @@
+"""Asking a model: every reply is kept, so that an interrupted run asks nothing twice; every request is logged with its cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dialometer.agents.calling import EMPTY
+from dialometer.agents.openai import OpenAI
+from dialometer.errors import AgentError, DialometerError
+from dialometer.model.dialogue import Turn
+
+CACHE_FILE, LOG_FILE = "replies.jsonl", "requests.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model's reply; ``is_cached`` says that nothing was sent for it."""
+
+    text: str
+    n_tokens_in: int | None
+    n_tokens_out: int | None
+    is_cached: bool
+
+
+@dataclass
+class Spent:
+    """What a run has used so far. Tokens that a server does not tell are counted as unknown, not as none."""
+
+    n_requests: int = 0
+    n_cached: int = 0
+    n_unusable: int = 0
+    n_tokens_in: int = 0
+    n_tokens_out: int = 0
+    n_untold: int = 0
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """In the currency of the prices, which are per million tokens."""
+        return (self.n_tokens_in * price_in + self.n_tokens_out * price_out) / 1e6
+
+
+class Replies:
+    """Replies by what was asked, in a file that only grows; a line that was cut off by a crash is passed over."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: dict[str, dict[str, Any]] = {}
+        if file.exists():
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                try:
+                    entry = json.loads(line)
+                    self._known[entry["key"]] = entry
+                except (ValueError, KeyError, TypeError):
+                    continue
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """What was answered to this, or None."""
+        return self._known.get(key)
+
+    def keep(self, key: str, entry: dict[str, Any]) -> None:
+        """Keep a reply; it is on disk when this returns."""
+        self._known[key] = {"key": key, **entry}
+        append(self._file, self._known[key])
+
+
+def append(file: Path, entry: dict[str, Any]) -> None:
+    """One line of JSON at the end of a file."""
+    try:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise DialometerError(f"cannot be written: {error.strerror}", where=str(file)) from error
+
+
+@dataclass
+class Asking:
+    """One model behind an endpoint. ``folder`` keeps the replies and the log; ``seed`` sets raters of one model apart."""
+
+    model: OpenAI
+    folder: Path
+    spent: Spent = field(default_factory=Spent)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._replies = Replies(self.folder / CACHE_FILE)
+
+    def ask(self, system: str, talk: Sequence[Turn], *, seed: int, about: dict[str, Any]) -> Asked:
+        """The model's next turn. ``about`` says in the log whose screen it was."""
+        key = self._key(system, talk, seed)
+        known = self._replies.get(key)
+        began = time.monotonic()
+        if known is None:
+            known = self._send(system, talk, seed)
+            self._replies.keep(key, known)
+            is_cached = False
+        else:
+            is_cached = True
+        asked = Asked(known["text"], known["n_tokens_in"], known["n_tokens_out"], is_cached)
+        self._log(asked, about, time.monotonic() - began)
+        return asked
+
+    def _send(self, system: str, talk: Sequence[Turn], seed: int) -> dict[str, Any]:
+        agent = self.model.model_copy(update={"system_prompt": system})
+        try:
+            reply = agent.reply(talk, seed=seed)
+        except AgentError as error:
+            if error.message != EMPTY:
+                raise
+            return {"text": "", "n_tokens_in": None, "n_tokens_out": None}
+        usage = reply.details.get("usage") or {}
+        return {
+            "text": reply.text,
+            "n_tokens_in": usage.get("prompt_tokens"),
+            "n_tokens_out": usage.get("completion_tokens"),
+        }
+
+    def note(self, name: str, text: str) -> None:
+        """Keep a text of the run beside the replies, for when it is resumed."""
+        if self.noted(name) != text:
+            self._replies.keep(f"note {name}", {"text": text})
+
+    def noted(self, name: str) -> str | None:
+        """A text that was kept, or None."""
+        kept = self._replies.get(f"note {name}")
+        return None if kept is None else str(kept["text"])
+
+    def _key(self, system: str, talk: Sequence[Turn], seed: int) -> str:
+        settings = self.model.model_dump(exclude={"system_prompt", "headers", "timeout_s", "n_retries"})
+        asked = [settings, system, [(turn.role, turn.text) for turn in talk], seed]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+    def _log(self, asked: Asked, about: dict[str, Any], duration_s: float) -> None:
+        spent = self.spent
+        if asked.is_cached:
+            spent.n_cached += 1
+        else:
+            spent.n_requests += 1
+            spent.n_tokens_in += asked.n_tokens_in or 0
+            spent.n_tokens_out += asked.n_tokens_out or 0
+            spent.n_untold += asked.n_tokens_in is None or asked.n_tokens_out is None
+        entry = {
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "model": self.model.model,
+            **about,
+            "is_cached": asked.is_cached,
+            "tokens_in": asked.n_tokens_in,
+            "tokens_out": asked.n_tokens_out,
+            "duration_s": round(duration_s, 3),
+        }
+        append(self.folder / LOG_FILE, entry)

@@ -1,0 +1,54 @@
+"""Studies and commands for the tests of models as raters."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from dialometer.cli import build_app
+from dialometer.design.templates import copy_template
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def make_study(tmp_path):
+    def make(template="acute", **changes):
+        folder = tmp_path / template
+        copy_template(template, folder)
+        path = folder / "study.yaml"
+        spec = yaml.safe_load(path.read_text())
+        # The little model of these tests takes the first option everywhere and would not pass a check.
+        changes.setdefault("quality", [])
+        for part, change in changes.items():
+            spec[part] = {**spec.get(part, {}), **change} if isinstance(change, dict) else change
+        path.write_text(yaml.safe_dump(spec, sort_keys=False))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def dialometer():
+    def run(*words, fails=False):
+        done = CliRunner().invoke(build_app(), [str(word) for word in words])
+        if fails:
+            assert done.exit_code != 0, done.output
+            return str(done.exception)
+        assert done.exit_code == 0, done.output + repr(done.exception)
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def judge(dialometer):
+    def run(folder, model, *more):
+        return json.loads(
+            dialometer("judge", folder, "--endpoint", model.endpoint, "--model", "little", "--json", *more)
+        )
+
+    return run
