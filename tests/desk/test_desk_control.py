@@ -1,0 +1,99 @@
+"""Steering from the desk: who comes in, who goes on, and what is written down."""
+
+import pytest
+
+from conftest import KEY, cut
+from dialometer.design.templates import copy_template
+from dialometer.flow.engine import now_ms
+from dialometer.web.desk.shelf import Shelf
+
+
+@pytest.fixture
+def open_house(make_house, tmp_path):
+    """A study with two conditions and nobody in it yet."""
+    folder = tmp_path / "anchoring"
+    copy_template("anchoring", folder)
+    cut(folder, 2)
+    return make_house(Shelf((str(folder),)))
+
+
+def arrive(house, name):
+    body = {"external_id": name, "source": "simulated"}
+    return house.client.post("/api/v1/sessions", json=body, headers={"authorization": f"Bearer {KEY}"})
+
+
+def decide(ada, **form):
+    ada.post("/studies/anchoring/control", {"reason": "because", **form})
+    return ada
+
+
+def send(house, token, screen, answers):
+    head = {"authorization": f"Bearer {token}"}
+    body = {"screen": screen, "token": f"{screen}-1", "answers": answers, "shown_at_ms": now_ms()}
+    return house.client.post("/api/v1/session/submissions", json=body, headers=head)
+
+
+def test_pausing_keeps_newcomers_out_and_lets_raters_go_on(open_house):
+    ada = open_house.owner()
+    token = arrive(open_house, "a").json()["session_token"]
+    assert "paused" in decide(ada, what="pause").text
+    refused = arrive(open_house, "b")
+    assert (refused.status_code, refused.json()["reason"]) == (403, "paused")
+    sent = send(open_house, token, "consent", {"consent": "agree"})
+    assert sent.json().get("outcome") == "stored", sent.text
+    assert arrive(open_house, "a").status_code in (200, 201), "whoever was there may come back"
+    assert "running" in decide(ada, what="start").text
+    assert arrive(open_house, "b").status_code in (200, 201)
+    decide(ada, what="close", reason="enough")
+    assert arrive(open_house, "c").json()["reason"] in ("full", "paused")
+    log = [(one.kind, one.value, one.made_by, one.reason) for one in open_house.store("anchoring").control_log()]
+    assert log == [
+        ("study", "paused", "ada", "because"),
+        ("study", "running", "ada", "because"),
+        ("study", "closed", "ada", "enough"),
+    ]
+    assert "by ada: enough" in ada.text
+
+
+def test_one_cell_can_be_closed_and_given_a_quota(open_house):
+    ada = open_house.owner()
+    decide(ada, what="shut", cell="0")
+    decide(ada, what="quota", cell="1", quota="1")
+    decide(ada, what="quota", cell="2", quota="0")
+    for n in range(6):
+        arrive(open_house, f"r{n}")
+    cells = [session.draw.cell for session in open_house.store("anchoring").sessions()]
+    assert cells.count(0) == 0
+    assert cells.count(1) == 1
+    assert cells.count(2) == 0
+    assert cells.count(3) == 5
+    decide(ada, what="open", cell="0")
+    arrive(open_house, "one-more")
+    assert open_house.store("anchoring").sessions()[-1].draw.cell == 0
+
+
+def test_the_quota_of_the_study_can_be_changed_and_lifted(open_house):
+    ada = open_house.owner()
+    decide(ada, what="quota", quota="1")
+    assert arrive(open_house, "a").status_code in (200, 201)
+    assert arrive(open_house, "b").json()["reason"] == "full"
+    assert "At most 1" in ada.get("/studies/anchoring/control").text
+    decide(ada, what="quota", quota="")
+    assert arrive(open_house, "b").status_code in (200, 201)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"what": "nothing"},
+        {"what": "quota", "quota": "-3"},
+        {"what": "quota", "quota": "many"},
+        {"what": "quota", "cell": "99", "quota": "3"},
+        {"what": "shut"},
+        {"what": "start", "cell": "1"},
+    ],
+)
+def test_what_makes_no_sense_is_refused(open_house, form):
+    ada = open_house.owner()
+    assert decide(ada, **form).status == 422
+    assert open_house.store("anchoring").control_log() == []
