@@ -157,7 +157,7 @@ def cross_fit(
                 of_known = known or FusionParts(enriched(kb, others), parts.encoder)
                 scores[some] = of_known.all([queries[row] for row in some])
         if options.n_read:
-            rankers[number] = options.fit_ranker(left, parts, work)
+            rankers[number] = options.fit_ranker(left, work)
     groups = (*(f"recorded-{number}" for number in folds.recorded_fold), *(asked.dialogues if asked else ()))
     is_asked = np.arange(len(queries)) >= n_recorded
     found = CrossFit(folds.fold, groups, is_asked, scores, right, np.full(right.shape, np.nan, dtype=np.float32))

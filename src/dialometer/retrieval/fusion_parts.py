@@ -1,4 +1,4 @@
-"""What the fused retriever weighs: nearness by question and by answer in three forms of the turn, shared words, and shape.
+"""What the fused retriever weighs: nearness by question and by answer in three forms of the turn, and shared words.
 
 ========================  ===========================================================================
 ``question:turn``         cosine with the answer's nearest recorded question
@@ -8,12 +8,7 @@
 ``question:context``      the same with the end of the turn before
 ``answer:context``
 ``words``                 TF-IDF cosine of short letter sequences with the nearest recorded question
-``length``                log of the answer's number of words
-``length:question``       the same, where the turn holds a question mark
-``length:turn``           the same, times the log of the turn's number of words
 ========================  ===========================================================================
-
-The last three let a terse "Thanks." follow a remark and a story follow a question.
 """
 
 from __future__ import annotations
@@ -37,18 +32,16 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 
 ENCODED = tuple(f"{side}:{form}" for form in FORMS for side in ("question", "answer"))
-SHAPE = ("length", "length:question", "length:turn")
-PARTS = (*ENCODED, "words", *SHAPE)
+PARTS = (*ENCODED, "words")
 
 
 @dataclass(frozen=True)
 class PreparedParts:
-    """A batch of queries: vectors of its texts in every form, its words, and two facts about each turn."""
+    """A batch of queries: vectors of its texts in every form, and its words."""
 
     forms: dict[str, tuple[Floats, Formed]]
     words: Any
-    has_question_mark: Floats
-    log_length: Floats
+    n_queries: int
 
 
 class FusionParts:
@@ -60,7 +53,6 @@ class FusionParts:
         self.questions = QuestionVectors(kb, encoder.encode(kb.questions, "Encoding questions"))
         self.answers = encoder.encode(kb.texts, "Encoding answers")
         self.words = FittedTfidf(Tfidf(analyzer="char_wb", shortest=2, longest=5), kb)
-        self.log_length = np.log1p([len(text.split()) for text in kb.texts]).astype(np.float32)
 
     def prepare(self, queries: Sequence[Query]) -> PreparedParts:
         """Every text is encoded once, in whichever forms it occurs."""
@@ -71,21 +63,13 @@ class FusionParts:
         return PreparedParts(
             {name: (piece, form) for (name, form), piece in zip(forms.items(), pieces, strict=True)},
             self.words.prepare(queries),
-            np.array([["?" in query.text] for query in queries], dtype=np.float32),
-            np.log1p([[len(query.text.split())] for query in queries]).astype(np.float32),
+            len(queries),
         )
 
     def part(self, name: str, prepared: PreparedParts, first: int, last: int) -> Floats:
         """One part's scores, questions by answers; 0 where an answer has no recorded question."""
         if name == "words":
             return np.nan_to_num(self.words.block(prepared.words, first, last), nan=0.0)
-        length = self.log_length[None, first:last]
-        if name == "length":
-            return np.broadcast_to(length, (len(prepared.log_length), last - first))
-        if name == "length:question":
-            return np.asarray(length * prepared.has_question_mark)
-        if name == "length:turn":
-            return np.asarray(length * prepared.log_length)
         side, _, form = name.partition(":")
         vectors, texts = prepared.forms[form]
         if side == "answer":

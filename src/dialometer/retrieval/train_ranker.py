@@ -7,7 +7,6 @@ with the right one, and a right answer can be told apart from its wrong ones in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,8 +22,9 @@ from dialometer.retrieval.augment import one_variant
 from dialometer.retrieval.cross_encoder import CrossEncoder
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.synonym_source import synonym_source
+from dialometer.retrieval.trained_folder import CHECKPOINT_FILE, is_done, mark_done
 from dialometer.retrieval.training import TrainingOptions, fingerprint, train
-from dialometer.retrieval.tuned_encoder import DONE_FILE, Example, examples_of
+from dialometer.retrieval.tuned_encoder import Example, examples_of
 from dialometer.retrieval.work import QUIET, Work, models_folder
 
 Nearest = NDArray[np.int64]
@@ -68,12 +68,10 @@ def train_ranker(
     hard = None if nearest is None else fingerprint(nearest.tolist())
     name = fingerprint("answer ranker", model, kb.fingerprint, chosen.model_dump(), hard)
     folder = out or models_folder(work) / "rankers" / name
-    done = folder / DONE_FILE
-    if done.is_file() and json.loads(done.read_text(encoding="utf-8")).get("name") == name:
+    if is_done(folder, name):
         return folder
     ranker = CrossEncoder.fresh(model, work, chosen.seed)
     course = _Course(kb, ranker, chosen, nearest)
-    checkpoint = folder / "checkpoint.pt"
     losses = train(
         ranker.network,
         course.batches,
@@ -82,12 +80,10 @@ def train_ranker(
         work,
         device=ranker.device,
         what="Training the answer ranker",
-        checkpoint=checkpoint,
+        checkpoint=folder / CHECKPOINT_FILE,
     )
     ranker.save(folder)
-    told = {"name": name, "options": chosen.model_dump(), "losses": losses, "base": model}
-    done.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    checkpoint.unlink(missing_ok=True)
+    mark_done(folder, name, {"options": chosen.model_dump(), "losses": losses, "base": model})
     return folder
 
 
@@ -153,7 +149,7 @@ class _Course:
     def loss(self, batch: Sequence[Pair]) -> Any:
         """Of lists: finding the right answer in its list. Of pairs: telling right pairs from wrong ones."""
         texts = [self.kb.answers[pair.answer].text for pair in batch]
-        scores = self.ranker.network(self.ranker.batch([pair.question for pair in batch], texts))
+        scores = self.ranker.logits([pair.question for pair in batch], texts)
         if self.options.loss == "lists":
             starts = [k for k, pair in enumerate(batch) if pair.is_right]
             own = torch.zeros(1, dtype=torch.long, device=scores.device)

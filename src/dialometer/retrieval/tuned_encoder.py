@@ -2,13 +2,14 @@
 
 In-batch negatives (Henderson et al., "Efficient Natural Language Response Suggestion", 2017), both ways between questions and
 answers, and from a question to another question of the same answer. Pairs in the batch that are right too are no negatives.
+
+The weights kept lie between those before and after training (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR
+2022): a small knowledge base teaches its own questions quickly, and the way back keeps what the encoder knew of all others.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,22 +23,23 @@ from dialometer.retrieval.augment import OPENERS, Synonyms, one_variant
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.synonym_source import synonym_source
 from dialometer.retrieval.text_encoder import device_of, load_model, mean_pooled
+from dialometer.retrieval.trained_folder import CHECKPOINT_FILE, is_done, mark_done
 from dialometer.retrieval.training import TrainingOptions, fingerprint, train
 from dialometer.retrieval.work import QUIET, Work, models_folder
 
 MOST_TOKENS = 64
 TEXTS_TOGETHER = 16
-DONE_FILE = "training.json"
 
 
 class TuningOptions(TrainingOptions):
-    """Defaults chosen on the knowledge base and by cross-validation over dialogues of the Margarita corpus."""
+    """Defaults chosen by cross-validation over dialogues of the Margarita corpus (``python -m bench.retrieval_parts``)."""
 
-    n_epochs: int = Field(default=10, ge=1)
+    n_epochs: int = Field(default=20, ge=1)
     learning_rate: float = Field(default=5e-5, gt=0)
     temperature: float = Field(default=0.05, gt=0)
     augmented_share: float = Field(default=0.5, ge=0, le=1, description="Share of questions shown in a varied form.")
     opened_share: float = Field(default=0.2, ge=0, le=1, description="Share shown after a word such as 'Okay.'.")
+    tuned_share: float = Field(default=0.75, gt=0, le=1, description="How far the weights go from before to after.")
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,12 @@ def tune_encoder(
     chosen = options or TuningOptions()
     name = fingerprint("tuned encoder", model, kb.fingerprint, chosen.model_dump())
     folder = out or models_folder(work) / "encoders" / name
-    if _is_done(folder, name):
+    if is_done(folder, name):
         return folder
     device = device_of(work.device)
     tokenizer, network = load_model(model, device)
     course = _Course(kb, tokenizer, network, chosen, device)
-    checkpoint = folder / "checkpoint.pt"
+    before = {key: value.detach().clone() for key, value in network.state_dict().items()}
     losses = train(
         network,
         course.batches,
@@ -97,17 +99,22 @@ def tune_encoder(
         work,
         device=device,
         what="Training the encoder",
-        checkpoint=checkpoint,
+        checkpoint=folder / CHECKPOINT_FILE,
     )
-    _write(folder, name, tokenizer, network, {"options": chosen.model_dump(), "losses": losses, "base": model})
-    checkpoint.unlink(missing_ok=True)
+    network.load_state_dict(between(before, network.state_dict(), chosen.tuned_share))
+    folder.mkdir(parents=True, exist_ok=True)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    mark_done(folder, name, {"options": chosen.model_dump(), "losses": losses, "base": model})
     return folder
 
 
-def copy_encoder(source: Path, target: Path) -> None:
-    """A trained encoder's folder, copied beside what belongs to it."""
-    if source.resolve() != target.resolve():
-        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint*"))
+def between(before: Mapping[str, Any], after: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """Weights on the line from one model to another; whole numbers (positions) stay as they were."""
+    return {
+        key: torch.lerp(before[key], value, share) if value.is_floating_point() else value
+        for key, value in after.items()
+    }
 
 
 class _Course:
@@ -166,15 +173,3 @@ class _Course:
             parts.append(mean_pooled(self.network, dict(batch.to(self.device))))
         back = torch.tensor(np.argsort(order), device=self.device)
         return torch.cat(parts)[back]
-
-
-def _is_done(folder: Path, name: str) -> bool:
-    path = folder / DONE_FILE
-    return path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("name") == name
-
-
-def _write(folder: Path, name: str, tokenizer: Any, network: Any, told: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    network.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / DONE_FILE).write_text(json.dumps({"name": name, **told}, indent=2) + "\n", encoding="utf-8")

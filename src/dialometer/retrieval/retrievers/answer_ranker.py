@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -14,6 +13,7 @@ from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
 from dialometer.retrieval.retrievers.mixed import FittedMixed, Mixed
+from dialometer.retrieval.trained_folder import copy_model
 from dialometer.retrieval.work import QUIET, Work
 
 if TYPE_CHECKING:
@@ -47,13 +47,16 @@ class AnswerRanker(Retriever):
     )
 
     def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedRanker:
+        first = Mixed(model=self.model).fit(kb, work)
+        return self._fitted(kb, self.train(kb, first, work), first, work)
+
+    def train(self, kb: KnowledgeBase, first: FittedMixed, work: Work = QUIET) -> Path:
+        """The folder of the ranker, trained against answers that the encoder confuses; trained once for all who use it."""
         from dialometer.retrieval.train_ranker import RankerOptions, train_ranker  # noqa: PLC0415 - imports torch
 
-        first = Mixed(model=self.model).fit(kb, work)
         own = self.model_dump(exclude={"model", "depth"})
         nearest = first.rank(kb.questions, min(60, len(kb.answers))).answers if self.hard_share else None
-        folder = train_ranker(kb, self.model, RankerOptions.model_validate(own), work, nearest=nearest)
-        return self._fitted(kb, folder, first, work)
+        return train_ranker(kb, self.model, RankerOptions.model_validate(own), work, nearest=nearest)
 
     def load(self, kb: KnowledgeBase, folder: Path, work: Work = QUIET) -> FittedRanker:
         return self._fitted(kb, folder / FOLDER, Mixed(model=self.model).fit(kb, work), work)
@@ -109,7 +112,5 @@ class FittedRanker(Fitted):
         return np.where(np.isnan(own), self.first.block(before, first, last) - BELOW, own)
 
     def save_into(self, folder: Path) -> tuple[Path, ...]:
-        target = folder / FOLDER
-        if target.resolve() != self.folder.resolve():
-            shutil.copytree(self.folder, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint*"))
-        return (target,)
+        copy_model(self.folder, folder / FOLDER)
+        return (folder / FOLDER,)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,29 +13,29 @@ from dialometer.retrieval.fusion_parts import PARTS, FusionParts, PreparedParts
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Questions, Retriever, as_queries
+from dialometer.retrieval.retrievers.answer_ranker import AnswerRanker
+from dialometer.retrieval.retrievers.mixed import Mixed
 from dialometer.retrieval.top_k import NO_ANSWER, Ranking, top_k
+from dialometer.retrieval.trained_folder import copy_model
 from dialometer.retrieval.work import QUIET, Work
 
 if TYPE_CHECKING:
     from dialometer.retrieval.cross_encoder import CrossEncoder
-    from dialometer.retrieval.train_ranker import RankerOptions
     from dialometer.retrieval.tuned_encoder import TuningOptions
 
 ENCODER_FOLDER = "encoder"
 RANKER_FOLDER = "ranker"
 DEFAULT_WEIGHTS: Mapping[str, float] = {
-    "question:turn": 2.85,
-    "answer:turn": 2.4,
+    "question:turn": 3.0,
+    "answer:turn": 1.0,
     "question:sentences": 3.0,
-    "answer:sentences": 0.7,
-    "question:context": 3.1,
-    "answer:context": 3.8,
-    "length": -0.02,
-    "length:question": 0.33,
-    "length:turn": -0.16,
+    "answer:sentences": 2.0,
+    "question:context": 2.5,
+    "answer:context": 2.0,
+    "words": 0.5,
 }
-"""Found by cross-validation over the recorded questions and development dialogues of the Margarita corpus."""
-DEFAULT_READ_WEIGHT = 0.15
+"""Rounded from what cross-validation gives, over recorded questions and over dialogues of the Margarita corpus alike."""
+DEFAULT_READ_WEIGHT = 0.1
 
 
 @RETRIEVERS.register("fused")
@@ -49,12 +48,11 @@ class Fused(Retriever):
     )
     is_trained: ClassVar[bool] = True
     model: str = Field(default="", description="Encoder to start from; the packaged all-MiniLM-L6-v2 if empty.")
-    n_tuning_epochs: int = Field(default=10, ge=0, description="Epochs the encoder is trained; 0 takes it as it is.")
+    n_tuning_epochs: int = Field(default=20, ge=0, description="Epochs the encoder is trained; 0 takes it as it is.")
     weights: dict[str, float] = Field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
     n_read: int = Field(default=10, ge=0, description="How many first answers the ranker reads; 0 leaves it out.")
     read_weight: float = Field(default=DEFAULT_READ_WEIGHT, description="Weight of the ranker among those.")
-    n_ranker_epochs: int = Field(default=3, ge=1)
-    n_negatives: int = Field(default=7, ge=1)
+    negatives: int | Literal["all"] = Field(default=10, description="Wrong answers for each right one in its training.")
     seed: int = Field(default=0, ge=0)
 
     def tuning(self) -> TuningOptions:
@@ -63,24 +61,9 @@ class Fused(Retriever):
 
         return TuningOptions(n_epochs=max(self.n_tuning_epochs, 1), seed=self.seed)
 
-    def ranking(self) -> RankerOptions:
-        """How the ranker is trained."""
-        from dialometer.retrieval.train_ranker import RankerOptions  # noqa: PLC0415 - imports torch
-
-        return RankerOptions(
-            negatives=self.n_negatives,
-            hard_share=0.5,
-            loss="lists",
-            n_variants=0,
-            n_epochs=self.n_ranker_epochs,
-            learning_rate=3e-5,
-            batch_size=8 * (1 + self.n_negatives),
-            seed=self.seed,
-        )
-
     def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedFused:
         parts, encoder_folder = self.fit_parts(kb, work)
-        ranker_folder = self.fit_ranker(kb, parts, work) if self.n_read else None
+        ranker_folder = self.fit_ranker(kb, work) if self.n_read else None
         return FittedFused(self, kb, parts, _load_ranker(ranker_folder, work), (encoder_folder, ranker_folder))
 
     def fit_parts(self, kb: KnowledgeBase, work: Work) -> tuple[FusionParts, Path | None]:
@@ -91,15 +74,10 @@ class Fused(Retriever):
         folder = tune_encoder(kb, self.model, self.tuning(), work) if self.n_tuning_epochs else None
         return FusionParts(kb, TextEncoder(str(folder or self.model), work)), folder
 
-    def fit_ranker(self, kb: KnowledgeBase, parts: FusionParts, work: Work) -> Path:
-        """The ranker, trained against answers that the encoder confuses."""
-        from dialometer.retrieval.train_ranker import train_ranker  # noqa: PLC0415 - imports torch
-
-        vectors = parts.encoder.encode(kb.questions)
-        near = np.concatenate(
-            [top_k(vectors[s : s + 256] @ parts.answers.T, 60).answers for s in range(0, len(vectors), 256)]
-        )
-        return train_ranker(kb, self.model, self.ranking(), work, nearest=near)
+    def fit_ranker(self, kb: KnowledgeBase, work: Work) -> Path:
+        """The answer ranker of its own retriever, so that both share one training."""
+        ranker = AnswerRanker(model=self.model, negatives=self.negatives, seed=self.seed)
+        return ranker.train(kb, Mixed(model=self.model).fit(kb, work), work)
 
     def load(self, kb: KnowledgeBase, folder: Path, work: Work = QUIET) -> FittedFused:
         from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
@@ -138,7 +116,7 @@ class FittedFused(Fitted):
         return self.parts.prepare(queries)
 
     def block(self, prepared: PreparedParts, first: int, last: int) -> Floats:
-        total = np.zeros((len(prepared.log_length), last - first), dtype=np.float32)
+        total = np.zeros((prepared.n_queries, last - first), dtype=np.float32)
         for name in PARTS:
             weight = self.options.weights.get(name, 0.0)
             if weight:
@@ -191,8 +169,7 @@ class FittedFused(Fitted):
     def save_into(self, folder: Path) -> tuple[Path, ...]:
         written = []
         for source, name in zip(self.folders, (ENCODER_FOLDER, RANKER_FOLDER), strict=True):
-            target = folder / name
-            if source is not None and source.resolve() != target.resolve():
-                shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint*"))
-                written.append(target)
+            if source is not None:
+                copy_model(source, folder / name)
+                written.append(folder / name)
         return tuple(written)
