@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -66,6 +66,8 @@ class StudyData:
     """Judgments of excluded raters, which count in nothing but what the exclusion itself has changed."""
     chats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CHAT_COLUMNS))
     """One row per live conversation: how long it was."""
+    by_models: pl.DataFrame = field(default_factory=lambda: long_table(()))
+    """Judgments of models (a learned evaluator, an LLM judge) beside people's; they count in nothing but their agreement."""
 
     @property
     def factors(self) -> list[str]:
@@ -96,11 +98,12 @@ class StudyData:
 def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
     """The data of a study. Without ``sources``, people's judgments are used, or simulated ones where there are no others."""
     held = list(store.sessions())
-    raters = _names(held, store.rater_numbers())
+    numbers = store.rater_numbers()
+    raters = names_apart([(s.id, numbers.get(s.id, s.ordinal), s.draw.cell) for s in held])
     sessions = _sessions_table(study, held, raters)
     answers = pl.DataFrame(
         [
-            _answer_row(raters[a.session_id], a.part, a.question, a.value)
+            answer_row(raters[a.session_id], a.part, a.question, a.value)
             for a in store.answers()
             if a.session_id in raters
         ],
@@ -116,26 +119,44 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         schema=FINDING_COLUMNS,
         orient="row",
     )
-    table = _renamed(long_table(store.judgment_batches()), sessions)
+    said = (
+        (raters[session.id], (turn.item_id, turn.role, turn.text, turn.at_ms))
+        for session in held
+        for turn in store.chat_turns(session.id)
+    )
+    chats = chats_table(said) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
+    table = long_table(store.judgment_batches())
+    return select_data(study, table, sessions, answers, findings, chats, sources)
+
+
+def select_data(
+    study: Study,
+    table: pl.DataFrame,
+    sessions: pl.DataFrame,
+    answers: pl.DataFrame,
+    findings: pl.DataFrame,
+    chats: pl.DataFrame,
+    sources: tuple[str, ...] = (),
+) -> StudyData:
+    """The data that an analysis works on, from everything there is, wherever it was read."""
+    table = _renamed(table, sessions)
     sources = sources or _default_sources(sessions)
     judgments, n_left_out, set_aside = _select(table, sources)
-    chats = _chats_table(store, raters) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
-    return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats)
+    by_models = _select(table, ("model",))[0] if "model" not in sources else table.clear()
+    return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models)
 
 
-def _names(sessions: list[Session], numbers: Mapping[str, int]) -> dict[str, str]:
-    """Raters by session. One who was imported in several conditions counts in each of them as a rater of its own:
-    comparisons between conditions are comparisons between raters."""
+def names_apart(sessions: Iterable[tuple[str, int, int]]) -> dict[str, str]:
+    """Raters by session, from (session, number of the rater, cell). One who was imported in several conditions counts in
+    each of them as a rater of its own: comparisons between conditions are comparisons between raters."""
     cells: dict[int, list[int]] = {}
-    for session in sessions:
-        of_rater = cells.setdefault(numbers.get(session.id, session.ordinal), [])
-        if session.draw.cell not in of_rater:
-            of_rater.append(session.draw.cell)
     names = {}
-    for session in sessions:
-        number = numbers.get(session.id, session.ordinal)
-        place = cells[number].index(session.draw.cell)
-        names[session.id] = rater_name(number) + (f"{APART}{place + 1}" if place else "")
+    for session, number, cell in sessions:
+        of_rater = cells.setdefault(number, [])
+        if cell not in of_rater:
+            of_rater.append(cell)
+        place = of_rater.index(cell)
+        names[session] = rater_name(number) + (f"{APART}{place + 1}" if place else "")
     return names
 
 
@@ -170,23 +191,23 @@ def _sessions_table(study: Study, sessions: list[Session], raters: Mapping[str, 
     )
 
 
-def _answer_row(rater: str, part: str, question: str, value: object) -> tuple[object, ...]:
+def answer_row(rater: str, part: str, question: str, value: object) -> tuple[object, ...]:
+    """One row of the answers, whatever the scale: as JSON, as text, and as a number where it is one."""
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     text = value if isinstance(value, str) else " > ".join(value) if isinstance(value, list) else str(value)
     return rater, part, question, json.dumps(value, ensure_ascii=False), text, number
 
 
-def _chats_table(store: Store, raters: Mapping[str, str]) -> pl.DataFrame:
-    """Lengths of the conversations, read session by session: the texts of all of them need not fit in memory."""
+def chats_table(said: Iterable[tuple[str, tuple[str, str, str, int]]]) -> pl.DataFrame:
+    """Lengths of conversations, from rater and (item, role, text, time) of every turn in order; texts are not kept."""
     rows: list[tuple[str, str, int, int, int, float | None]] = []
-    for session_id, rater in raters.items():
-        for item, group in itertools.groupby(store.chat_turns(session_id), key=lambda turn: turn.item_id):
-            turns = list(group)
-            said = [turn.text for turn in turns if turn.role == "user"]
-            times = [turn.at_ms for turn in turns if turn.at_ms]
-            duration_s = (max(times) - min(times)) / 1000 if len(times) > 1 else None
-            n_agent = sum(turn.role == "agent" for turn in turns)
-            rows.append((rater, item, len(said), n_agent, sum(len(text.split()) for text in said), duration_s))
+    for (rater, item), group in itertools.groupby(said, key=lambda turn: (turn[0], turn[1][0])):
+        turns = [turn for _, turn in group]
+        texts = [text for _, role, text, _ in turns if role == "user"]
+        times = [at_ms for *_, at_ms in turns if at_ms]
+        duration_s = (max(times) - min(times)) / 1000 if len(times) > 1 else None
+        n_agent = sum(role == "agent" for _, role, _, _ in turns)
+        rows.append((rater, item, len(texts), n_agent, sum(len(text.split()) for text in texts), duration_s))
     return pl.DataFrame(rows, schema=CHAT_COLUMNS, orient="row")
 
 
