@@ -1,0 +1,118 @@
+"""The answer so far: computed aside, with its interval and its warning, and every look written down."""
+
+import sys
+import time
+
+import pytest
+
+from dialometer.analysis.choose import analyse
+from dialometer.storage.watching import Look
+from dialometer.web.desk import looking
+from dialometer.web.desk.pages.results import history
+from dialometer.web.desk.shelf import Shelf
+
+REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
+COMMAND = (*REPORT, "--format", "json", "--format", "html", "--resamples", "100")
+WAIT_S = 90
+
+
+@pytest.fixture
+def at(make_house, shelf_folder):
+    """A house that can compute, and somebody who looks."""
+
+    def make(command=COMMAND):
+        house = make_house(Shelf(parent=str(shelf_folder), report_command=command))
+        return house, house.owner()
+
+    return make
+
+
+def wait_for(visitor, words, path="/studies/likert/results"):
+    until = time.monotonic() + WAIT_S
+    while words not in visitor.get(path).text:
+        assert time.monotonic() < until, visitor.text
+        time.sleep(0.2)
+    return visitor
+
+
+def test_the_answer_appears_with_warning_agreement_and_rules(at):
+    house, ada = at()
+    ada.get("/studies/likert/results")
+    assert "Looking is not testing" in ada.text
+    assert "Computing from the newest data" in ada.text
+    wait_for(ada, "The answer")
+    running = house.held.running("likert")
+    same = analyse(running.study, running.store, n_resamples=100)
+    assert same.summary.answer in ada.text
+    assert same.summary.headlines[0].label in ada.text
+    assert "With and without each quality rule" in ada.text
+    assert "Results with each rule and without it" in ada.text
+    agreement = next(s for s in same.sections if "agreement" in s.name)
+    assert agreement.title in ada.text
+    (look,) = running.store.looks()
+    assert (look.made_by, look.n_judgments) == ("ada", same.provenance["n_judgments"])
+    shown = [(seen["label"], seen["value"]) for seen in look.seen]
+    assert shown == [(h.label, pytest.approx(h.estimate.value)) for h in same.summary.headlines if h.estimate]
+
+    assert same.summary.answer in ada.get("/studies/likert/").text
+    assert "Results with each rule and without it" in ada.get("/studies/likert/quality").text
+    ada.get("/studies/likert/report.html")
+    assert ada.response.headers["content-disposition"].startswith("attachment")
+    assert same.summary.answer.split(".")[0] in ada.page
+    ada.get("/studies/likert/results")
+    assert len(running.store.looks()) == 1, "nothing has happened since, so there is nothing new to see"
+
+
+def test_new_data_are_a_new_look_after_a_rest(at, monkeypatch):
+    monkeypatch.setattr(looking, "REST_S", 0.0)
+    monkeypatch.setattr(looking, "REST_FACTOR", 0.0)
+    house, ada = at()
+    wait_for(ada, "The answer")
+    store = house.store("likert")
+    session = next(s for s in store.sessions() if not s.is_excluded)
+    store.exclude(session.id, "ada", "for the test", 1)
+    ada.get("/studies/likert/results")
+    assert "newer data have come in" in ada.text
+    wait_for(ada, "2 looks at the results")
+    first, second = store.looks()
+    assert second.n_judgments < first.n_judgments
+    assert ada.page.count('class="band"') >= 2
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            (sys.executable, "-c", "import sys; print('error: no such thing', file=sys.stderr); sys.exit(1)"),
+            "no such thing",
+        ),
+        ((sys.executable, "-c", "import sys; sys.exit(3)"), "the analysis failed"),
+        (("/nothing/like/this",), "The analysis failed (reference"),
+        ((sys.executable, "-c", "pass"), "The analysis failed (reference"),
+        ((), "computes no results"),
+    ],
+)
+def test_what_goes_wrong_is_said(at, command, told):
+    house, ada = at(command)
+    wait_for(ada, told)
+    assert house.store("likert").looks() == []
+    ada.get("/studies/likert/report.html")
+    assert "not ready yet" in ada.text
+
+
+def test_an_empty_study_has_no_results_yet(at):
+    _, ada = at()
+    ada.post("/new", {"name": "fresh", "title": "", "from": "template:likert"})
+    ada.post("/studies/fresh/freeze")
+    wait_for(ada, "There are no judgments yet", "/studies/fresh/results")
+
+
+def test_history_needs_two_looks():
+    class Told:
+        label = "share"
+
+    looks = [Look("ada", n, 2, [{"label": "share", "value": 0.5, "low": 0.4, "high": 0.6}], n) for n in (10, 20)]
+    assert history(Told(), looks[:1]) is None
+    assert "last 0.5 with interval 0.4 to 0.6" in str(history(Told(), looks))
+    unknown = [Look("ada", 30, 2, [{"label": "share", "value": None, "low": None, "high": None}], 3)]
+    assert str(history(Told(), looks + unknown)) == str(history(Told(), looks))

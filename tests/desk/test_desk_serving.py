@@ -1,0 +1,156 @@
+"""The whole server from the command line: one study, several, a folder of them, and several processes."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from dialometer.design.templates import copy_template
+
+START_S = 60
+
+
+@contextmanager
+def serving(*arguments, log):
+    command = [
+        sys.executable,
+        "-m",
+        "dialometer",
+        "serve",
+        *map(str, arguments),
+        "--port",
+        "0",
+        "--log-level",
+        "warning",
+    ]
+    with log.open("w") as out:
+        server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, "NO_COLOR": "1"})
+    try:
+        until = time.monotonic() + START_S
+        while True:
+            text = log.read_text()
+            assert server.poll() is None, text
+            assert time.monotonic() < until, text
+            found = re.search(r"Dashboard\s+(\S+)/desk/", text)
+            if found:
+                try:
+                    httpx.get(f"{found[1]}/desk/login").raise_for_status()
+                    break
+                except httpx.HTTPError:
+                    pass
+            time.sleep(0.1)
+        token = re.search(r"join\?token=(\S+)", text)
+        yield found[1], token[1] if token else "", text
+    finally:
+        server.terminate()
+        server.wait(30)
+    assert server.returncode == 0, log.read_text()
+    assert "failure" not in log.read_text()
+
+
+def join(client, base, token, name="ada"):
+    page = client.get(f"{base}/desk/join", params={"token": token}).text
+    csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1]
+    form = {"csrf": csrf, "token": token, "name": name, "password": "many good words", "again": "many good words"}
+    done = client.post(f"{base}/desk/join", data=form, follow_redirects=True)
+    assert f"{name} (owner)" in done.text
+    return re.search(r'name="csrf" value="([0-9a-f]+)"', done.text)[1]
+
+
+def test_one_study_prints_the_first_owners_link_until_it_was_used(tmp_path):
+    copy_template("likert", tmp_path / "films")
+    with serving(tmp_path / "films", log=tmp_path / "1.txt") as (base, token, told), httpx.Client() as client:
+        assert "Raters open" in told
+        join(client, base, token)
+        assert client.get(f"{base}/desk/studies/films/").status_code == 200
+        assert "Start" in client.get(f"{base}/").text
+    with serving(tmp_path / "films", log=tmp_path / "2.txt") as (_, token, _):
+        assert token == ""
+    with (
+        serving(tmp_path / "films", "--owner-link", log=tmp_path / "3.txt") as (base, token, _),
+        httpx.Client() as client,
+    ):
+        join(client, base, token, "bob")
+
+
+def test_several_studies_by_name(tmp_path):
+    for name in ("one", "two"):
+        copy_template("likert", tmp_path / name)
+    with (
+        serving(tmp_path / "one", tmp_path / "two", log=tmp_path / "log.txt") as (base, token, _),
+        httpx.Client() as client,
+    ):
+        join(client, base, token)
+        for name in ("one", "two"):
+            assert "Start" in client.get(f"{base}/{name}/").text
+            assert client.get(f"{base}/{name}/healthz").json()["status"] == "ok"
+            left = json.loads((tmp_path / name / ".serving.json").read_text())
+            assert left["url"] == f"{base}/{name}/"
+        assert client.get(f"{base}/desk/").text.count("state-running") == 2
+        assert client.get(f"{base}/", follow_redirects=False).headers["location"] == "/desk/"
+        assert client.get(f"{base}/healthz").json()["status"] == "ok"
+        assert client.get(f"{base}/nothing/").status_code == 404
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="several processes need file locks")
+def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
+    """Made, frozen and started in the browser; simulated raters then come over HTTP to whichever process answers."""
+    parent = tmp_path / "studies"
+    parent.mkdir()
+    with serving(parent, "--workers", "2", log=tmp_path / "log.txt") as (base, token, _):
+        with httpx.Client(timeout=30, follow_redirects=True) as client:
+            csrf = join(client, base, token)
+
+            def post(path, **form):
+                return client.post(f"{base}/desk{path}", data={"csrf": csrf, **form})
+
+            assert post("/new", name="films", title="Films", **{"from": "template:acute"}).status_code == 200
+            assert "Frozen" in post("/studies/films/freeze").text
+            assert "running" in post("/studies/films/control", what="start", reason="go").text
+        command = [sys.executable, "-m", "dialometer", "simulate", str(parent / "films"), "--raters", "6", "--json"]
+        done = subprocess.run(
+            [*command, "--url", f"{base}/films"], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        n_judgments = json.loads(done.stdout)["n_judgments"]
+        with httpx.Client(timeout=30, follow_redirects=True) as client:
+            page = client.get(f"{base}/desk/login").text
+            csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1]
+            form = {"csrf": csrf, "name": "ada", "password": "many good words", "next": ""}
+            assert "ada (owner)" in client.post(f"{base}/desk/login", data=form).text
+            shown = client.get(f"{base}/desk/studies/films/").text
+            assert re.search(rf"<dt>judgments</dt><dd>{n_judgments:,}</dd>", shown)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "told"),
+    [
+        (lambda path: (path / "x").mkdir(), ["x", "--database", "postgresql:///one"], "cannot share one database"),
+        (lambda path: None, ["missing"], "no study.yaml"),
+        (
+            lambda path: [shutil.copytree(path / "a", path / n / "a") for n in ("p", "q")],
+            ["p/a", "q/a"],
+            "name of its own",
+        ),
+        (lambda path: copy_template("likert", path / "desk"), ["desk", "a"], "cannot name one"),
+        (
+            lambda path: (path / "full").mkdir() or (path / "full" / "letter.txt").write_text("x"),
+            ["full"],
+            "no study.yaml",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_said(tmp_path, prepare, arguments, told):
+    copy_template("likert", tmp_path / "a")
+    prepare(tmp_path)
+    command = [sys.executable, "-m", "dialometer", "serve", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert told in done.stderr
