@@ -78,7 +78,8 @@ def choose_settings(problem: Problem) -> tuple[Settings, Floats]:
     least = squared_error(problem, expected)
     has_near = problem.folds[0][2].distances is not None
     rounds: list[list[dict[str, float]]] = [
-        [{"near_weight": w, "sharpness": s} for w in NEAR_WEIGHTS for s in SHARPNESSES] if has_near else [],
+        [{"sharpness": value} for value in SHARPNESSES] if has_near else [],
+        [{"near_weight": value} for value in NEAR_WEIGHTS] if has_near else [],
         [{"noise": value} for value in NOISES],
         [{"effect": value} for value in EFFECTS],
     ]
