@@ -23,6 +23,7 @@ READ = {
     "arena.json": ("crsarena", ["crs_1"]),
     "dialogues.csv": ("mdc", ["PER-1"]),
     "self.jsonl": ("self_dialogue", ["action-0"]),
+    "reddit.tsv": ("thred", ["reddit-1", "reddit-2"]),
 }
 
 

@@ -1,0 +1,129 @@
+"""A prepared corpus: numbered tokens on disk, read through memory maps, so that its size is no matter.
+
+A folder holds ``corpus.json`` (what it was made from, and how), ``tokenizer.json``, maybe ``topics.npz``, and for each split
+flat arrays: all tokens, where each turn begins, the place of each turn in its piece of dialogue, its dialogue, the topic of
+what was said before it, and the dialogues' ids. Every turn that has a turn before it is one example: the response to those.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dialometer.errors import DialometerError
+from dialometer.generators.topics import TopicModel
+from dialometer.generators.vocabulary import Vocabulary
+
+SPLITS = ("train", "validation", "test")
+CORPUS_FILE = "corpus.json"
+TOKENIZER_FILE = "tokenizer.json"
+TOPICS_FILE = "topics.npz"
+ARRAYS: Mapping[str, Any] = {
+    "tokens": np.uint16,
+    "starts": np.uint64,
+    "places": np.uint16,
+    "dialogues": np.uint32,
+    "topics": np.uint16,
+}
+FORM = 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """One part of a corpus. ``starts`` has one more entry than there are turns; every turn ends with the end mark."""
+
+    name: str
+    tokens: npt.NDArray[np.uint16]
+    starts: npt.NDArray[np.uint64]
+    places: npt.NDArray[np.uint16]
+    dialogues: npt.NDArray[np.uint32]
+    topics: npt.NDArray[np.uint16]
+    ids_file: Path
+
+    @cached_property
+    def examples(self) -> npt.NDArray[np.int64]:
+        """Numbers of the turns that answer a turn before them."""
+        return np.flatnonzero(np.asarray(self.places) > 0)
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each turn, end mark included."""
+        starts = np.asarray(self.starts).astype(np.int64)
+        return np.asarray(starts[1:] - starts[:-1])
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Ids of the dialogues, by their number."""
+        return [json.loads(line) for line in self.ids_file.read_text(encoding="utf-8").splitlines()]
+
+    def turn(self, number: int) -> npt.NDArray[np.uint16]:
+        """Tokens of one turn without its end mark."""
+        return self.tokens[int(self.starts[number]) : int(self.starts[number + 1]) - 1]
+
+    def context(self, number: int, n_turns: int) -> list[npt.NDArray[np.uint16]]:
+        """The turns before an example, at most ``n_turns``, oldest first."""
+        first = number - min(int(self.places[number]), n_turns)
+        return [self.turn(k) for k in range(first, number)]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A prepared corpus in its folder."""
+
+    folder: Path
+    about: Mapping[str, Any]
+    vocabulary: Vocabulary
+    topics: TopicModel | None
+
+    def split(self, name: str) -> Split:
+        """One of train, validation and test."""
+        if name not in SPLITS:
+            raise DialometerError(f"there is no split '{name}'", remedy=f"use {', '.join(SPLITS)}")
+        arrays = {kind: _mapped(self.folder / f"{name}.{kind}", dtype) for kind, dtype in ARRAYS.items()}
+        return Split(name=name, ids_file=self.folder / f"{name}.ids", **arrays)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells this preparation from every other."""
+        return str(self.about["fingerprint"])
+
+
+def is_corpus(folder: Path) -> bool:
+    """Whether a folder holds a prepared corpus."""
+    return (folder / CORPUS_FILE).is_file()
+
+
+def load_corpus(folder: Path) -> Corpus:
+    """The corpus that :func:`~dialometer.generators.preparing.prepare_corpus` wrote."""
+    try:
+        about = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
+        vocabulary = Vocabulary((folder / TOKENIZER_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        remedy = "name a folder that 'dialometer bots prepare' wrote"
+        raise DialometerError("no prepared corpus", where=str(folder), remedy=remedy) from error
+    if about.get("form") != FORM:
+        raise DialometerError(
+            "the corpus was prepared by another version", where=str(folder), remedy="prepare it again"
+        )
+    if vocabulary.fingerprint != about["vocabulary"]:
+        raise DialometerError(
+            "the vocabulary was changed after the corpus was prepared", where=str(folder), remedy="prepare it again"
+        )
+    topics_file = folder / TOPICS_FILE
+    return Corpus(folder, about, vocabulary, TopicModel.load(topics_file) if topics_file.is_file() else None)
+
+
+def _mapped(path: Path, dtype: Any) -> Any:
+    try:
+        if not path.stat().st_size:
+            return np.empty(0, dtype=dtype)
+        return np.memmap(path, dtype=dtype, mode="r")
+    except (OSError, ValueError) as error:
+        raise DialometerError(f"the corpus is damaged: {error}", where=str(path), remedy="prepare it again") from error

@@ -1,0 +1,134 @@
+"""What every response generator can do: score a known response in one go, or go on with one token after the other.
+
+A model's state while it speaks is a flat dictionary of tensors whose first dimension is the conversation, so that beams can be
+reordered and batches repeated without knowing the model.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from dialometer.errors import DialometerError
+from dialometer.generators.batches import Batch, Window
+from dialometer.generators.topics import TopicModel
+from dialometer.generators.vocabulary import PAD
+from dialometer.registry import Registry, did_you_mean
+
+State = dict[str, Tensor]
+M = TypeVar("M", bound="Generator")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a model; stored in its checkpoint. ``n_heads`` and ``n_layers`` concern the transformer alone.
+
+    ``n_turns`` is how many turns the model reads; ``max_turns`` the longest context it may be asked about. They differ for a
+    model that by its nature answers the last turn alone.
+    """
+
+    n_tokens: int
+    n_turns: int = 5
+    max_turns: int = 5
+    n_turn_tokens: int = 64
+    embedding: int = 256
+    hidden: int = 448
+    n_layers: int = 6
+    n_heads: int = 4
+    dropout: float = 0.2
+    n_topic_words: int = 50
+
+    @property
+    def window(self) -> Window:
+        """How much of a conversation the model sees."""
+        return Window(self.n_turns, self.n_turn_tokens)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the checkpoint."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Shape:
+        """From the checkpoint or from options; an unknown size is an error."""
+        known = [f.name for f in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise DialometerError(f"a model has no size '{name}'", remedy=did_you_mean(name, known))
+        return cls(**{**values, "max_turns": max(values.get("max_turns", cls.max_turns), values.get("n_turns", 1))})
+
+
+class Generator(nn.Module):
+    """A model of responses. Subclasses stand in ``generators/models``, one file each."""
+
+    label: ClassVar[str]
+    about: ClassVar[str]
+    """A sentence for the methods section of a study."""
+    default_shape: ClassVar[Mapping[str, Any]] = {}
+    needs_topics: ClassVar[bool] = False
+
+    def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
+        super().__init__()
+        self.shape = shape
+        self.topics = topics
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores of the next token after each of the batch's inputs (B, T, V), not normalised."""
+
+    @abstractmethod
+    def start(self, batch: Batch) -> State:
+        """The state after reading the context, before the first token of the response."""
+
+    @abstractmethod
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Scores after one more token (B,) for each conversation: (B, V), and the state from there on."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Weights that are learned, shared ones counted once."""
+        return sum(p.numel() for p in self.parameters() if p.requires_grad)
+
+    def compile_parts(self) -> None:
+        """Compiles the parts where it pays: those that do much arithmetic outside of the vendor's own kernels."""
+        for part in self.modules():
+            if getattr(part, "is_worth_compiling", False):
+                part.compile(dynamic=True)
+
+    def begin_weights(self) -> None:
+        """Starting values: normal numbers for tables, orthogonal matrices inside recurrent layers.
+
+        Models multiply what they read from a table by the root of its width, since the same table scores the output.
+        """
+        with torch.no_grad():
+            for name, weight in self.named_parameters():
+                if "embedding" in name:
+                    nn.init.normal_(weight, std=self.shape.embedding**-0.5)
+                    weight[PAD] = 0.0
+                elif "weight_hh" in name:
+                    for gate in weight.chunk(3):
+                        nn.init.orthogonal_(gate)
+                elif weight.ndim > 1:
+                    nn.init.xavier_uniform_(weight)
+
+
+GENERATORS: Registry[type[Generator]] = Registry("generator", "dialometer.generators.models")
+
+
+def build(name: str, shape: Shape, topics: TopicModel | None = None) -> Generator:
+    """A model with fresh weights; one that speaks of topics needs them."""
+    kind = GENERATORS.get(name)
+    if kind.needs_topics and topics is None:
+        raise DialometerError(
+            f"the model '{name}' needs topics, and the corpus has none", remedy="prepare it with --topics 50"
+        )
+    return kind(shape, topics if kind.needs_topics else None)
+
+
+def reordered(state: State, rows: Tensor) -> State:
+    """The state with its conversations chosen by number: copies for beams, survivors of a step."""
+    return {name: value.index_select(0, rows) for name, value in state.items()}
