@@ -113,9 +113,13 @@ def _end(_signal: int, _frame: object) -> None:
 
 
 def _serve_here(shelf: Shelf, listening: Listening, settings: Settings, sock: socket.socket) -> None:
+    serve_app(open_house(shelf, settings), listening, sock)
+
+
+def serve_app(app: ASGIApp, listening: Listening, sock: socket.socket) -> None:
+    """Serves an application in this process until a signal ends it."""
     from uvicorn import Server  # noqa: PLC0415 - the rest of the package works without it
 
-    app = open_house(shelf, settings)
     _tune()
     Server(_config(app, listening)).run(sockets=[sock])
 

@@ -1,0 +1,62 @@
+"""The first page of the demo: what there is to see, how far it is, and the commands that made it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+
+from dialometer.cli._demo_studies import LINES, Line
+
+REFRESH_S = 3
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>dialometer at work</title>{refresh}
+<style>
+:root {{ color-scheme: light dark; --ink: light-dark(#1b2430, #e6e9ee); --soft: light-dark(#566273, #a3adba);
+  --line: light-dark(#d5dbe3, #39424f); --card: light-dark(#fff, #1d242e); --link: light-dark(#0b5c8a, #79c0f2); }}
+body {{ font: 17px/1.55 system-ui, sans-serif; color: var(--ink); background: light-dark(#f6f7f9, #141a22); margin: 0; }}
+main {{ max-width: 60rem; margin: 0 auto; padding: 2.4rem 1.2rem 3rem; }}
+h1 {{ font-size: 1.8rem; line-height: 1.2; margin: 0 0 .4rem; }}
+h2 {{ font-size: 1.1rem; margin: 1.6rem 0 .25rem; }} article h2 {{ margin-top: 0; }}
+p {{ margin: .3rem 0; }} .soft {{ color: var(--soft); }} a {{ color: var(--link); }}
+.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; margin: .8rem 0; }}
+article {{ background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; min-width: 0; }}
+pre {{ font-size: .8rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; margin: .7rem 0 0; color: var(--soft); }}
+</style></head><body><main>
+<h1>dialometer at work</h1>
+<p class="soft">Studies from the templates, answered by simulated raters whose truth is known, reported as real ones would be.
+{told}</p>
+{live}
+<h2>Reports</h2>
+<div class="cards">
+{cards}
+</div>
+</main></body></html>
+"""
+
+
+def home_page(link: Callable[[Line], str], failed: dict[str, str], *, live: Sequence[tuple[str, str, str]] = ()) -> str:
+    """The page. ``link`` gives the address of a finished report, or nothing; ``live`` are titles, addresses and words."""
+    n_open = sum(not link(line) and line.name not in failed for line in LINES)
+    told = f"{n_open} of {len(LINES)} reports are still being made; this page looks again by itself." if n_open else ""
+    cards = "\n".join(_card(line, link(line), failed.get(line.name, "")) for line in LINES)
+    running = "".join(
+        f'<article><h2><a href="{html.escape(address)}">{html.escape(title)}</a></h2><p>{html.escape(about)}</p></article>'
+        for title, address, about in live
+    )
+    return _PAGE.format(
+        refresh=f'<meta http-equiv="refresh" content="{REFRESH_S}">' if n_open and live else "",
+        told=told,
+        live=f'<h2>Running now</h2><div class="cards">{running}</div>' if running else "",
+        cards=cards,
+    )
+
+
+def _card(line: Line, address: str, failure: str) -> str:
+    title = html.escape(line.title)
+    head = f'<a href="{html.escape(address)}">{title}</a>' if address else title
+    state = f'<p class="soft">Could not be made: {html.escape(failure)}</p>' if failure else ""
+    if not address and not failure:
+        state = '<p class="soft">Being made …</p>'
+    commands = html.escape("\n".join(line.shown()))
+    return f"<article><h2>{head}</h2><p>{html.escape(line.about)}</p>{state}<pre>{commands}</pre></article>"

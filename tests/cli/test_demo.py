@@ -1,0 +1,74 @@
+"""The demo: a page within seconds, a study, a dashboard without an account, reports that come; and nothing is left behind."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from dialometer.cli._demo_page import home_page
+from dialometer.cli._demo_studies import LINES
+
+
+@pytest.fixture
+def running(tmp_path):
+    """A demo at work; gives its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dialometer", "demo", "--no-browser"],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}, cwd=tmp_path,
+    )  # fmt: skip
+    assert process.stdout
+    address = re.search(r"http://\S+", process.stdout.readline())
+    assert address
+    process.address = address[0]
+    yield process
+    process.kill()
+    process.wait(20)
+    process.stdout.close()
+
+
+def test_everything_is_one_click_away_and_gone_afterwards(running, tmp_path):
+    with httpx.Client(base_url=running.address, follow_redirects=True, timeout=30) as browser:
+        until = time.monotonic() + 30
+        while True:
+            try:
+                home = browser.get("/").raise_for_status()
+                break
+            except httpx.TransportError:
+                assert time.monotonic() < until
+                time.sleep(0.2)
+        assert all(line.title in home.text for line in LINES)
+        assert "dialometer new anchoring anchoring" in home.text
+        assert browser.get("/live/").raise_for_status().text.count("<form") >= 1
+        assert browser.get("/desk/").url.path == "/desk/login", "an outsider does not get in without the demo's door"
+        desk = browser.get("/show-desk").raise_for_status()
+        assert desk.url.path == "/desk/studies/live/"
+        assert "Raters over time" in desk.text
+        until = time.monotonic() + 180
+        while 'href="/reports/' not in browser.get("/").text:
+            assert time.monotonic() < until, "no report came"
+            time.sleep(1)
+        report = browser.get(re.search(r'href="(/reports/[^"]+)"', browser.get("/").text)[1]).raise_for_status()
+        assert "<svg" in report.text
+    assert list(tmp_path.glob("dialometer-demo-*"))
+    running.send_signal(signal.SIGINT)
+    assert running.wait(30) in (0, 130)
+    assert not list(tmp_path.glob("dialometer-demo-*"))
+
+
+def test_the_page_says_what_is_missing_and_what_failed():
+    page = home_page(
+        lambda line: "x/index.html" if line.name == "avatar" else "",
+        {"anchoring": "no <space>"},
+        live=[("A", "/a/", "b")],
+    )
+    assert page.count("Being made") == len(LINES) - 2
+    assert "no &lt;space&gt;" in page
+    assert 'http-equiv="refresh"' in page
+    done = home_page(lambda line: "x", {})
+    assert "refresh" not in done
+    assert "Being made" not in done
