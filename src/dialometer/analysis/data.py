@@ -214,7 +214,7 @@ def chats_table(said: Iterable[tuple[str, tuple[str, str, str, int]]]) -> pl.Dat
 def _default_sources(sessions: pl.DataFrame) -> tuple[str, ...]:
     present = set(sessions["source"].unique())
     people = tuple(source for source in _PEOPLE if source in present)
-    return people or tuple(source for source in ("simulated", "model") if source in present) or _PEOPLE
+    return people or next(((source,) for source in ("simulated", "model") if source in present), _PEOPLE)
 
 
 def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, int], pl.DataFrame]:

@@ -1,0 +1,77 @@
+"""Work in parts gives the same numbers in this process and on a Ray of two workers."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from dialometer.errors import DialometerError
+from dialometer.learned.engines import LOCAL, OnRay, open_engine
+from dialometer.learned.shapley import knn_shapley
+
+
+def tripled(shared, part):
+    return shared * part
+
+
+def test_local_results_come_in_order_and_as_they_are_asked_for():
+    seen = []
+    results = LOCAL.run(lambda shared, part: seen.append(part) or shared + part, 10, [1, 2, 3])
+    assert next(results) == 11
+    assert seen == [1]
+    assert list(results) == [12, 13]
+
+
+def test_unknown_engines_are_told_with_the_known_ones():
+    assert open_engine("local") is LOCAL
+    with pytest.raises(DialometerError, match=r"unknown engine 'rays' — did you mean 'ray'\?"):
+        open_engine("rays")
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("Ray is not installed: pip install 'dialometer[ray]'")
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray warns about its own plans
+        try:
+            engine = OnRay(n_workers=2)
+        except DialometerError as error:
+            pytest.skip(f"Ray cannot start here: {error}")
+        with engine:
+            yield engine
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_ray_workers_give_the_numbers_of_one_process(two_workers):
+    assert two_workers.n_workers == 2
+    assert list(two_workers.run(tripled, 3, range(9))) == [3 * n for n in range(9)]
+    rng = np.random.default_rng(0)
+    features, development = rng.normal(size=(600, 12)), rng.normal(size=(400, 12))
+    ratings = rng.integers(1, 6, 600).astype(float)
+    pairs = [(n, n + 200) for n in range(200)]
+    told = []
+    on_ray = knn_shapley(
+        features, ratings, development, pairs, 25, engine=two_workers, report=lambda *now: told.append(now)
+    )
+    np.testing.assert_array_equal(on_ray, knn_shapley(features, ratings, development, pairs, 25))
+    assert told[-1] == (400, 400)
+    assert len(told) == 4
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scores_on_ray_are_those_of_one_process(two_workers, tmp_path, make_dialogues, make_encoder):
+    from dialometer.learned.evaluator import Evaluator, Member
+    from dialometer.learned.model_file import save_evaluator
+    from dialometer.learned.ranknet import RankNet
+    from dialometer.learned.scoring import PART, score_dialogues
+
+    members = [Member(RankNet(make_encoder(seed), seed=seed), 0.1 * seed, 1.0) for seed in (0, 1)]
+    save_evaluator(tmp_path, Evaluator(members), {})
+    dialogues, _ = make_dialogues(PART + 40)
+    here = score_dialogues(tmp_path, dialogues, device="cpu")
+    there = score_dialogues(tmp_path, dialogues, device="cpu", engine=two_workers)
+    np.testing.assert_allclose(there.values, here.values, atol=1e-6)
+    np.testing.assert_allclose(there.members, here.members, atol=1e-6)

@@ -1,0 +1,155 @@
+"""Back into the study: noisy ratings as flags, a model's scores beside people, and both in the report."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from dialometer.analysis.choose import analyse
+from dialometer.analysis.data import load_data
+from dialometer.analysis.family import Options
+from dialometer.analysis.judges import pairs_alike
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.errors import DialometerError, NotEnoughData, ReadError, StorageError
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineDoor
+from dialometer.learned.model_judge import read_scores, store_judge
+from dialometer.learned.noisy_page import lowest
+from dialometer.learned.rated import read_rated
+from dialometer.learned.rating_values import Valued
+from dialometer.learned.study_flags import RULE, flag_noisy
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+START_MS = 1_800_000_000_000
+
+
+def collected(folder, template, n_raters):
+    copy_template(template, folder)
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        door = EngineDoor(Flow(study, store, clock=lambda: START_MS))
+        truth = draw_truth(study, 5)
+        simulate(study, door, truth, n_raters=n_raters, seed=5, start_ms=START_MS, habits=Habits())
+    return folder
+
+
+@pytest.fixture
+def likert(tmp_path):
+    return collected(tmp_path / "likert", "likert", 12)
+
+
+def report_of(folder):
+    with Store.open(folder / "study.db") as store:
+        return analyse(load_study(folder), store, n_resamples=100)
+
+
+def people_means(folder):
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        rows = load_data(study, store).of_criterion(study.spec.criteria[0].name)
+    return {(item, system): float(part["value"].mean()) for (item, system), part in rows.group_by("item", "system")}
+
+
+def test_two_models_and_people_stand_in_one_table(likert):
+    means = people_means(likert)
+    rng = np.random.default_rng(0)
+    near = {key: value + 0.2 * rng.normal() for key, value in means.items()}
+    far = {key: float(rng.integers(1, 6)) for key in means}
+    assert store_judge(likert, "evaluator", near) == len(means)
+    store_judge(likert, "LLM judge", far)
+    report = report_of(likert)
+    table = next(table for table in report.tables() if table.name == "judges")
+    rows = {(row[1], row[2]): row for row in table.rows}
+    assert set(rows) == {
+        ("one person", "mean of the other people"),
+        ("evaluator", "mean of the people"),
+        ("LLM judge", "mean of the people"),
+        ("evaluator", "LLM judge"),
+    }
+    assert rows["evaluator", "mean of the people"][3].value > 0.8
+    assert abs(rows["LLM judge", "mean of the people"][3].value) < 0.6
+    assert rows["one person", "mean of the other people"][3].is_known
+    # Models change nothing else: the judgments that count are people's.
+    assert report.provenance["sources"] == "simulated"
+
+
+def test_a_report_without_models_and_flags_says_nothing_of_them(likert):
+    names = {section.name for section in report_of(likert).sections}
+    assert not names & {"judges", "doubted_ratings"}
+
+
+def test_scores_off_the_scale_keep_their_order_only(likert):
+    means = people_means(likert)
+    store_judge(likert, "log odds", {key: 1000 + value for key, value in means.items()})
+    study = load_study(likert)
+    with Store.open(likert / "study.db") as store:
+        stored = load_data(study, store).by_models
+    assert set(stored["value"]) <= {1.0, 2.0, 3.0, 4.0, 5.0}
+    laid = stored["value"].to_numpy()
+    order = [means[row["item"], row["system"]] for row in stored.iter_rows(named=True)]
+    assert np.corrcoef(laid, order)[0, 1] > 0.8
+
+
+def test_the_same_scores_are_refused_a_second_time(likert):
+    scores = dict(people_means(likert))
+    store_judge(likert, "evaluator", scores)
+    with pytest.raises(StorageError, match="imported before"):
+        store_judge(likert, "evaluator", scores)
+
+
+def test_scores_of_unknown_things_are_refused(likert):
+    with pytest.raises(DialometerError, match="of nothing that can be judged"):
+        store_judge(likert, "evaluator", {("nowhere", ""): 3.0})
+    with pytest.raises(DialometerError, match="no criterion 'charm'"):
+        store_judge(likert, "evaluator", {("nowhere", ""): 3.0}, criterion="charm")
+
+
+def test_score_files_are_checked_line_by_line(tmp_path):
+    file = tmp_path / "scores.csv"
+    with file.open("w", newline="") as out:
+        csv.writer(out).writerows([["id", "score"], ["a", "1.5"], ["a", "2"], ["b", "much"]])
+    with pytest.raises(ReadError, match=r"scores\.csv:3: a second score.*\n.*scores\.csv:4: a row needs"):
+        read_scores(file)
+    file.write_text("item,system,score\nx,alpha,2\n")
+    assert read_scores(file) == {("x", "alpha"): 2.0}
+    file.write_text("id,score\n")
+    with pytest.raises(NotEnoughData, match="no scores"):
+        read_scores(file)
+
+
+def test_pairs_alike_is_kendalls_tau_without_ties():
+    from scipy.stats import kendalltau
+
+    rng = np.random.default_rng(1)
+    first = rng.normal(size=30)
+    second = first + rng.normal(size=30)
+    found = pairs_alike(first, second, Options(0.95, 200, 0, "holm"))
+    assert found.value == pytest.approx((kendalltau(first, second).statistic + 1) / 2)
+    assert found.low < found.value < found.high
+
+
+def test_noisy_ratings_come_back_as_flags_in_the_report(tmp_path):
+    folder = collected(tmp_path / "chat", "chat", 10)
+    rated = read_rated(folder)
+    n = len(rated)
+    rng = np.random.default_rng(0)
+    valued = Valued(rng.normal(size=n), np.full(n, 3.0), np.array([[(row + 1) % n] for row in range(n)]), False)
+    noisy = lowest(rated, valued, 3)
+    assert flag_noisy(folder, noisy, at_ms=START_MS) == 3
+    assert flag_noisy(folder, noisy, at_ms=START_MS) == 0
+    with Store.open(folder / "study.db") as store:
+        flagged = [logged for logged in store.findings() if logged.finding.rule == RULE]
+        assert not any(session.is_excluded for session in store.sessions())
+    assert {logged.finding.action for logged in flagged} == {"flag"}
+    assert {logged.finding.details["judgment"] for logged in flagged} == {
+        one.rated.dialogue.metadata["judgment"] for one in noisy
+    }
+    report = report_of(folder)
+    table = next(table for table in report.tables() if table.name == "doubted_ratings")
+    assert {(row[0], row[1]) for row in table.rows} == {
+        (one.rated.user, one.rated.dialogue.metadata["item"]) for one in noisy
+    }
