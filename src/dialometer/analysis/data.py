@@ -18,6 +18,8 @@ OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
 EXCLUDED = "raters excluded by quality rules or by hand"
 _PEOPLE = ("person", "imported")
 
+MODEL_NAME = ("model", "name")
+"""Part and question under which the name of a model stands among the answers."""
 APART = "/"
 """In a rater's name before the number of a further condition: who was in several counts as a rater in each of them."""
 
@@ -101,15 +103,9 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
     numbers = store.rater_numbers()
     raters = names_apart([(s.id, numbers.get(s.id, s.ordinal), s.draw.cell) for s in held])
     sessions = _sessions_table(study, held, raters)
-    answers = pl.DataFrame(
-        [
-            answer_row(raters[a.session_id], a.part, a.question, a.value)
-            for a in store.answers()
-            if a.session_id in raters
-        ],
-        schema=ANSWER_COLUMNS,
-        orient="row",
-    )
+    given = [(a.session_id, a.part, a.question, a.value) for a in store.answers() if a.session_id in raters]
+    programs = {s.id: program_of(store, s) for s in held if s.source == "model"}
+    answers = answers_table(given, programs, raters)
     findings = pl.DataFrame(
         [
             (raters[logged.session_id], logged.finding.rule, logged.finding.action, logged.finding.reason)
@@ -188,6 +184,27 @@ def _sessions_table(study: Study, sessions: list[Session], raters: Mapping[str, 
     return frame.with_columns(
         pl.Series(FACTOR_PREFIX + factor.name, [s.condition.get(factor.name) for s in sessions], dtype=pl.String)
         for factor in study.spec.design.factors
+    )
+
+
+def program_of(store: Store, session: Session) -> str:
+    """The model that a program was, from the name it came under; its raters are numbered behind a #."""
+    person = store.person(session.id)
+    return (person.external_id.rpartition("#")[0] or person.external_id) if person else ""
+
+
+def answers_table(
+    given: Iterable[tuple[str, str, str, object]], programs: Mapping[str, str | None], raters: Mapping[str, str]
+) -> pl.DataFrame:
+    """Answers of all sessions, from (session, part, question, value). What a model is called stands among them, as if it
+    had been asked; one that was asked keeps its answer."""
+    rows = list(given)
+    told = {session for session, part, question, _ in rows if (part, question) == MODEL_NAME}
+    rows += [(session, *MODEL_NAME, name) for session, name in programs.items() if name and session not in told]
+    return pl.DataFrame(
+        [answer_row(raters[session], part, question, value) for session, part, question, value in rows],
+        schema=ANSWER_COLUMNS,
+        orient="row",
     )
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from dialometer.analysis.data import (
-    ANSWER_COLUMNS,
     CHAT_COLUMNS,
     FINDING_COLUMNS,
     SESSION_COLUMNS,
     StudyData,
-    answer_row,
+    answers_table,
     chats_table,
     names_apart,
     select_data,
@@ -35,16 +34,10 @@ def load_exported(study: Study, folder: Path, *, sources: tuple[str, ...] = ()) 
         for session, rater, cell in listed.select("session", "rater", "cell").rows()
     )
     sessions = _sessions(study, listed, raters)
-    answers = pl.DataFrame(
-        [
-            answer_row(raters[session], part, question, json.loads(answer))
-            for session, part, question, answer in _read(folder / "answers.csv")
-            .select("session", "part", "question", "answer")
-            .rows()
-        ],
-        schema=ANSWER_COLUMNS,
-        orient="row",
-    )
+    written = _read(folder / "answers.csv").select("session", "part", "question", "answer").rows()
+    given = [(session, part, question, json.loads(answer)) for session, part, question, answer in written]
+    programs = dict(listed.filter(pl.col("source") == "model").select("session", "program").rows())
+    answers = answers_table(given, programs, raters)
     found = _read(folder / "findings.csv").select("session", "rule", "action", "reason").rows()
     findings = pl.DataFrame(
         [(raters[session], rule, action, reason or "") for session, rule, action, reason in found],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli._study import DATABASE_FILE, AsJson, Database, StudyDir, open_store, open_study
+from dialometer.cli._study import DATABASE_FILE, AsJson, Database, open_store, open_study
 
 if TYPE_CHECKING:
     from dialometer.model.report import Report
@@ -24,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command(name="report", epilog="Example: dialometer report my-study --format html --format csv")
     def report(
-        folder: StudyDir,
+        folder: Annotated[
+            Path, typer.Argument(metavar="DIR|ARCHIVE", help="Folder of the study, or its archive.", show_default=False)
+        ],
         out: Annotated[
             Path | None, typer.Option("--out", metavar="FOLDER", help="Where to; by default 'report' in DIR.")
         ] = None,
@@ -51,18 +53,28 @@ def add_to(app: typer.Typer) -> None:
         """Analyse what a study has collected and write the report. The study's design decides which statistics are used.
 
         Works on unfinished studies too, and says that they are. The same data and seed always give the same report.
+        From an archive it analyses the archived data again and compares every table with the archived report.
         """
         # The matrices here are small: several threads of linear algebra would wait for each other more than they help.
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
         from dialometer.analysis.choose import analyse
         from dialometer.errors import StorageError
+        from dialometer.exchange.archive import is_archive
         from dialometer.report import FORMATS, render
 
         sources = _checked_sources(source or [])
-        study = open_study(folder)
         for name in formats or ():
             FORMATS.get(name)
+        if is_archive(folder):
+            from dialometer.cli._archived_report import report_archive
+
+            target = out or folder.resolve().with_name(f"{folder.stem}-report")
+            with _steps() as step:
+                made, files, compared = report_archive(folder, target, formats, seed, resamples, sources, step)
+            _say(made, target, files, as_json=as_json, compared=compared)
+            return
+        study = open_study(folder)
         if not database and not (folder / DATABASE_FILE).exists():
             raise StorageError(
                 "nothing has been collected in this study yet",
@@ -76,10 +88,21 @@ def add_to(app: typer.Typer) -> None:
                 made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources)
             step("Writing")
             files = render(made, target, formats=formats or None)
-        if as_json:
-            typer.echo(json.dumps(_as_json(made, target, files), indent=2, ensure_ascii=False))
-        else:
-            _tell(made, target, files)
+        _say(made, target, files, as_json=as_json)
+
+
+def _say(
+    report: Report, target: Path, files: list[Path], *, as_json: bool, compared: dict[str, object] | None = None
+) -> None:
+    if as_json:
+        told = _as_json(report, target, files) | ({"compared": compared} if compared else {})
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    _tell(report, target, files)
+    if compared:
+        from dialometer.cli._archived_report import tell_compared
+
+        tell_compared(compared)
 
 
 def _checked_sources(names: list[str]) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from dialometer.model.study import Study
 
 LOCK_FILE = "study.lock.json"
 LATER: dict[str, tuple[str, ...]] = {
+    "authors": (),
+    "licence": (),
     "privacy": (),
     "recruitment": ("screen_out_pay_cents", "preset", "screen_out_url"),
 }

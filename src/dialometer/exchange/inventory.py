@@ -106,7 +106,7 @@ def inventory(study: Study, store: Store, at_ms: int) -> dict[str, Any]:
         "stored": sorted(stored, key=lambda one: _place(str(one["table"]))),
         "identifiers": _identifiers([(row[0], row[1], row[2]) for row in rows]),
         "consent_versions": _consents(store),
-        "free_text_questions": _free_texts(study),
+        "free_text_questions": free_texts(study),
         "not_stored": list(NOT_STORED),
         "due": {"identifiers": len(due.raters), "sessions": len(due.sessions)},
         "n_withdrawn": len(store.withdrawals()),
@@ -143,7 +143,7 @@ def _consents(store: Store) -> dict[str, int]:
         return {version or "none given": n for version, n in sorted(connection.execute(query.order_by(None)).all())}
 
 
-def _free_texts(study: Study) -> list[str]:
+def free_texts(study: Study) -> list[str]:
     """Where raters can write what they like, and so also about themselves."""
     spec = study.spec
     asked = [(question.name, question.scale) for question in (*spec.pre_questionnaire, *spec.post_questionnaire)]

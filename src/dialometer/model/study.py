@@ -294,6 +294,8 @@ class StudySpec(Part):
     title: str = Field(min_length=1)
     description: str = ""
     contact: str = Field(default="", description="Who answers raters' questions; shown in the pages.")
+    authors: list[str] = Field(default_factory=list, description="Who is cited for the study and its data.")
+    licence: str = Field(default="", description="Under which the data may be used (SPDX), such as CC-BY-4.0.")
     language: str = Field(default="en", description="Language of the interface (BCP 47).")
     seed: int = Field(ge=0, description="All random draws start from it.")
     speakers: dict[str, Role] = Field(
