@@ -6,7 +6,7 @@ trained on that rest: so it goes for visitors to come. Questions none of whose r
 out there, since in use every answer has one. Weights that score a dialogue come from the other dialogues.
 
 Without ``--train`` only what needs no training is measured. Training takes minutes on a GPU (``--jobs 11`` runs all dialogues at
-once) and hours on a CPU; ``--keep FILE`` stores the scores, ``--scores FILE`` reads them again.
+once) and hours on a CPU; ``--scores FOLDER`` keeps what was scored and reads it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from dialometer.retrieval.fusion_parts import PARTS, FusionParts
 from dialometer.retrieval.fusion_weights import Lists, choose_weights, lists_of
 from dialometer.retrieval.kb_reading import read_knowledge_base
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.queries import Asked, read_asked
+from dialometer.retrieval.queries import Asked, Query, read_asked
 from dialometer.retrieval.repeated import repeated_questions
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.retrieval.retrievers.answer_ranker import BELOW, AnswerRanker
@@ -57,8 +57,14 @@ class Job:
     kb_file: str
     dialogues_file: str
     work: Work
-    is_trained: bool
     model: str = ""
+    folder: str = ""
+    """Where scores of trained models are kept, if anywhere."""
+
+    @property
+    def file(self) -> Path | None:
+        """The scores kept for this job."""
+        return Path(self.folder) / f"{self.name.replace(' ', '-')}.npz" if self.folder else None
 
 
 def known_for(job: Job, kb: KnowledgeBase, asked: Asked) -> tuple[KnowledgeBase, list[int]]:
@@ -70,23 +76,38 @@ def known_for(job: Job, kb: KnowledgeBase, asked: Asked) -> tuple[KnowledgeBase,
     return kb.without_questions(gone.tolist()), rows
 
 
-def scored(job: Job) -> dict[str, Any]:
-    """Scores of one job: each plain retriever's, the parts' with the encoder as it is and trained, and the ranker's."""
+def opened(job: Job) -> tuple[KnowledgeBase, list[Query], dict[str, Any]]:
+    """What may be known, what is asked, and the scores so far."""
     kb = read_knowledge_base(job.kb_file)
     asked = read_asked(job.dialogues_file, kb)
     known, rows = known_for(job, kb, asked)
     queries = [asked.queries[row] for row in rows]
-    found: dict[str, Any] = {"rows": np.array(rows), "has_question": known.n_questions_of > 0}
-    if job.is_trained:
-        fused = Fused(model=job.model)
-        found["tuned"] = fused.fit_parts(known, job.work)[0].all(queries)
-        found["ranker"] = AnswerRanker(model=job.model).fit(known, job.work).scores(queries)
-    else:
-        found["base"] = FusionParts(known, TextEncoder(job.model, job.work)).all(queries)
-        for name in PLAIN:
-            options = {} if name in ("tfidf", "bm25") else {"model": job.model}
-            found[name] = make_retriever(name, options).fit(known, job.work).scores(queries)
-    print(f"{'trained and ' if job.is_trained else ''}asked: {job.name}", file=sys.stderr, flush=True)
+    return known, queries, {"rows": np.array(rows), "has_question": known.n_questions_of > 0}
+
+
+def scored(job: Job) -> dict[str, Any]:
+    """Scores of what needs no training: each plain retriever's, and the parts' with the encoder as it is."""
+    known, queries, found = opened(job)
+    found["base"] = FusionParts(known, TextEncoder(job.model, job.work)).all(queries)
+    for name in PLAIN:
+        options = {} if name in ("tfidf", "bm25") else {"model": job.model}
+        found[name] = make_retriever(name, options).fit(known, job.work).scores(queries)
+    print(f"asked: {job.name}", file=sys.stderr, flush=True)
+    return found
+
+
+def trained(job: Job) -> dict[str, Any]:
+    """Scores of what is trained: the parts' with a trained encoder, and the ranker's."""
+    if job.file and job.file.is_file():
+        with np.load(job.file) as held:
+            return dict(held)
+    known, queries, found = opened(job)
+    found["tuned"] = Fused(model=job.model).fit_parts(known, job.work)[0].all(queries)
+    found["ranker"] = AnswerRanker(model=job.model).fit(known, job.work).scores(queries)
+    if job.file:
+        job.file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(job.file, **found)
+    print(f"trained and asked: {job.name}", file=sys.stderr, flush=True)
     return found
 
 
@@ -170,6 +191,8 @@ class Asking:
             reciprocal_rank(ranks_from_scores(np.round(s[1], 4)[self.is_told], self.right[self.is_told]))
             for s in (scores, other)
         )
+        if np.array_equal(one, two):
+            return " none"
         found = compare_questions(100 * one, 100 * two)
         return f"{found.value:+5.1f} [{found.low:+.1f}, {found.high:+.1f}]"
 
@@ -201,25 +224,24 @@ def rows_of(asking: Asking, *, is_trained: bool) -> list[tuple[str, tuple[Floats
     return rows
 
 
-def run(jobs: list[Job], n_jobs: int) -> dict[str, dict[str, Any]]:
+def run(work: Callable[[Job], dict[str, Any]], jobs: list[Job], n_jobs: int) -> dict[str, dict[str, Any]]:
     """All jobs, several at a time where that is asked for."""
     if n_jobs == 1:
-        return {job.name: scored(job) for job in jobs}
+        return {job.name: work(job) for job in jobs}
     with ProcessPoolExecutor(n_jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return dict(zip([job.name for job in jobs], pool.map(scored, jobs), strict=True))
+        return dict(zip([job.name for job in jobs], pool.map(work, jobs), strict=True))
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval_parts")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DIALOMETER_DATA", "")) / "mdc")
-    parser.add_argument("--train", action="store_true")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--train", action="store_true", help="measure what is trained, too")
+    parser.add_argument("--only-train", action="store_true", help="fill the folder of scores and end")
+    parser.add_argument("--scores", default="", help="folder that keeps the scores of trained models")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--cache", type=Path, default=None)
     parser.add_argument("--model", default="")
-    parser.add_argument("--keep", type=Path, default=None)
-    parser.add_argument("--scores", type=Path, default=None)
-    parser.add_argument("--only-trained", action="store_true", help="with --keep: score what is trained and end")
     return parser.parse_args(list(arguments))
 
 
@@ -232,37 +254,19 @@ def main(arguments: Sequence[str] = ()) -> int:
         return 0
     kb = read_knowledge_base(files[0])
     asked = read_asked(files[1], kb)
-    names = [SHIPPED, *sorted(set(asked.dialogues))]
     with tempfile.TemporaryDirectory() as folder:
         work = Work(chosen.device, cache=chosen.cache or Path(folder))
-
-        def jobs(*, is_trained: bool) -> list[Job]:
-            return [Job(name, str(files[0]), str(files[1]), work, is_trained, chosen.model) for name in names]
-
-        found: dict[str, dict[str, Any]] = {name: {} for name in names}
-        if chosen.scores:
-            with np.load(chosen.scores) as held:
-                for key in held.files:
-                    name, _, kind = key.partition("/")
-                    found[name][kind] = held[key]
-        elif chosen.train:
-            found = run(jobs(is_trained=True), chosen.jobs)
-        if chosen.keep:
-            np.savez_compressed(
-                chosen.keep, **{f"{n}/{k}": half(v) for n, one in found.items() for k, v in one.items()}
-            )
-        if chosen.only_trained:
+        names = [SHIPPED, *sorted(set(asked.dialogues))]
+        jobs = [Job(name, str(files[0]), str(files[1]), work, chosen.model, chosen.scores) for name in names]
+        is_trained = chosen.train or chosen.only_train
+        found = run(trained, jobs, chosen.jobs) if is_trained else {name: {} for name in names}
+        if chosen.only_train:
             return 0
-        for name, one in run(jobs(is_trained=False), 1).items():
+        for name, one in run(scored, jobs, 1).items():
             found[name] |= one
     asking = Asking(asked, found, len(kb.answers))
-    show(asking, rows_of(asking, is_trained="tuned" in found[SHIPPED]))
+    show(asking, rows_of(asking, is_trained=is_trained))
     return 0
-
-
-def half(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Scores for a file: half the digits are plenty for four decimals of a cosine."""
-    return values.astype(np.float16) if values.dtype == np.float32 else values
 
 
 def show(asking: Asking, rows: list[tuple[str, tuple[Floats, Floats]]]) -> None:

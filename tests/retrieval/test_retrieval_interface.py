@@ -133,6 +133,16 @@ def test_chance_ranks_every_answer_first_equally_often():
     np.testing.assert_allclose(np.bincount(first, minlength=4) / 4000, 0.25, atol=0.03)
 
 
+@pytest.mark.parametrize("name", ["tfidf", "bm25", "encoder", "encoder-answer", "mixed"])
+@pytest.mark.parametrize("questions", [[], ["?"], ["?", "..."]])
+def test_a_knowledge_base_almost_without_questions_is_no_error(name, questions, tiny_model):
+    kb = assemble([Answer("1", "Yes."), Answer("2", "No.")], [(question, 0) for question in questions])
+    options = {} if name in ("tfidf", "bm25") else {"model": str(tiny_model)}
+    ranking = make_retriever(name, options).fit(kb).rank(["Is it?", "?"])
+    n_ranked = (ranking.answers != NO_ANSWER).sum(axis=1)
+    assert n_ranked.tolist() == [2 if name in ("encoder-answer", "mixed") else min(len(questions), 1)] * 2
+
+
 @pytest.mark.parametrize("name", ["tfidf", "bm25", "encoder", "mixed", "fused"])
 def test_it_can_be_said_what_speaks_for_an_answer(fitted, name, kb):
     reason = fitted(name).because(Query("Where did you grow up?"), kb.find("I grew up in Chisinau, in Moldova."))

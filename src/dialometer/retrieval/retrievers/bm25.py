@@ -49,7 +49,9 @@ class FittedBm25(ByRecorded):
         corpus = [self._learn(question) for question in kb.questions]
         n_questions = max(len(kb.questions), 1)
         self.index = bm25s.BM25(k1=options.k1, b=options.b, method="lucene", backend="auto")
-        self.index.index((corpus or [[0]], self.vocabulary or {"": 0}), show_progress=False, create_empty_token=False)
+        if not self.vocabulary:  # no question holds a word: one that nobody can ask for stands in
+            corpus = [[0]] * n_questions
+        self.index.index((corpus, self.vocabulary or {"": 0}), show_progress=False, create_empty_token=False)
         held = self.index.scores
         shape = (n_questions, len(held["indptr"]) - 1)
         self.weights = (

@@ -13,6 +13,8 @@ from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
 from dialometer.retrieval.work import QUIET, Work
 
+NO_WORDS = "nothing recorded"
+
 
 @RETRIEVERS.register("tfidf")
 class Tfidf(Retriever):
@@ -40,7 +42,11 @@ class FittedTfidf(ByRecorded):
         self.vectors = TfidfVectorizer(
             analyzer=options.analyzer, ngram_range=(options.shortest, max(options.shortest, options.longest))
         )
-        self.questions = self.vectors.fit_transform(kb.questions)
+        try:
+            self.vectors.fit(kb.questions)
+        except ValueError:  # no question holds a word: then nothing is like anything, which is no error
+            self.vectors.fit([NO_WORDS])
+        self.questions = self.vectors.transform(kb.questions or [NO_WORDS])
 
     def prepare(self, queries: Sequence[Query]) -> Any:
         return self.vectors.transform([query.text for query in queries])
