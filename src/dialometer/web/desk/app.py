@@ -130,6 +130,7 @@ async def _visit(desk: Desk, request: Request, one: Page) -> Visit:
         files=files,
         at_ms=at_ms,
         running=running,
+        is_script=request.headers.get("sec-fetch-dest") == "empty",
     )
 
 

@@ -38,6 +38,8 @@ class Visit:
     files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
     at_ms: int = 0
     running: Running | None = None
+    is_script: bool = False
+    """Whether a script of a page asks, and not the browser for a page."""
 
     @property
     def csrf(self) -> str:

@@ -42,6 +42,8 @@ def screen(desk: Desk, visit: Visit) -> Response:
 @page(f"{INSIDE}/s", role="viewer", method="POST")
 def go_on(desk: Desk, visit: Visit) -> Response:
     """What a rater would send: read as it would be, with the same complaints, and then forgotten."""
+    if visit.is_script:  # the page's script would go back to where a session stands; the plain form goes on from here
+        return Response("send the form")
     preview, step = _preview(desk, visit), int(visit.params["step"])
     shown = preview.flow.screen(preview.at(step))
     try:

@@ -1,0 +1,57 @@
+"""A whole server in a thread, for browsers. Shared with scripts/desk_screenshots.py."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from dialometer.web.desk.entry import first_owner_token
+from dialometer.web.desk.house import House, open_house
+from dialometer.web.desk.shelf import Shelf
+from dialometer.web.settings import Settings
+
+API_KEY = "the-key-of-the-tests"
+REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
+COMMAND = (*REPORT, "--format", "json", "--format", "html", "--resamples", "100")
+
+
+@dataclass
+class ServedHouse:
+    """A server with its address."""
+
+    url: str
+    house: House
+
+    def owner_link(self) -> str:
+        """The link that ``dialometer serve`` prints at the start."""
+        return f"{self.url}/desk/join?token={first_owner_token(self.house.accounts)}"
+
+
+@contextlib.contextmanager
+def serving_house(parent: Path) -> Iterator[ServedHouse]:
+    """The server of a folder of studies, on a free port of this machine."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    house = open_house(Shelf(parent=str(parent), report_command=COMMAND), Settings(api_key=API_KEY))
+    server = uvicorn.Server(uvicorn.Config(house, port=port, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 20
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            assert time.monotonic() < deadline, "the server did not start in 20 s"
+            time.sleep(0.01)
+        yield ServedHouse(f"http://127.0.0.1:{port}", house)
+    finally:
+        server.should_exit = True
+        thread.join(20)
