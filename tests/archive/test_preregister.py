@@ -1,0 +1,126 @@
+"""The preregistration says what the study file says, in the usual headings, and what it does not say is open."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from dialometer.analysis.choose import analyse
+from dialometer.analysis.preregistration import OPEN, planned_power
+from dialometer.cli import build_app
+from dialometer.design.load import load_study
+from dialometer.design.lock import fingerprint
+from dialometer.design.templates import copy_template
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineDoor
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+HEADINGS = [
+    *("Title", "Authors", "Description", "Hypotheses", "Study type", "Blinding", "Study design", "Randomisation"),
+    *("Existing data", "Data collection", "Sample size", "Sample size rationale", "Stopping rule"),
+    *("Manipulated variables", "Measured variables", "Statistical models", "Transformations", "Inference criteria"),
+    *("Data exclusion", "Missing data", "Confirmatory and exploratory analyses", "Study materials", "Software"),
+]
+START_MS = 1_760_000_000_000
+
+
+def dialometer(*words, fails=False):
+    done = CliRunner().invoke(build_app(), [str(word) for word in words])
+    if fails:
+        assert done.exit_code != 0, done.output
+        return str(done.exception)
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    return done.stdout
+
+
+def sections(path):
+    text = path.read_text(encoding="utf-8")
+    found = re.split(r"^### (.+)\n", text, flags=re.MULTILINE)
+    return dict(zip(found[1::2], (part.split("\n## ")[0].strip() for part in found[2::2]), strict=True))
+
+
+@pytest.mark.parametrize("template", ["acute", "anchoring", "likert", "chat"])
+def test_every_heading_is_filled_from_the_study_file(tmp_path, template):
+    folder = tmp_path / "study"
+    copy_template(template, folder)
+    study = load_study(folder)
+    dialometer("preregister", folder, "--simulations", 5, "--raters", 12)
+    found = sections(folder / "preregistration.md")
+    assert list(found) == HEADINGS
+    assert found["Title"] == study.spec.title
+    for comparison in study.spec.analysis.comparisons:
+        assert comparison.name in found["Hypotheses"]
+        assert comparison.hypothesis.strip() in found["Hypotheses"]
+    for factor in study.spec.design.factors:
+        assert (factor.label or factor.name) in found["Manipulated variables"]
+    for criterion in study.spec.criteria:
+        assert criterion.question in found["Measured variables"]
+    for rule in study.spec.quality:
+        assert rule.rule in found["Data exclusion"]
+    assert fingerprint(study) in found["Study materials"]
+    assert "With 12 raters" in found["Sample size rationale"]
+    assert f"{study.spec.analysis.n_resamples:,} resamples" in found["Inference criteria"]
+    assert OPEN not in found["Statistical models"]
+
+
+def test_the_announced_methods_are_those_of_the_report(tmp_path):
+    folder = tmp_path / "study"
+    copy_template("likert", folder)
+    dialometer("preregister", folder, "--simulations", 0, "--raters", 12)
+    announced = sections(folder / "preregistration.md")["Statistical models"]
+    study = load_study(folder)
+    with Store.open(folder / "study.db") as store:
+        simulate(study, EngineDoor(Flow(study, store)), draw_truth(study, 1), n_raters=12, seed=1, start_ms=START_MS)
+        used = analyse(study, store, n_resamples=100).methods
+    announced_things = {line.split(":")[0].removeprefix("- ") for line in announced.splitlines()}
+    assert announced_things <= {method.what for method in used}
+    assert len(announced_things) >= 3
+
+
+def test_power_is_the_share_of_simulated_studies_that_find_the_effect(tmp_path):
+    copy_template("acute", tmp_path / "study")
+    study = load_study(tmp_path / "study")
+    options = {"n_raters": 15, "alpha": 0.05, "n_simulations": 40, "seed": 3}
+    none, large = (planned_power(study, effect=effect, **options).power for effect in (0.0, 0.8))
+    assert none.value <= 0.2
+    assert large.value >= 0.9
+    assert none.low < none.high
+
+
+def test_what_the_study_does_not_say_is_open_and_what_is_there_is_told(tmp_path):
+    folder = tmp_path / "study"
+    copy_template("acute", folder)
+    path = folder / "study.yaml"
+    spec = yaml.safe_load(path.read_text())
+    spec["description"] = ""
+    spec["quality"] = []
+    spec["analysis"]["comparisons"][0]["hypothesis"] = ""
+    path.write_text(yaml.safe_dump(spec, sort_keys=False))
+    told = json.loads(dialometer("preregister", folder, "--simulations", 0, "--json"))
+    found = sections(folder / "preregistration.md")
+    open_ones = [heading for heading, text in found.items() if text == OPEN]
+    assert open_ones == ["Description", "Sample size rationale", "Data exclusion"]
+    assert told["n_open"] == 3
+    assert told["power"] is None
+    assert "no direction is stated" in found["Hypotheses"]
+    assert found["Existing data"].startswith("No judgment of a person")
+    dialometer("freeze", folder)
+    told = json.loads(dialometer("preregister", folder, "--simulations", 0, "--json"))
+    assert told["is_frozen"]
+    assert "frozen as version 1" in sections(folder / "preregistration.md")["Study materials"]
+
+
+def test_a_study_without_a_planned_size_asks_for_it(tmp_path):
+    folder = tmp_path / "study"
+    copy_template("acute", folder)
+    path = folder / "study.yaml"
+    spec = yaml.safe_load(path.read_text())
+    del spec["design"]["judgments_per_item"]
+    path.write_text(yaml.safe_dump(spec, sort_keys=False))
+    assert "--raters" in dialometer("preregister", folder, "--simulations", 0, fails=True)
