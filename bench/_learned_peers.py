@@ -50,8 +50,6 @@ def encode(folder: Path) -> np.ndarray:
 
     work = json.loads((folder / "texts.json").read_text())
     model = SentenceTransformer(work["model"], device="cpu")
-    if work["max_tokens"]:
-        model.max_seq_length = work["max_tokens"]
     model.encode(work["texts"][:8])
     start = now()
     vectors = model.encode(work["texts"])

@@ -280,17 +280,20 @@ def rows(wanted: list[str] | None = None) -> list[Row]:
     return [line for name in wanted or ROWS for line in ROWS[name]()]
 
 
-def main() -> int:
-    """Print the table; 1 where a ratio lies below its floor."""
-    wanted = [name for name in sys.argv[1:] if name in ROWS]
-    table = rows(wanted)
-    print(f"{'work':66} {'peer':32} {'ours':>9} {'peer':>9} {'ratio':>8} {'by cpu':>8} {'floor':>6}  note")
+def print_rows(table: list[Row]) -> int:
+    """The table; 1 where a ratio lies below its floor by the clock and by processor time."""
+    print(f"{'work':66} {'peer':32} {'ours':>9} {'peer':>9} {'ratio':>8} {'by cpu':>8} {'floor':>6}  note", flush=True)
     for line in table:
         print(
             f"{line['work']:66} {line['peer']:32} {line['ours_s']:8.3f}s {line['peer_s']:8.2f}s "
             f"{line['ratio']:7.1f}x {line['cpu_ratio']:7.1f}x {line['floor']:>6g}  {line['note']}"
         )
-    return int(any(line["ratio"] < line["floor"] for line in table))
+    return int(any(max(line["ratio"], line["cpu_ratio"]) < line["floor"] for line in table))
+
+
+def main() -> int:
+    """Every row, or those named."""
+    return print_rows(rows([name for name in sys.argv[1:] if name in ROWS]))
 
 
 if __name__ == "__main__":
