@@ -95,9 +95,7 @@ class CrossEncoder:
 
     def _cut(self, text: str) -> list[int]:
         if text not in self._tokens:
-            self._tokens[text] = self.tokenizer(
-                text, add_special_tokens=False, truncation=True, max_length=MOST_TOKENS
-            )["input_ids"]
+            self._tokens[text] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return self._tokens[text]
 
     def logits(self, questions: Sequence[str], answers: Sequence[str]) -> Any:

@@ -138,7 +138,7 @@ class _Course:
         chosen: dict[int, None] = {}
         if self.hard is not None:
             near = [int(answer) for answer in self.hard[example.question] if int(answer) not in example.answers]
-            n_hard = min(round(wanted * self.options.hard_share), len(near))
+            n_hard = min(int(wanted * self.options.hard_share + rng.random()), len(near))
             chosen = dict.fromkeys(near[k] for k in rng.permutation(len(near))[:n_hard])
         most = min(wanted, n_answers - len(example.answers))
         while len(chosen) < most:
