@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import getpass
+import json
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dialometer.cli._study import Database, StudyDir, open_store, open_study
+from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
     from dialometer.model.study import Study
 
 Action = Literal["start", "pause", "close", "quota"]
+STATES: dict[str, Literal["running", "paused", "closed"]] = {"start": "running", "pause": "paused", "close": "closed"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
         cell: Annotated[str, typer.Option("--cell", help="One condition, such as anchor=both,layout=together.")] = "",
         reason: Annotated[str, typer.Option("--reason", help="Why; it is kept in the study's log.")] = "",
         database: Database = "",
+        as_json: AsJson = False,
     ) -> None:
         """Start, pause or close a study or one condition, or set a quota. Raters under way are not thrown out."""
         from dialometer.cli._console import results
@@ -43,26 +46,21 @@ def add_to(app: typer.Typer) -> None:
         if cell and action == "pause":
             raise DialometerError("a condition is open or closed", remedy="use close, and start to open it again")
         index = _find_cell(study, cell) if cell else None
-        who = {"by": getpass.getuser(), "reason": reason or "from the command line", "at_ms": now_ms()}
+        by, why, at_ms = getpass.getuser(), reason or "from the command line", now_ms()
         with open_store(folder, database) as store:
-            if cell:
-                index = _find_cell(study, cell)
-                if action == "quota":
-                    store.set_cell_quota(index, number, **who)  # type: ignore[arg-type]
-                elif action == "pause":
-                    raise DialometerError(
-                        "a condition is open or closed", remedy="use close, and start to open it again"
-                    )
-                else:
-                    store.set_cell_open(index, action == "start", **who)  # type: ignore[arg-type]
-                what = study.cell_label(study.cells[index])
+            if index is not None and action == "quota":
+                store.set_cell_quota(index, number, by=by, reason=why, at_ms=at_ms)
+            elif index is not None:
+                store.set_cell_open(index, action == "start", by=by, reason=why, at_ms=at_ms)
+            elif action == "quota":
+                store.set_quota(number, by=by, reason=why, at_ms=at_ms)
             else:
-                if action == "quota":
-                    store.set_quota(number, **who)  # type: ignore[arg-type]
-                else:
-                    state = {"start": "running", "pause": "paused", "close": "closed"}[action]
-                    store.set_study_state(state, **who)  # type: ignore[arg-type]
-                what = study.spec.name
+                store.set_study_state(STATES[action], by=by, reason=why, at_ms=at_ms)
+        what = study.spec.name if index is None else study.cell_label(study.cells[index])
+        if as_json:
+            told = {"study": study.spec.name, "cell": cell, "action": action, "reason": why}
+            typer.echo(json.dumps({**told, "quota": number} if action == "quota" else told, ensure_ascii=False))
+            return
         done = f"quota {'removed' if number is None else f'set to {number}'}" if action == "quota" else f"{action} done"
         results.print(f"{what}: {done}")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from dialometer.cli._study import StudyDir
+from dialometer.cli._study import AsJson, StudyDir
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
     def freeze_(
         folder: StudyDir,
         new_version: Annotated[bool, typer.Option("--new-version", help="The study was changed on purpose.")] = False,
+        as_json: AsJson = False,
     ) -> None:
         """Freeze a study: later changes to design, items, texts, analysis or seed are refused unless made a new version."""
         from dialometer.cli._console import results
@@ -29,6 +31,10 @@ def add_to(app: typer.Typer) -> None:
         if errors or study is None:
             raise StudyError(errors)
         version = freeze(study, folder, datetime.now(UTC), is_new_version=new_version)
+        if as_json:
+            told = {key: version[key] for key in ("version", "frozen_at", "fingerprint")}
+            typer.echo(json.dumps({"study": study.spec.name, **told, "lock": str(folder / LOCK_FILE)}))
+            return
         results.print(f"[bold]{study.spec.name}[/] version {version['version']}, frozen {version['frozen_at']}")
         results.print(f"fingerprint {version['fingerprint']}")
         results.print(f"The lock is {folder / LOCK_FILE}; keep it with the study.")

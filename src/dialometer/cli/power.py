@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
         simulations: Annotated[
             int, typer.Option("--simulations", min=20, help="Simulated studies for each design.")
         ] = 200,
-        seed: Annotated[int, typer.Option("--seed", min=0)] = 1,
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 1,
         processes: Annotated[
             int, typer.Option("--processes", min=0, help="Processes at work; 0 for one per core.")
         ] = 0,
