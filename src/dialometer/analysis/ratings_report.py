@@ -17,7 +17,7 @@ from dialometer.analysis.expert_pairs import ExpertPair, GapTable, disagreement_
 from dialometer.analysis.rating_shape import SHAPE_WORDS, TESTS, RatingShape, rating_shape
 from dialometer.analysis.words import p_words, percent, with_interval
 from dialometer.errors import NotEnoughData
-from dialometer.model.report import Cell, Column, Figure, Headline, Report, Section, Summary, Table
+from dialometer.model.report import Cell, Column, Figure, Report, Section, Summary, Table
 from dialometer.report.charts import Bar, Dot, bars, dot_interval
 
 Floats = NDArray[np.float64]
@@ -71,9 +71,8 @@ def ratings_report(
         title="The ratings, before anything is learned from them",
         summary=Summary(
             answer=f"The {len(place):,} ratings are {SHAPE_WORDS[whole.shape]}.",
-            certainty=f"{with_interval(top, is_percent=True)} are at the highest point. Intervals take raters (or blocks of "
-            "neighbouring dialogues) as clusters.",
-            headlines=(Headline("Ratings at the highest point", top, "In the published data it was nearly half."),),
+            certainty=f"{with_interval(top, is_percent=True)} are at the highest point (published: nearly half). "
+            "Intervals take raters (or blocks of neighbouring dialogues) as clusters.",
             figure=_histogram(whole),
             warnings=tuple(f"{n:,} dialogues were left out: {why}" for why, n in left_out.items()),
         ),

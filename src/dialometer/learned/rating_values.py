@@ -56,7 +56,9 @@ def value_ratings(
     if pairs:
         values = _by_experts(rated, features, ratings, pairs, k, engine, report)
     else:
-        folds = fold_numbers(groups_of(rated), n_folds, np.random.default_rng(seed))
+        groups = groups_of(rated)
+        n_usable = max(2, min(n_folds, len(set(groups))))
+        folds = fold_numbers(groups, n_usable, np.random.default_rng(seed))
         values = _cross_fitted(rated, features, ratings, folds, k, engine, report)
     return Valued(values, ratings[neighbours].mean(axis=1), neighbours, bool(pairs))
 
@@ -92,7 +94,10 @@ def _cross_fitted(
     for fold in range(n_folds):
         inside, outside = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         pairs = numbered_gap_pairs(
-            [rated[row] for row in inside.tolist()], SUBSTITUTE_GAP, max_pairs=MOST_PAIRS, rng=np.random.default_rng(fold)
+            [rated[row] for row in inside.tolist()],
+            SUBSTITUTE_GAP,
+            max_pairs=MOST_PAIRS,
+            rng=np.random.default_rng(fold),
         )
         if len(pairs) >= FEWEST_PAIRS:
             numbers = np.column_stack([pairs.better, pairs.worse])

@@ -32,8 +32,9 @@ from dialometer.learned.neighbours import (
 )
 
 Floats = NDArray[np.float64]
-_PART_ROWS = 128
-"""Development dialogues whose values are summed together: enough to make the matrix product worth it."""
+_FEWEST_ROWS, _MOST_ROWS, _PART_NUMBERS = 16, 128, 2**26
+"""Development dialogues whose values are summed together: enough to make the matrix product worth it, and so few that a part
+of very large data is done, and told, within seconds."""
 Pair = tuple[int, int]
 """Numbers of two development dialogues, the better one first."""
 
@@ -96,9 +97,10 @@ def knn_shapley(
     if len(ratings) != len(points):
         raise DialometerError(f"{len(points)} dialogues have {len(ratings)} ratings", remedy="give one rating for each")
     space = RatedSpace(points, squared_norms(points), ratings, neighbour_shares(len(ratings), k), block_bytes)
+    part_rows = int(np.clip(_PART_NUMBERS // max(1, len(ratings)), _FEWEST_ROWS, _MOST_ROWS))
     parts = [
         DevelopmentPart(as_points(development[rows]), weights[rows])
-        for rows in np.array_split(used, max(1, -(-len(used) // _PART_ROWS)))
+        for rows in np.array_split(used, max(1, -(-len(used) // part_rows)))
         if len(rows)
     ]
     values = np.zeros(len(ratings))
