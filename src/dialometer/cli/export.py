@@ -13,6 +13,7 @@ from dialometer.cli._study import DATABASE_FILE, AsJson, Database, StudyDir, ope
 
 if TYPE_CHECKING:
     from dialometer.exchange.export import Export, Report
+    from dialometer.model.study import Study
 
 OUT_FOLDER = "export"
 _WHAT = {
@@ -31,6 +32,13 @@ class FileFormat(StrEnum):
     jsonl = "jsonl"
 
 
+class Form(StrEnum):
+    """Annotation tools whose forms a study can become."""
+
+    potato = "potato"
+    label_studio = "label_studio"
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
@@ -47,6 +55,10 @@ def add_to(app: typer.Typer) -> None:
         include_corrected: Annotated[
             bool, typer.Option("--include-corrected", help="Also answers that a rater later corrected.")
         ] = False,
+        form: Annotated[
+            Form | None,
+            typer.Option("--form", help="Instead of data, write the study as a form of another annotation tool."),
+        ] = None,
         force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds other files.")] = False,
         database: Database = "",
         as_json: AsJson = False,
@@ -59,6 +71,9 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.exchange.export import export_study
 
         study = open_study(folder)
+        if form is not None:
+            _write_form(study, form, out or folder / form.value, force=force, as_json=as_json)
+            return
         if not database and not (folder / DATABASE_FILE).exists():
             raise StorageError(
                 "nothing has been collected in this study yet",
@@ -80,6 +95,38 @@ def add_to(app: typer.Typer) -> None:
             typer.echo(json.dumps({"folder": str(written.folder), **written.manifest}, indent=2, ensure_ascii=False))
         else:
             _tell(written)
+
+
+def _write_form(study: Study, form: Form, target: Path, *, force: bool, as_json: bool) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli._console import results
+    from dialometer.errors import DialometerError
+    from dialometer.exchange.label_studio_form import write_label_studio
+    from dialometer.exchange.potato_form import write_potato
+    from dialometer.exchange.tool_form import KEY_FILE, tool_form
+
+    if target.exists() and any(target.iterdir()) and not force:
+        raise DialometerError("the folder is not empty", where=str(target), remedy="name another, or use --force")
+    made = tool_form(study)
+    files = (write_potato if form is Form.potato else write_label_studio)(made, target)
+    if as_json:
+        told = {"folder": str(target), "files": [str(path) for path in files], "left_out": list(made.left_out)}
+        typer.echo(json.dumps({**told, "items": len(made.items), "fields": len(made.fields)}, indent=2))
+        return
+    results.print(
+        f"Wrote [bold]{escape(str(target))}[/] for {form.value}: {len(made.items):,} items, {len(made.fields)} fields",
+        soft_wrap=True,
+    )
+    for what in made.left_out:
+        results.print(f"[yellow]left out:[/] {escape(what)}", soft_wrap=True)
+    results.print(
+        f"{KEY_FILE} says which system stands where: keep it from raters, and beside the answers for the import."
+    )
+    results.print(
+        f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {form.value}[/]",
+        soft_wrap=True,
+    )
 
 
 def _reporter() -> Report:

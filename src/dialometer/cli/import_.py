@@ -28,7 +28,11 @@ TargetDir = Annotated[
 ]
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to import.", show_default=False)]
 FormatName = Annotated[
-    str, typer.Option("--format", help="dialometer, long, batch, rankme or votes; told from the file if left out.")
+    str,
+    typer.Option(
+        "--format",
+        help="dialometer, long, batch, rankme, votes, potato or label_studio; told from the file if left out.",
+    ),
 ]
 Map = Annotated[
     list[str] | None,

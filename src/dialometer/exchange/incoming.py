@@ -60,7 +60,7 @@ def open_file(path: Path, format_name: str, options: Options) -> Incoming:
         raise ImportFileError([unreadable(path, "there is no such file", "check the path")])
     name = format_name or format_of(path)
     form = FORMATS.get(name)()
-    if path.is_dir() and name != "dialometer":
+    if path.is_dir() and not form.takes_folder:
         raise ImportFileError([unreadable(path, "this is a folder", "name the file in it")])
     check_roles(options.columns, form.roles, name)
     content = form.file_of(path)

@@ -31,6 +31,7 @@ class OwnExport(Format):
     """What ``dialometer export`` writes. A folder brings answers and sessions too; pseudonyms stay what they are."""
 
     summary: ClassVar[str] = "a folder that 'dialometer export' wrote, or its judgments file"
+    takes_folder: ClassVar[bool] = True
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
         """The manifest in a folder, or our columns."""

@@ -60,6 +60,8 @@ class Format(ABC):
     """What a column can be, for ``--map``."""
     summary: ClassVar[str] = ""
     """One line for lists of formats."""
+    takes_folder: ClassVar[bool] = False
+    """Whether a folder can be given instead of a file."""
 
     @abstractmethod
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
