@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from desk_cases import KEY, collect, cut
 from desk_visitor import Visitor
 
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.simulated import EngineDoor
-from dialometer.simulate.rater import Habits
-from dialometer.simulate.run import simulate
-from dialometer.simulate.truth import draw_truth
+from dialometer.flow.engine import now_ms
 from dialometer.storage.store import Store
 from dialometer.web.desk import passwords
 from dialometer.web.desk.entry import Entry, first_owner_token
 from dialometer.web.desk.house import open_house
 from dialometer.web.desk.shelf import Shelf
 from dialometer.web.settings import Settings
-
-KEY = "the-key-of-the-tests"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,33 +36,6 @@ def _quick_passwords():
     yield
     passwords._hasher = before
     passwords._of_nobody.cache_clear()
-
-
-def cut(folder: Path, n_items: int) -> None:
-    """Leaves few items, so that a session is short."""
-    path = folder / "items.jsonl"
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    special = [x for x in lines if x.get("metadata", {}).get("practice") or x.get("metadata", {}).get("gold")]
-    plain = [x for x in lines if x not in special][:n_items]
-    path.write_text("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in special + plain), encoding="utf-8")
-    spec = yaml.safe_load((folder / "study.yaml").read_text(encoding="utf-8"))
-    if spec["design"].get("items_per_rater") != "unlimited":
-        spec["design"]["items_per_rater"] = "all"
-    for check in (check for rule in spec.get("quality", ()) for check in rule.get("checks", ())):
-        check["after_item"] = 1
-    text = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True)
-    (folder / "study.yaml").write_text(text, encoding="utf-8")
-
-
-def collect(folder: Path, n_raters: int, careless: float = 0.3, seed: int = 5) -> None:
-    """Simulated raters answer the study into its own database."""
-    study = load_study(folder)
-    with Store.open(folder / "study.db") as store:
-        habits = Habits(careless_share=careless)
-        door = EngineDoor(Flow(study, store))
-        truth = draw_truth(study, 1)
-        start_ms = now_ms() - 3_600_000
-        simulate(study, door, truth, n_raters=n_raters, seed=seed, start_ms=start_ms, habits=habits)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 """Steering from the desk: who comes in, who goes on, and what is written down."""
 
 import pytest
+from desk_cases import KEY, cut
 
-from conftest import KEY, cut
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import now_ms
 from dialometer.web.desk.shelf import Shelf

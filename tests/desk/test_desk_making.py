@@ -7,8 +7,8 @@ import sys
 import zipfile
 
 import pytest
+from desk_cases import KEY
 
-from conftest import KEY
 from dialometer.design.load import load_study
 from dialometer.design.lock import read_lock
 from dialometer.design.templates import template_folder, template_names

@@ -160,7 +160,7 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         assert text == (folder / "study.yaml").read_text(encoding="utf-8")
         editor.fill(text.replace("scale: agreement_5", "scale: agreement_6", 1))
         page.get_by_role("button", name="Save and check").click()
-        expect(page.locator(".problems .error").first).to_contain_text("agreement_6")
+        expect(page.locator(".problems .is-error").first).to_contain_text("agreement_6")
         expect(page.get_by_role("button", name="Freeze the study")).to_be_disabled()
         examine(page, "files with an error")
         page.get_by_label("study.yaml").fill(text)

@@ -3,13 +3,14 @@
 import csv
 import io
 import re
+import statistics
 import zipfile
 from collections import Counter
 from dataclasses import replace
 
 import pytest
+from desk_cases import KEY
 
-from conftest import KEY
 from dialometer.flow.engine import now_ms
 from dialometer.web.desk.numbers import count_study, over_time, screen_times
 from dialometer.web.desk.shelf import Shelf
@@ -194,6 +195,15 @@ def test_items_and_one_item(ada, house):
     rows = rows_of(ada, "/studies/likert/items")
     assert [row["item"] for row in rows] == [item.id for item in study.rated_items]
     assert all(0 <= float(row["disagreement"]) <= 1 for row in rows)
+    counted = {s.id for s in store.sessions() if not s.is_excluded}
+    for row in rows:
+        groups = {}
+        for j in store.judgments_on(row["item"]):
+            if j.session_id in counted and not j.is_practice:
+                groups.setdefault((j.criterion, j.system), []).append(j.value)
+        ends = {"relevance": 4, "fluency": 4, "helpfulness": 6}
+        by_hand = [statistics.pstdev(v) / (ends[c] / 2) for (c, _), v in groups.items() if len(v) > 1]
+        assert float(row["disagreement"]) == pytest.approx(statistics.fmean(by_hand), abs=1e-3)
     item = study.rated_items[-1]
     ada.get(f"/studies/likert/items/{item.id}")
     for turn in item.context:

@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import Select, func, insert, select
 
+from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, Source, State
 from dialometer.storage.database import Database
 from dialometer.storage.desk_schema import looks
-from dialometer.storage.reading import query
+from dialometer.storage.reading import is_current, query
 from dialometer.storage.rows import answer_from, judgment_from, to_json
 from dialometer.storage.schema import (
     answers,
@@ -100,6 +101,28 @@ class Watching(Database):
         newest = select(*columns).order_by(visits.c.id.desc()).limit(n_newest)
         with self.reading() as connection:
             return [(screen, (end - start) / 1000) for screen, start, end in connection.execute(newest)]
+
+    def value_counts(self, source: Source) -> list[tuple[str, str, str, int, Value, int]]:
+        """Item, criterion, system, turn, answer and how often it was given, of sessions of one source that count.
+
+        The database counts, so that a million judgments are a few thousand rows here. Free texts are left out.
+        """
+        key = (judgments.c.item_id, judgments.c.criterion, judgments.c.system, judgments.c.turn, judgments.c.value)
+        counted = (
+            select(*key, func.count())
+            .join(sessions, sessions.c.id == judgments.c.session_id)
+            .where(
+                sessions.c.source == source,
+                sessions.c.is_excluded.is_(False),
+                sessions.c.state.in_(("active", "completed", "stale")),
+                judgments.c.is_practice.is_(False),
+                judgments.c.scale != "text",
+                is_current(judgments),
+            )
+            .group_by(*key)
+        )
+        with self.reading() as connection:
+            return [(*row[:4], json.loads(row[4]), row[5]) for row in connection.execute(counted)]
 
     def judgments_on(self, item_id: str) -> list[Judgment]:
         """All judgments on one item, replaced ones left out."""

@@ -71,6 +71,21 @@ def band(points: Sequence[tuple[float, float, float, float]], x_title: str, alt:
     return _both(lambda width: _band(points, x_title, width), alt, ())
 
 
+def interval(value: float, low: float, high: float, reference: float | None, alt: str) -> Markup:
+    """Where a value and its interval lie; all in percent of the width, with a mark at what no effect would be."""
+
+    def draw(width: int) -> tuple[int, list[str]]:
+        def at(share: float) -> float:
+            return 6 + share / 100 * (width - 12)
+
+        parts = [_line(6, 12, width - 6, 12, "grid"), _line(at(low), 12, at(high), 12, "span")]
+        if reference is not None:
+            parts.append(_line(at(reference), 2, at(reference), 22, "target"))
+        return 24, [*parts, f'<circle class="dot" cx="{at(value):.1f}" cy="12" r="5"/>']
+
+    return _both(draw, alt, ())
+
+
 def _both(draw: Callable[[int], tuple[int, list[str]]], alt: str, legend: Sequence[str], *, wide: int = WIDE) -> Markup:
     drawn = []
     for width, name in ((wide, "wide"), (NARROW, "narrow")):
@@ -152,13 +167,13 @@ def _clock(at_ms: float, span_ms: float) -> str:
 
 
 def _stacked_bars(rows: Sequence[BarRow], width: int) -> tuple[int, list[str]]:
-    room = min(width * 0.45, max((len(row.label) for row in rows), default=0) * _CHAR + 12)
+    room, head = _label_room([row.label for row in rows], width)
     end = max((max(sum(row.parts), row.target or 0) for row in rows), default=0) or 1
     scale = (width - room - 46) / end
     parts = []
     for i, row in enumerate(rows):
-        y = i * _ROW + 4
-        parts.append(_text(0, y + 14, _cut(row.label, room), kind="name"))
+        y = i * (_ROW + head) + head + 4
+        parts.append(_text(0, y + (-5 if head else 14), row.label, kind="name"))
         x = room
         for k, value in enumerate(row.parts, start=1):
             if value:
@@ -170,12 +185,13 @@ def _stacked_bars(rows: Sequence[BarRow], width: int) -> tuple[int, list[str]]:
             at = room + row.target * scale
             parts.append(_line(at, y - 2, at, y + 20, "target"))
         parts.append(_text(max(x, room + (row.target or 0) * scale) + 6, y + 14, row.note or f"{sum(row.parts):,.0f}"))
-    return max(1, len(rows)) * _ROW + 6, parts
+    return max(1, len(rows)) * (_ROW + head) + 6, parts
 
 
-def _cut(label: str, room: float) -> str:
-    n = max(4, int(room / _CHAR))
-    return label if len(label) <= n else label[: n - 1] + "…"
+def _label_room(labels: Sequence[str], width: int) -> tuple[float, int]:
+    """Room for names at the side, or none and instead a line above each row where the names are long."""
+    room = max(map(len, labels), default=0) * _CHAR + 12
+    return (room, 0) if room <= width * 0.45 else (0.0, _ROW - 6)
 
 
 def _columns(counts: Sequence[tuple[int, int]], target: int | None, width: int) -> tuple[int, list[str]]:
@@ -206,7 +222,7 @@ def _columns(counts: Sequence[tuple[int, int]], target: int | None, width: int) 
 
 
 def _spans(rows: Sequence[Span], words: Callable[[float], str], width: int, *, is_log: bool) -> tuple[int, list[str]]:
-    room = min(width * 0.42, max((len(row.label) for row in rows), default=0) * _CHAR + 12)
+    room, head = _label_room([row.label for row in rows], width)
     turn = (lambda value: math.log(max(value, 0.1))) if is_log else (lambda value: value)
     ends = [turn(value) for row in rows for value in (row.low, row.high)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
@@ -218,12 +234,12 @@ def _spans(rows: Sequence[Span], words: Callable[[float], str], width: int, *, i
 
     parts = []
     for i, row in enumerate(rows):
-        y = i * _ROW + 13
-        parts.append(_text(0, y + 4, _cut(row.label, room), kind="name"))
+        y = i * (_ROW + head) + head + 13
+        parts.append(_text(0, y + (-12 if head else 4), row.label, kind="name"))
         parts.append(_line(at(row.low), y, at(row.high), y, "span"))
         parts.append(f'<circle class="dot" cx="{at(row.middle):.1f}" cy="{y}" r="4.5"/>')
         parts.append(_text(width, y + 4, row.note or words(row.middle), anchor="end"))
-    return max(1, len(rows)) * _ROW + 4, parts
+    return max(1, len(rows)) * (_ROW + head) + 4, parts
 
 
 def _band(points: Sequence[tuple[float, float, float, float]], x_title: str, width: int) -> tuple[int, list[str]]:

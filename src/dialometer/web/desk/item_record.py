@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Value
+from dialometer.model.session import Source
 from dialometer.model.study import Study
 from dialometer.table import rater_name
 from dialometer.web.desk.grid import Grid, GridColumn
 from dialometer.web.desk.held import Running
 from dialometer.web.desk.rater_path import shown
 
+MOST_ALIKE = 10_000
+"""An answer that more raters gave than this counts as often; no study has so many for one item."""
 OUTSIDE = ("screened_out", "declined", "withdrawn")
 _COLUMNS = (
     GridColumn("rater", "Rater"),
@@ -83,18 +86,12 @@ def reach_of(study: Study, criterion: str) -> float | None:
     return found.pop() if len(found) == 1 else None
 
 
-def disagreement(running: Running, source: str) -> dict[str, float]:
-    """The mean spread of each item's answers over criteria and systems, of raters who count."""
-    counted = {
-        mark.id
-        for mark in running.store.session_marks()
-        if mark.source == source and not mark.is_excluded and mark.state not in OUTSIDE
-    }
-    groups: dict[str, dict[tuple[str, str, int | None], list[Value]]] = {}
-    for judgment in running.store.judgments():
-        if judgment.session_id in counted and not judgment.is_practice and judgment.scale != "text":
-            key = (judgment.criterion, judgment.system, judgment.turn)
-            groups.setdefault(judgment.item_id, {}).setdefault(key, []).append(judgment.value)
+def disagreement(running: Running, source: Source) -> dict[str, float]:
+    """The mean spread of each item's answers over criteria, systems and turns, of raters who count."""
+    groups: dict[str, dict[tuple[str, str, int], list[Value]]] = {}
+    for item_id, criterion, system, turn, value, n in running.store.value_counts(source):
+        given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
+        given += [value] * min(n, MOST_ALIKE)
     reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
     found = {}
     for item_id, by_key in groups.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from dialometer.model.item import ChatItem
+from dialometer.model.session import Source
 from dialometer.web.desk.desk import Desk
 from dialometer.web.desk.grid import Grid, GridColumn
 from dialometer.web.desk.held import Running
@@ -39,7 +40,7 @@ def items(desk: Desk, visit: Visit) -> Response:
     return desk.show_study("items.html", visit, grid=view, tab="items")
 
 
-def _grid(running: Running, root: str, source: str) -> Grid:
+def _grid(running: Running, root: str, source: Source) -> Grid:
     spread = disagreement(running, source)
     rows = [
         {
@@ -53,7 +54,7 @@ def _grid(running: Running, root: str, source: str) -> Grid:
             "missing": None if one.wanted is None else max(0, one.wanted - one.done),
             "disagreement": spread.get(one.id),
         }
-        for one in count_items(running.study, running.store, source)  # type: ignore[arg-type]
+        for one in count_items(running.study, running.store, source)
     ]
     return Grid(f"{running.name}-items", _COLUMNS, rows)
 

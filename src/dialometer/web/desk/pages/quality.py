@@ -54,7 +54,11 @@ def quality(desk: Desk, visit: Visit) -> Response:
 
 def _about(rule: QualityRule, running: Running) -> dict[str, Any]:
     given = rule.model_dump(exclude={"rule", "action"}, exclude_defaults=True, mode="json")
-    said = {name: value for name, value in given.items() if isinstance(value, str | int | float)}
+    said: dict[str, Any] = {
+        name: f"{value:g}" if isinstance(value, float) else value
+        for name, value in given.items()
+        if isinstance(value, str | int | float)
+    }
     said |= {name: len(value) for name, value in given.items() if isinstance(value, list | dict)}
     if isinstance(rule, Gold):
         said["gold items"] = len(rule.gold_ids(running.study))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from dialometer.model.report import Headline, Report, Section
 from dialometer.storage.watching import Look
-from dialometer.web.desk.charts import band
+from dialometer.web.desk.charts import band, interval
 from dialometer.web.desk.desk import Desk
 from dialometer.web.desk.page import page
 from dialometer.web.desk.visit import Visit
@@ -51,7 +51,10 @@ def written(report: Report, looks: Sequence[Look]) -> dict[str, Any]:
     rules = [section for section in report.sections if section.name in ON_RULES]
     return {
         "report": report,
-        "headlines": [(headline, write_headline(headline), history(headline, looks)) for headline in _told(report)],
+        "headlines": [
+            (headline, write_headline(headline), _bar(headline), history(headline, looks))
+            for headline in report.summary.headlines
+        ],
         "agreement": agreement,
         "rules": rules,
         "write_table": write_table,
@@ -59,8 +62,15 @@ def written(report: Report, looks: Sequence[Look]) -> dict[str, Any]:
     }
 
 
-def _told(report: Report) -> Sequence[Headline]:
-    return report.summary.headlines
+def _bar(headline: Headline) -> object | None:
+    """The interval as a picture; None where there is none."""
+    from dialometer.report.interval_bar import interval_bar  # noqa: PLC0415 - brings the drawing program along
+
+    bar = interval_bar(headline.estimate)
+    if bar is None:
+        return None
+    where = f"; the mark stands at {bar.reference_text}" if bar.reference is not None else ""
+    return interval(bar.value, bar.low, bar.high, bar.reference, f"The value within its interval{where}.")
 
 
 def tables_of(section: Section, at_most: int = 3) -> list[Any]:
