@@ -20,7 +20,7 @@ from dialometer.retrieval.augment import (
 from dialometer.retrieval.nearest_words import NearestWords
 from dialometer.retrieval.wordnet import WordNet, find_wordnet
 
-SENTENCE = "Where did you buy the lovely big house, and is the house old?".split()
+SENTENCE = ["Where", "did", "you", "buy", "the", "lovely", "big", "house,", "and", "is", "the", "house", "old?"]
 
 
 class Known:
@@ -46,7 +46,7 @@ def test_replacement_changes_at_most_n_words_and_no_function_words():
     out = replace_words(SENTENCE, 1, Known(), rng())
     changed = {old for old, new in zip(SENTENCE, out, strict=True) if old != new}
     assert changed in ({"big"}, {"house,", "house"})
-    assert replace_words("are you the one".split(), 3, Known(), rng()) == "are you the one".split()
+    assert replace_words(["are", "you", "the", "one"], 3, Known(), rng()) == ["are", "you", "the", "one"]
 
 
 def test_insertion_adds_n_synonyms_anywhere():
@@ -87,7 +87,11 @@ def test_any_text_has_variants(text, seed):
 
 
 INDEX = "  1 licence line\nbig a 2 1 & 2 1 00000010 00000020\n"
-DATA = "  1 licence line\n00000010 00 s 03 big 0 large 0 great(a) 0 000 | above average\n00000020 00 s 02 big 0 grown_up 0 000 | adult\n"
+DATA = """\
+  1 licence line
+00000010 00 s 03 big 0 large 0 great(a) 0 000 | above average
+00000020 00 s 02 big 0 grown_up 0 000 | adult
+"""
 
 
 @pytest.fixture
