@@ -212,5 +212,5 @@ def test_the_ranker_reads_the_most_promising_and_keeps_the_order_of_the_rest(kb,
 def test_fused_and_ranker_share_one_training(kb, tiny_model, tmp_path):
     work = Work(cache=tmp_path)
     make_retriever("ranker", {"model": str(tiny_model)}).fit(kb, work)
-    make_retriever("fused", {"model": str(tiny_model), "n_tuning_epochs": 0}).fit(kb, work)
+    make_retriever("fused", {"model": str(tiny_model), "n_tuning_epochs": 0, "n_read": 5}).fit(kb, work)
     assert len(list((tmp_path / "rankers").iterdir())) == 1
