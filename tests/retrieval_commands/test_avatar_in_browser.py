@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 pytest.importorskip("playwright", reason="playwright is not installed")
 sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 
+from avatar_server import served
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from retrieval_files import DIALOGUES, KB
@@ -25,8 +22,6 @@ from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, chromium, serving
 from dialometer.retrieval.avatar import Avatar
 from dialometer.retrieval.calibrating import calibrate_on
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.web.avatar_pages import create_avatar_app
-from dialometer.web.server import Listening, address_of, bind
 
 pytestmark = pytest.mark.browser
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -44,29 +39,10 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@contextlib.contextmanager
-def served(avatar: Avatar) -> Iterator[str]:
-    sock = bind(Listening(port=0))
-    app = create_avatar_app(avatar, title="Maren <Tveit>")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 20
-    while not server.started:
-        assert time.monotonic() < deadline, "the server did not start"
-        time.sleep(0.01)
-    try:
-        yield address_of(sock, "")
-    finally:
-        server.should_exit = True
-        thread.join(20)
-        sock.close()
-
-
 @pytest.fixture(scope="module")
 def address(kb: Any, asked: Any) -> Iterator[str]:
     fitted = make_retriever("tfidf").fit(kb)
-    with served(Avatar(fitted, calibrate_on(fitted, asked))) as url:
+    with served(Avatar(fitted, calibrate_on(fitted, asked)), "Maren <Tveit>") as url:
         yield url
 
 
@@ -195,7 +171,7 @@ def test_strangers_and_nonsense_are_refused(open_page, address):
 
 
 def test_an_avatar_that_was_never_calibrated_says_so(open_page, kb):
-    with served(Avatar(make_retriever("tfidf").fit(kb))) as url:
+    with served(Avatar(make_retriever("tfidf").fit(kb)), "Maren") as url:
         page = open_page(**DESKTOP)
         page.goto(url)
         expect(page.locator(".when")).to_contain_text("never calibrated")

