@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,12 @@ def plain_rate(name: str, corpus: Corpus, sizes: dict[str, Any], n_steps: int, *
 
 
 def throughput(
-    corpus: Corpus, sizes: dict[str, Any], *, size: int, device: str, n_reports: int
+    corpus: Corpus, sizes: dict[str, Any], *, size: int, device: str, n_reports: int, models: Sequence[str] = MODELS
 ) -> list[dict[str, Any]]:
     """Tokens a second of the plain loop, then with one ingredient after the other."""
     kind = choose_device(device).type
     rows = []
-    for name in MODELS:
+    for name in models:
         common: dict[str, Any] = {"batch_size": size, "device": device}
         steps: dict[str, Any] = {"bucketed": {"is_mixed": False, "is_compiled": False}}
         if kind == "cuda":
@@ -218,7 +219,9 @@ def run() -> int:
             given.corpus, given.out, given.models.split(","), given.epochs, given.minutes, given.device, given.size
         )
     if not given.no_throughput:
-        show_throughput(throughput(corpus, {}, size=given.size, device=given.device, n_reports=given.reports))
+        models = [entry for entry in given.models.split(",") if ":" not in entry]
+        rows = throughput(corpus, {}, size=given.size, device=given.device, n_reports=given.reports, models=models)
+        show_throughput(rows)
     return 0
 
 

@@ -19,7 +19,7 @@ def line(dialogue_id: str, **changes: object) -> str:
 
 
 def test_every_format_is_found_in_its_file():
-    assert READERS.names() == ["convai2", "crsarena", "csv", "jsonl", "mdc", "parlai", "self_dialogue", "text"]
+    assert READERS.names() == ["convai2", "crsarena", "csv", "jsonl", "mdc", "parlai", "self_dialogue", "text", "thred"]
 
 
 @pytest.mark.parametrize(

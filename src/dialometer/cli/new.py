@@ -17,6 +17,12 @@ def add_to(app: typer.Typer) -> None:
         folder: Annotated[
             Path | None, typer.Argument(metavar="DIR", help="New folder; the template's name if left out.")
         ] = None,
+        responses: Annotated[
+            Path | None,
+            typer.Option(
+                "--responses", help="Items that 'bots respond' wrote: the study rates those (anchoring only)."
+            ),
+        ] = None,
     ) -> None:
         """Start a study from a template: complete, ready to check, simulate and serve."""
         from dialometer.cli._console import results
@@ -29,7 +35,12 @@ def add_to(app: typer.Typer) -> None:
                 results.print(f"[bold]{name:<12}[/] {' '.join(spec.description.split())}")
             return
         target = folder or Path(template)
-        copied = copy_template(template, target)
+        if responses is not None:
+            from dialometer.cli._bots_study import study_from_responses
+
+            copied = study_from_responses(template, responses, target)
+        else:
+            copied = copy_template(template, target)
         results.print(f"Wrote {len(copied)} files to [bold]{target}[/]:")
         for path in copied:
             results.print(f"  {path.name}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dialometer.agents import AGENTS, Agent, Reply
 from dialometer.errors import AgentError, FlowError, UnknownName
 from dialometer.flow.avatars import connect_avatars
+from dialometer.flow.bots import connect_bots
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
@@ -36,6 +37,7 @@ class Chats:
             if declared is None:
                 raise UnknownName(f"the system '{system}' has no agent", remedy="declare one in study.yaml")
             connect_avatars()
+            connect_bots()
             self._agents[system] = AGENTS.get(declared.type).model_validate(
                 declared.options, context={"folder": self.study.folder}
             )

@@ -127,3 +127,16 @@ def _mapped(path: Path, dtype: Any) -> Any:
         return np.memmap(path, dtype=dtype, mode="r")
     except (OSError, ValueError) as error:
         raise DialometerError(f"the corpus is damaged: {error}", where=str(path), remedy="prepare it again") from error
+
+
+def describe(about: Mapping[str, Any]) -> dict[str, dict[str, int | float]]:
+    """Descriptive statistics of each split: what there is, and how long utterances are (end marks not counted)."""
+    table: dict[str, dict[str, int | float]] = {}
+    for name, counts in about["splits"].items():
+        n_turns = counts["turns"]
+        table[name] = {
+            **counts,
+            "words_per_turn": round(counts["words"] / n_turns, 3),
+            "tokens_per_turn": round(counts["tokens"] / n_turns - 1, 3),
+        }
+    return table

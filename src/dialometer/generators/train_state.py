@@ -33,7 +33,7 @@ def read_state(folder: Path, identity: Mapping[str, Any], device: torch.device) 
         raise DialometerError(
             "there is no interrupted training", where=str(folder), remedy="start it without --resume"
         ) from error
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+    except (OSError, RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError) as error:
         raise DialometerError(f"the state cannot be read: {error}", where=str(path), remedy="start again") from error
     for key, value in identity.items():
         if state["identity"][key] != value:

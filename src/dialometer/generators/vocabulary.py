@@ -82,8 +82,8 @@ class Vocabulary:
 
     @cached_property
     def may_be_said(self) -> npt.NDArray[np.bool_]:
-        """Tokens allowed in output: the end of the turn and whole text; never padding, start, a control or a part of one."""
-        allowed = np.array(["�" not in piece and piece.isprintable() for piece in self.pieces])
+        """Tokens allowed in output: the end mark and whole text; never other marks, blanks, controls or parts of characters."""
+        allowed = np.array(["�" not in piece and piece.isprintable() and piece.strip() != "" for piece in self.pieces])
         allowed[[PAD, START]] = False
         allowed[END] = True
         return allowed

@@ -1,0 +1,83 @@
+"""A trained response generator as a system under test.
+
+How a bot is loaded is not this room's business: :func:`connect` is told (by ``dialometer.flow``) who does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from dialometer.agents import AGENTS
+from dialometer.agents.interface import Agent, Reply
+from dialometer.errors import AgentError, DialometerError
+from dialometer.model.dialogue import Turn
+
+
+class Talker(Protocol):
+    """Anything that goes on with a conversation."""
+
+    def say(self, history: Sequence[Turn], options: Mapping[str, Any], seed: int) -> tuple[str, Mapping[str, Any]]:
+        """The next turn and what is known about it."""
+
+
+Loader = Callable[[Path, str], Talker]
+_loaders: list[Loader] = []
+
+
+def connect(loader: Loader) -> None:
+    """Says how a bot is loaded from its file, onto a device."""
+    if _loaders != [loader]:
+        _loaders[:] = [loader]
+        _talker.cache_clear()
+
+
+@lru_cache(maxsize=8)
+def _talker(file: str, device: str) -> Talker:
+    """Loaded once: a model takes seconds and much memory."""
+    if not _loaders:
+        raise AgentError("no generators are connected", remedy="serve the study with 'dialometer serve'")
+    return _loaders[0](Path(file), device)
+
+
+@AGENTS.register("generator")
+class GeneratorAgent(Agent):
+    """A bot that ``dialometer bots train`` wrote. It answers the end of the conversation that its model can see."""
+
+    bot: str = Field(
+        min_length=1, description="Folder or file of the trained bot; a relative one starts at the study's folder."
+    )
+    strategy: Literal["greedy", "beam", "sample"] = Field(default="beam", description="How a reply is chosen.")
+    n_beams: int = Field(default=5, ge=1, le=64, description="Beams, with strategy beam.")
+    length_penalty: float = Field(default=1.0, ge=0, description="Power of the length that divides a beam's score.")
+    diversity_penalty: float = Field(default=0.0, ge=0, description="Taken off a beam's later children.")
+    top_p: float = Field(default=0.9, gt=0, le=1, description="Share of the probability that is drawn from.")
+    top_k: int = Field(default=0, ge=0, description="Likeliest tokens that are drawn from; 0 for all.")
+    temperature: float = Field(default=1.0, gt=0, description="Below 1 draws more of the likely, above 1 less.")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="cpu", description="Where the model runs.")
+
+    @field_validator("bot")
+    @classmethod
+    def _is_there(cls, bot: str, info: ValidationInfo) -> str:
+        """The whole path; a relative one starts at the study's folder, which whoever reads the study names as context."""
+        path = Path((info.context or {}).get("folder") or ".", bot).resolve()
+        file = path / "bot.safetensors" if path.is_dir() else path
+        if not file.is_file():
+            raise ValueError(f"'{bot}' holds no trained bot; write one with 'dialometer bots train'")
+        return str(file)
+
+    def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
+        options = self.model_dump(exclude={"bot", "device"})
+        try:
+            text, details = _talker(self.bot, self.device).say(history, options, seed)
+        except AgentError:
+            raise
+        except DialometerError as error:
+            raise AgentError(
+                f"the bot cannot answer: {error}", remedy="check the bot with 'dialometer bots chat'"
+            ) from error
+        return Reply(text, details)

@@ -1,0 +1,151 @@
+"""The models: speaking token by token equals reading a known response; attention and topic bias beside plain sums."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from dialometer.errors import DialometerError
+from dialometer.generators.batches import Window, batch_of, examples_of
+from dialometer.generators.generator import GENERATORS, Shape, build, reordered
+from dialometer.generators.loss import losses
+from dialometer.generators.recurrent import AdditiveAttention
+from dialometer.generators.vocabulary import PAD
+
+MODELS = ("seq2seq", "hred", "thred", "transformer")
+SIZES = {"embedding": 16, "hidden": 24, "n_layers": 2, "n_heads": 2, "n_topic_words": 6, "n_turns": 3, "dropout": 0.3}
+
+
+@pytest.fixture(params=MODELS)
+def model(request, corpus):
+    torch.manual_seed(3)
+    return build(request.param, Shape(n_tokens=len(corpus.vocabulary), **SIZES), corpus.topics).eval()
+
+
+@pytest.fixture
+def batch(corpus):
+    split = corpus.split("train")
+    rows = np.random.default_rng(2).choice(split.examples, 9, replace=False)
+    return examples_of(split, rows, Window(3, 64))
+
+
+def test_every_model_is_found_by_its_file():
+    assert GENERATORS.names() == sorted(MODELS)
+
+
+def test_speaking_token_by_token_gives_the_scores_of_teacher_forcing(model, batch):
+    scores = model(batch)
+    state = model.start(batch)
+    for t in range(batch.inputs.shape[1]):
+        stepped, state = model.step(batch.inputs[:, t], state)
+        is_text = batch.targets[:, t] != PAD
+        torch.testing.assert_close(stepped[is_text], scores[is_text, t], atol=2e-5, rtol=1e-4)
+
+
+def test_a_conversation_does_not_depend_on_its_neighbours(model, corpus):
+    contexts = [[[5, 6, 7]], [[9] * 20, [8, 7], [3, 4, 5, 6]], [[4, 5], [6, 7, 8]]]
+    responses = [[7, 8], [9, 10, 11, 12], [5]]
+    together = model(batch_of(contexts, [0, 1, 2], Window(3, 64), responses))
+    for k in range(3):
+        alone = model(batch_of([contexts[k]], [k], Window(3, 64), [responses[k]]))
+        n_said = len(responses[k]) + 1
+        torch.testing.assert_close(together[k, :n_said], alone[0, :n_said], atol=2e-5, rtol=1e-4)
+
+
+def test_a_token_depends_on_the_past_alone(model, batch):
+    scores = model(batch)
+    changed = batch.inputs.clone()
+    changed[:, 3:] = 17
+    again = model(type(batch)(**{name: getattr(batch, name) for name in batch.__slots__} | {"inputs": changed}))
+    torch.testing.assert_close(scores[:, :3], again[:, :3], atol=2e-5, rtol=1e-4)
+    assert (scores[:, 3:] - again[:, 3:]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["hred", "thred", "transformer"])
+def test_earlier_turns_are_read(name, corpus):
+    torch.manual_seed(0)
+    model = build(name, Shape(n_tokens=len(corpus.vocabulary), **SIZES), corpus.topics).eval()
+    one = model(batch_of([[[5, 6], [7]]], [0], Window(3, 64), [[9]]))
+    other = model(batch_of([[[20, 21], [7]]], [0], Window(3, 64), [[9]]))
+    assert (one - other).abs().max() > 1e-4
+
+
+def test_states_can_be_reordered(model, batch):
+    state = model.start(batch)
+    tokens = batch.inputs[:, 0]
+    scores, _ = model.step(tokens, state)
+    rows = torch.tensor([4, 4, 0])
+    again, _ = model.step(tokens[rows], reordered(state, rows))
+    torch.testing.assert_close(again, scores[rows], atol=2e-5, rtol=1e-4)
+
+
+def test_additive_attention_is_the_sum_that_the_paper_writes():
+    """Eq. 3 of Santhanam et al., written out with plain loops over numpy arrays."""
+    torch.manual_seed(1)
+    attention = AdditiveAttention(4, 3, 5)
+    queries, memory = torch.randn(2, 2, 4), torch.randn(2, 3, 3)
+    present = torch.tensor([[True, True, True], [True, False, True]])
+    ours = attention(queries, attention.keys(memory), memory, present).detach().numpy()
+    w, u, b, v = (
+        p.detach().numpy()
+        for p in (attention.of_query.weight, attention.of_key.weight, attention.of_key.bias, attention.energy.weight)
+    )
+    for i in range(2):
+        for t in range(2):
+            energies = {
+                s: float(v[0] @ np.tanh(w @ queries[i, t].numpy() + u @ memory[i, s].numpy() + b))
+                for s in range(3)
+                if present[i, s]
+            }
+            total = sum(math.exp(e) for e in energies.values())
+            context = sum(math.exp(e) / total * memory[i, s].numpy() for s, e in energies.items())
+            np.testing.assert_allclose(ours[i, t], context, rtol=1e-5, atol=1e-6)
+
+
+def test_topic_words_get_their_second_term_and_all_is_normalised_together(corpus):
+    """p(w) ∝ exp Ψ_V(w) + [w is a topic word] exp Ψ_K(w), as in Xing et al. 2017, from the parts of the model."""
+    torch.manual_seed(2)
+    model = build("thred", Shape(n_tokens=len(corpus.vocabulary), **SIZES), corpus.topics).eval()
+    batch = batch_of([[[5, 6], [7]]], [1], Window(3, 64), [[9, 10]])
+    state = model.start(batch)
+    embedded = model._embed(batch.inputs)
+    followed = model.decoder.follow(embedded, state)
+    about = state["summary"][:, None].expand_as(followed[1])
+    topic = model.topic_attention(
+        torch.cat([followed[1], about], dim=-1),
+        state["topic_keys"],
+        state["topic_memory"],
+        torch.ones_like(state["words"], dtype=torch.bool),
+    )
+    vectors, _ = model.decoder(embedded, followed, state, topic)
+    language = torch.exp(vectors @ model.embedding.weight.T + model.bias)
+    topical = model.topic_out(torch.cat([followed[0], topic], dim=-1))
+    weights = language.clone()
+    for word in corpus.topics.top_words(6)[1].tolist():
+        weights[..., word] += torch.exp(topical @ model.embedding.weight[word])
+    expected = weights / weights.sum(dim=-1, keepdim=True)
+    torch.testing.assert_close(torch.softmax(model(batch), dim=-1), expected, atol=1e-6, rtol=1e-4)
+
+
+def test_loss_is_the_smoothed_cross_entropy_without_padding():
+    """Label smoothing written out: (1 − ε) times the target's loss plus ε times the mean loss over the vocabulary."""
+    torch.manual_seed(0)
+    scores = torch.randn(2, 3, 7)
+    targets = torch.tensor([[3, 2, PAD], [5, PAD, PAD]])
+    log_probs = torch.log_softmax(scores, dim=-1)
+    kept = [(0, 0, 3), (0, 1, 2), (1, 0, 5)]
+    plain = [-log_probs[i, t, y].item() for i, t, y in kept]
+    spread = [-log_probs[i, t].mean().item() for i, t, _ in kept]
+    expected = np.mean([0.9 * a + 0.1 * b for a, b in zip(plain, spread, strict=True)])
+    assert losses(scores, targets, label_smoothing=0.1).item() == pytest.approx(expected, rel=1e-5)
+    assert losses(scores, targets, reduction="sum").item() == pytest.approx(sum(plain), rel=1e-5)
+
+
+def test_sizes_that_do_not_fit_are_refused(corpus):
+    with pytest.raises(DialometerError, match="did you mean 'hidden'"):
+        Shape.from_json({"n_tokens": 400, "hiden": 3})
+    with pytest.raises(DialometerError, match="heads do not divide"):
+        build("transformer", Shape(n_tokens=400, embedding=30, n_heads=4))
+    with pytest.raises(DialometerError, match="needs topics"):
+        build("thred", Shape(n_tokens=400))
