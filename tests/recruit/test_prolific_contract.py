@@ -88,6 +88,8 @@ def test_a_draft_says_what_the_study_file_says(make_study, dialometer, loopback)
         ("SCR33NED", "OTHER"),
     ]
     assert made["status"] == "UNPUBLISHED"
+    assert "nonsensical" not in made["description"], "what the study checks is not told to raters"
+    assert made["description"].startswith(made["name"])
     assert "already" in dialometer("recruit", "prolific", "draft", folder, "--url", URL, "--live", fails=True)
     dialometer("recruit", "prolific", "publish", folder)
     assert made["status"] == "UNPUBLISHED", "a dry run publishes nothing"

@@ -21,7 +21,7 @@ LATER: dict[str, tuple[str, ...]] = {
     "authors": (),
     "licence": (),
     "privacy": (),
-    "recruitment": ("screen_out_pay_cents", "preset", "screen_out_url"),
+    "recruitment": ("description", "screen_out_pay_cents", "preset", "screen_out_url"),
 }
 """Settings (keys of study.yaml, and of what stands under them) that came after the first locks were written.
 

@@ -224,6 +224,9 @@ class Recruitment(Part):
     minutes: float | None = Field(
         default=None, gt=0, description="Length told to raters; estimated from the items if left out."
     )
+    description: str = Field(
+        default="", description="What raters read about the study on the platform; the title if left out."
+    )
     completion_code: str = ""
     screen_out_code: str = ""
     screen_out_pay_cents: int = Field(

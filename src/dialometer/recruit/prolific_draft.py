@@ -76,7 +76,8 @@ def _codes(study: Study, n_places: int) -> list[dict[str, Any]]:
 
 
 def _description(study: Study) -> str:
-    told = study.spec.description.strip() or study.spec.title
+    """What raters read. The study's own description is for a methods section and may give its checks away."""
+    told = study.spec.recruitment.description.strip() or study.spec.title
     contact = f"\n\nQuestions: {study.spec.contact}" if study.spec.contact else ""
     return told + contact
 
