@@ -6,8 +6,10 @@ import torch
 
 from dialometer.errors import DialometerError
 from dialometer.learned.encoder import load_encoder
+from dialometer.learned.lessons import AllPairs
 from dialometer.learned.ranknet import RankNet, expected_rating, posterior
 from dialometer.learned.tokens import SYSTEM, USER, batch_of, bucketed
+from dialometer.learned.training import TrainingOptions, train
 from dialometer.model.dialogue import Dialogue, Turn
 
 
@@ -148,3 +150,22 @@ def test_the_packaged_encoder_before_training_gives_its_own_features():
         expected = encoder.network(**inputs).last_hidden_state[0].mean(0).numpy()
     np.testing.assert_allclose(encoder.features(encoder.tokens([dialogue]))[0], expected, atol=1e-5)
     assert RankNet(encoder, seed=3).outputs(encoder.tokens([dialogue])).shape == (1, 1)
+
+
+def test_attention_weights_are_never_dropped_out_other_states_are(make_encoder):
+    from torch import nn
+
+    network = make_encoder(dropout=0.3).network
+    rates = {name: module.p for name, module in network.named_modules() if isinstance(module, nn.Dropout)}
+    assert {p for name, p in rates.items() if "attention.self" in name} == {0.0}
+    assert {p for name, p in rates.items() if "attention.self" not in name} == {0.3}
+
+
+def test_the_packaged_encoder_can_be_trained(make_dialogues):
+    encoder = load_encoder(device="cpu")
+    model = RankNet(encoder)
+    tokens = encoder.tokens(make_dialogues(6, n_turns=(2, 3))[0])
+    before = model.scores(tokens)
+    history = train(model, AllPairs(tokens, np.arange(6.0), 6), TrainingOptions(n_epochs=2, learning_rate=1e-4))
+    assert history.n_steps == 2
+    assert np.abs(model.scores(tokens) - before).max() > 1e-3

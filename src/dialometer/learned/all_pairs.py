@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from dialometer.learned.encoder import Precision, half_precision, moved
+from dialometer.learned.encoder import Precision, half_precision, moved, training_precision
 from dialometer.learned.lambdas import all_pairs_lambdas, all_pairs_loss
 from dialometer.learned.ranknet import RankNet
 from dialometer.learned.tokens import Tokens
@@ -67,7 +67,7 @@ def backward(
     loss: Loss,
     *,
     seed: int,
-    tokens_per_batch: int = 16_384,
+    tokens_per_batch: int = 0,
     tokens_kept: int = 262_144,
     precision: Precision = "auto",
     scale: float = 1.0,
@@ -80,11 +80,12 @@ def backward(
     again. ``scale`` multiplies the gradient (16-bit floats need it). Of several processes each takes its ``share`` (its
     number, how many) of the batches; ``add_up`` sums outputs over them, gradients are left for the caller to sum.
     """
+    device = model.encoder.device
+    precision = training_precision(device.type, precision)
     place = {int(row): number for number, row in enumerate(rows)}
     batches = model.encoder.batches(tokens, rows, tokens_per_batch, precision)
     own = range(share[0], len(batches), share[1])
     is_kept = sum(tokens[row].longest * len(tokens[row].chunks) for row in rows) <= tokens_kept
-    device = model.encoder.device
 
     def run(number: int) -> Tensor:
         torch.manual_seed(_mixed(seed, number))

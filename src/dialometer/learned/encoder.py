@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialometer.errors import DialometerError
-from dialometer.learned.packed import can_pack, is_half_on_gpu, run_packed
+from dialometer.learned.packed import can_pack, is_half_on_gpu, keep_attention, run_packed
 from dialometer.learned.tokens import N_SPEAKERS, Strip, Tokeniser, Tokens, bucketed, strip_of
 from dialometer.model.dialogue import Dialogue
 from dialometer.retrieval.text_encoder import PACKAGED, device_of, load_model
+from dialometer.retrieval.training import is_half_quicker
 
 Pooling = Literal["mean", "first"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -52,6 +53,8 @@ class DialogueEncoder(nn.Module):
         self.network = network
         self.pooling = pooling
         self.can_pack = can_pack(network)
+        if self.can_pack:
+            keep_attention(network)
         self.width = int(network.config.hidden_size)
         self.speaker = nn.Embedding(N_SPEAKERS, self.width)
         nn.init.zeros_(self.speaker.weight)
@@ -122,13 +125,14 @@ class DialogueEncoder(nn.Module):
     def batches(
         self, tokens: Sequence[Tokens], rows: NDArray[np.int64], n_tokens: int, precision: Precision
     ) -> list[NDArray[np.int64]]:
-        """The dialogues ``rows`` in batches of at most ``n_tokens``, as they are computed at that precision."""
+        """The dialogues ``rows`` in batches of at most ``n_tokens`` (0: what suits the device), as computed at that precision."""
+        most = n_tokens or TOKENS_PER_BATCH.get(self.device.type, TOKENS_PER_BATCH["cpu"])
         with half_precision(self.device.type, precision):
-            return bucketed(tokens, rows, n_tokens, is_padded=not self.is_packed)
+            return bucketed(tokens, rows, most, is_padded=not self.is_packed)
 
     @torch.inference_mode()
     def features(
-        self, tokens: Sequence[Tokens], *, tokens_per_batch: int = 16_384, report: Report | None = None
+        self, tokens: Sequence[Tokens], *, tokens_per_batch: int = 0, report: Report | None = None
     ) -> NDArray[np.float32]:
         """Features of all dialogues, without dropout and in bounded memory."""
         was_training = self.training
@@ -143,6 +147,15 @@ class DialogueEncoder(nn.Module):
                 report(n_done, len(tokens))
         self.train(was_training)
         return out
+
+
+TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 16_384, "mps": 8_192}
+"""A processor is quickest while a batch fits into its cache, a GPU when it has enough to do."""
+
+
+def training_precision(device: str, precision: Precision) -> Precision:
+    """``auto`` trains in 16 bits wherever the machine multiplies them by itself; scores on a processor stay in 32."""
+    return "bfloat16" if precision == "auto" and is_half_quicker(device) else precision
 
 
 def half_precision(device: str, precision: Precision) -> Any:

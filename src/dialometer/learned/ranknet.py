@@ -44,7 +44,7 @@ class RankNet(nn.Module):
         self,
         tokens: Sequence[Tokens],
         *,
-        tokens_per_batch: int = 16_384,
+        tokens_per_batch: int = 0,
         precision: Precision = "auto",
         report: Report | None = None,
     ) -> Floats:

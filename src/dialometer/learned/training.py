@@ -43,8 +43,10 @@ class TrainingOptions(Part):
     weight_decay: float = Field(default=0.01, ge=0)
     warm_up: float = Field(default=0.1, ge=0, le=1)
     group_size: int = Field(default=64, ge=0)
-    tokens_per_batch: int = Field(default=16_384, ge=1)
+    tokens_per_batch: int = Field(default=0, ge=0)
+    """Tokens computed at once; 0 takes what suits the device."""
     tokens_kept: int = Field(default=262_144, ge=0)
+    """Tokens of a step whose activations are kept; of larger groups they are computed twice."""
     precision: Precision = "auto"
     patience: int = Field(default=0, ge=0)
     """Epochs without improvement after which training ends; 0 runs them all. The best epoch is kept in any case."""
