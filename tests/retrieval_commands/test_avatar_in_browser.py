@@ -19,9 +19,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from retrieval_files import DIALOGUES, KB
 from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, chromium, serving
 
+from dialometer.errors import FlowError
 from dialometer.retrieval.avatar import Avatar
 from dialometer.retrieval.calibrating import calibrate_on
 from dialometer.retrieval.retriever import make_retriever
+from dialometer.web.avatar_talks import MAX_EXCHANGES, MAX_TALKS, Talks
 
 pytestmark = pytest.mark.browser
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -168,6 +170,20 @@ def test_strangers_and_nonsense_are_refused(open_page, address):
     assert post("threshold", json.dumps({"threshold": 7}), csrf).status == 400
     assert page.request.get(f"{address}nowhere").status == 404
     assert post("say", json.dumps({"text": "Hello"}), csrf).status == 200
+
+
+def test_looking_at_the_page_takes_nobodys_place(kb):
+    talks = Talks(Avatar(make_retriever("tfidf").fit(kb)))
+    talks.say("first", "Hello!")
+    for number in range(MAX_TALKS + 50):
+        assert talks.look(f"visitor-{number}").exchanges == []
+    assert len(talks.look("first").exchanges) == 1
+    for number in range(MAX_TALKS):
+        talks.open(f"visitor-{number}")
+    assert talks.look("first").exchanges == []  # room was needed
+    with pytest.raises(FlowError, match="start over"):
+        for _ in range(MAX_EXCHANGES + 1):
+            talks.say("endless", "Hello!")
 
 
 def test_an_avatar_that_was_never_calibrated_says_so(open_page, kb):

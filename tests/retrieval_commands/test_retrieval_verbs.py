@@ -186,6 +186,7 @@ def test_report_and_evaluation_agree_on_the_crowd(judged, type_in, tmp_path):
             assert f"{ours[name, judge]:.6f}"[:7] in text
     printed = type_in("retrieval", "evaluate", KB, DIALOGUES, *arguments, cwd=tmp_path).stdout
     assert "Crowd's rating" in printed
+    assert "Crowd's rating −" not in printed  # nobody could use it, so it is not the one to beat
     assert "Rated by the crowd" in printed
 
 
@@ -225,10 +226,15 @@ def test_train_then_talk(type_in, tmp_path):
     plain = type_in("retrieval", "chat", "avatar", "--threshold", 0, cwd=tmp_path, given=given).stdout
     assert "Avatar: Very well, thank you. The sea is calm today." in plain
     assert "something else" not in plain
+    told = type_in("retrieval", "evaluate", KB, DIALOGUES, "-r", "avatar", cwd=tmp_path, code=1).stderr
+    assert "has learned 33 of the 33 questions" in told.replace("\n", " ")
+    type_in("retrieval", "train", KB, "--out", "plain", "-r", "tfidf", "--folds", 0, cwd=tmp_path)
     content = read_json(
-        type_in("retrieval", "evaluate", KB, DIALOGUES, "-r", "tfidf", "--json", "--resamples", 100, cwd=tmp_path)
+        type_in("retrieval", "evaluate", KB, DIALOGUES, "-r", "plain", "--json", "--resamples", 100, cwd=tmp_path)
     )
-    assert content["labels"] == {"tfidf": "TF-IDF q-Q"}
+    assert content["labels"] == {"plain": "plain"}
+    told = type_in("retrieval", "threshold", "plain", cwd=tmp_path, code=1).stderr
+    assert "never calibrated" in told
 
 
 def test_weights_of_the_fused_retriever_are_found_by_cross_validation(type_in, tmp_path):

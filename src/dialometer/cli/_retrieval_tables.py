@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 FEW_DIALOGUES = 20
+CROWD = "crowd"
+"""The name under which the crowd's mean rating takes part."""
 
 
 def show_evaluation(found: Evaluation, labels: Mapping[str, str]) -> None:
@@ -101,12 +103,15 @@ def _signed(estimate: Estimate) -> str:
 
 
 def _differences(found: Evaluation, judge: str, labels: Mapping[str, str]) -> None:
-    """The best against all others: the pairs that readers ask about. The rest stands in ``--json``."""
+    """The best against all others: the pairs that readers ask about. The rest stands in ``--json``.
+
+    The crowd's own rating is no retriever that could be used, so it is never the best.
+    """
     from rich.table import Table
 
     from dialometer.cli._console import results
 
-    pairs = [pair for pair in found.compared if pair.judge == judge]
+    pairs = [pair for pair in found.compared if pair.judge == judge and CROWD not in (pair.first, pair.second)]
     if not pairs:
         return
     best = pairs[0].first

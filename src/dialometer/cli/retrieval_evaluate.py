@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from dialometer.cli._retrieval_tables import CROWD
 from dialometer.cli._retrieval_work import Cache, Device, DialogueFile, KbFile, LearnFrom, Lenient, Retrievers, Seed
 from dialometer.cli._study import AsJson, Database
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from dialometer.retrieval.retriever import Retriever
     from dialometer.retrieval.work import Work
     from dialometer.stats.relevant_ranks import RelevantRanks
-
-CROWD = "crowd"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -124,12 +123,14 @@ def _ranks(
     """Ranks of the right answers by a retriever that is fitted, loaded, or fitted once per fold."""
     from dialometer.cli._retrieval_work import fit_or_load
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.cross_validate import unseen_scores
+    from dialometer.retrieval.cross_validate import refuse_learned, unseen_scores
     from dialometer.retrieval.measuring import relevant_ranks
     from dialometer.stats.relevant_ranks import ranks_from_scores
 
     if not n_folds:
-        return relevant_ranks(fit_or_load(retriever, kb, work), asked, marked)
+        fitted = fit_or_load(retriever, kb, work)
+        refuse_learned(fitted, kb, asked, str(retriever))
+        return relevant_ranks(fitted, asked, marked)
     if isinstance(retriever, Path):
         remedy = "name the retriever, so that it can be fitted fold by fold"
         raise DialometerError("a saved retriever cannot be cross-validated", where=str(retriever), remedy=remedy)

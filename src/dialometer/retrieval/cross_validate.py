@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.errors import NotEnoughData
+from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.retrieval.cross_fit import enriched
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Asked
-from dialometer.retrieval.retriever import Floats, Retriever
+from dialometer.retrieval.retriever import Fitted, Floats, Retriever
 from dialometer.retrieval.work import QUIET, Work
 
 
@@ -37,3 +37,19 @@ def unseen_scores(
     for known, rows in dialogue_folds(kb, asked, n_folds, seed):
         scores[rows] = retriever.fit(known, work).scores(asked.only(rows).queries)
     return scores
+
+
+def refuse_learned(fitted: Fitted, kb: KnowledgeBase, asked: Asked, name: str) -> None:
+    """Refuses a saved retriever that learned the very questions it is to be measured by.
+
+    ``kb`` is what it may know: a question that stands only in the retriever's own knowledge base came from dialogues.
+    """
+    taught = set(fitted.kb.questions) - set(kb.questions)
+    answerable = [query.text for query, right in zip(asked.queries, asked.right, strict=True) if right]
+    n_learned = sum(text in taught for text in answerable)
+    if n_learned > len(answerable) / 2:
+        raise DialometerError(
+            f"the retriever has learned {n_learned} of the {len(answerable)} questions it would be measured by",
+            where=name,
+            remedy="measure it on other dialogues, or by name with --cross-validate 5",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import socket
 from functools import cache
 from typing import Any
@@ -81,40 +82,39 @@ class _Pages:
 
     async def page(self, request: Request) -> Response:
         """The conversation so far."""
-        secret, talk = self.talks.find(cookie(request, COOKIE))
-        response = HTMLResponse(self._render(secret, talk))
+        secret = cookie(request, COOKIE) or secrets.token_urlsafe(24)
+        response = HTMLResponse(self._render(secret, self.talks.look(secret)))
         set_cookie(request, response, COOKIE, secret, path=self.root or "/", is_embedded=False, max_age_s=KEPT_S)
         return response
 
     async def say(self, request: Request) -> Response:
         """One message, by the page's script or as a plain form."""
-        talk, content = await self._read(request)
+        secret, content = await self._read(request)
         text = content.get("text")
         if not isinstance(text, str):
             raise Unreadable("a message has a text", remedy='send {"text": …}')
         address = client_address(request.scope)
         if not is_local(address):
             self.messages.take(address)
-        exchange = await run_in_threadpool(self.talks.say, talk, text)
+        exchange = await run_in_threadpool(self.talks.say, secret, text)
         return JSONResponse(_as_json(exchange)) if _is_script(request) else self._back()
 
     async def threshold(self, request: Request) -> Response:
         """The visitor's own threshold for what is said from now on."""
-        talk, content = await self._read(request)
+        secret, content = await self._read(request)
         try:
             wanted = float(str(content.get("threshold", "")))
         except ValueError:
             wanted = math.nan
         if not 0 <= wanted <= 1:
             raise Unreadable("a threshold lies between 0 and 1")
-        talk.threshold = wanted
+        self.talks.open(secret).threshold = wanted
         return JSONResponse({"threshold": wanted}) if _is_script(request) else self._back()
 
     async def again(self, request: Request) -> Response:
         """Forgets the conversation and begins a new one."""
-        talk, _ = await self._read(request)
-        with talk.lock:
-            talk.exchanges.clear()
+        secret, _ = await self._read(request)
+        self.talks.forget(secret)
         return JSONResponse({}) if _is_script(request) else self._back()
 
     async def refuse(self, request: Request, error: Exception) -> Response:
@@ -127,7 +127,7 @@ class _Pages:
         text = f"The server could not do this (reference {log_failure(error)})." if status >= 500 else str(error)
         return PlainTextResponse(text, status, headers_of(error))
 
-    async def _read(self, request: Request) -> tuple[Talk, dict[str, Any]]:
+    async def _read(self, request: Request) -> tuple[str, dict[str, Any]]:
         secret = cookie(request, COOKIE)
         content: dict[str, Any]
         if _is_script(request):
@@ -137,10 +137,7 @@ class _Pages:
             form = await read_form(request)
             content, mark = {name: one(form, name) for name in ("text", "threshold")}, one(form, "csrf")
         check_csrf(request, secret, mark)
-        found, talk = self.talks.find(secret)
-        if found != secret:
-            raise FlowError("this conversation is no longer known", remedy="reload the page")
-        return talk, content
+        return secret, content
 
     def _back(self) -> Response:
         return RedirectResponse(f"{self.root}/", 303)

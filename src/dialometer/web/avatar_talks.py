@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from threading import Lock
@@ -11,8 +10,8 @@ from dialometer.errors import FlowError
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.retrieval.avatar import Avatar, Spoken
 
-MAX_TALKS = 2000
-MAX_TURNS = 400
+MAX_TALKS = 1000
+MAX_EXCHANGES = 100
 MAX_MESSAGE_LENGTH = 1000
 
 
@@ -34,25 +33,33 @@ class Talk:
 
 
 class Talks:
-    """All conversations by the secret in the visitor's cookie."""
+    """All conversations by the secret in the visitor's cookie. One begins with its first message, not with a look at the page."""
 
     def __init__(self, avatar: Avatar) -> None:
         self.avatar = avatar
         self._talks: OrderedDict[str, Talk] = OrderedDict()
         self._lock = Lock()
 
-    def find(self, secret: str) -> tuple[str, Talk]:
-        """The conversation of a cookie; a new one where there is none (any more)."""
+    def look(self, secret: str) -> Talk:
+        """The conversation so far; an empty one where nothing was said, or so much elsewhere that it had to go."""
         with self._lock:
-            if not secret or secret not in self._talks:
-                secret = secrets.token_urlsafe(24)
-                self._talks[secret] = Talk()
+            return self._talks.get(secret) or Talk()
+
+    def open(self, secret: str) -> Talk:
+        """The conversation to go on with; the one unused for longest makes room."""
+        with self._lock:
+            talk = self._talks.setdefault(secret, Talk())
             self._talks.move_to_end(secret)
             while len(self._talks) > MAX_TALKS:
                 self._talks.popitem(last=False)
-            return secret, self._talks[secret]
+            return talk
 
-    def say(self, talk: Talk, text: str) -> Exchange:
+    def forget(self, secret: str) -> None:
+        """Ends a conversation."""
+        with self._lock:
+            self._talks.pop(secret, None)
+
+    def say(self, secret: str, text: str) -> Exchange:
         """One message and its reply; messages of one visitor are answered one after the other."""
         try:
             message = clean_text(text)
@@ -61,8 +68,9 @@ class Talks:
         if not message or len(message) > MAX_MESSAGE_LENGTH:
             remedy = "shorten it" if message else "write something"
             raise FlowError(f"a message has 1 to {MAX_MESSAGE_LENGTH} characters", remedy=remedy)
+        talk = self.open(secret)
         with talk.lock:
-            if 2 * len(talk.exchanges) >= MAX_TURNS:
+            if len(talk.exchanges) >= MAX_EXCHANGES:
                 raise FlowError("this conversation is long enough", remedy="start over")
             history = [turn for one in talk.exchanges for turn in _turns(one)]
             spoken = self.avatar.reply([*history, Turn("You", message, "user")], threshold=talk.threshold)

@@ -17,6 +17,7 @@ from dialometer.analysis.reproduce.compared import (
     data_file,
     expected,
 )
+from dialometer.retrieval.cross_validate import refuse_learned
 from dialometer.retrieval.kb_reading import read_knowledge_base
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.measuring import CUTS, measure_names, relevant_ranks, values_of
@@ -62,6 +63,7 @@ def avatar_with(
     kinds: dict[str, str] = {}
     for label, retriever in named.items():
         fitted = _fitted(retriever, kb, work)
+        refuse_learned(fitted, kb, asked, label)
         kinds[label] = next(name for name in RETRIEVERS.names() if type(fitted.options) is RETRIEVERS.get(name))
         ranks[label] = relevant_ranks(fitted, asked, [marks])[0]
     return Reproduction(
