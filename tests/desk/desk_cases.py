@@ -34,10 +34,10 @@ def cut(folder: Path, n_items: int) -> None:
     (folder / "study.yaml").write_text(text, encoding="utf-8")
 
 
-def collect(folder: Path, n_raters: int, careless: float = 0.3, seed: int = 5) -> None:
-    """Simulated raters answer the study into its own database."""
+def collect(folder: Path, n_raters: int, careless: float = 0.3, seed: int = 5, database: str | None = None) -> None:
+    """Simulated raters answer the study into its own database, or into another."""
     study = load_study(folder)
-    with Store.open(folder / "study.db") as store:
+    with Store.open(database or folder / "study.db") as store:
         habits = Habits(careless_share=careless)
         door = EngineDoor(Flow(study, store))
         truth = draw_truth(study, 1)

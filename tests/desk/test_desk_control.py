@@ -97,3 +97,38 @@ def test_what_makes_no_sense_is_refused(open_house, form):
     ada = open_house.owner()
     assert decide(ada, **form).status == 422
     assert open_house.store("anchoring").control_log() == []
+
+
+def test_wizards_find_their_link(make_house, tmp_path):
+    import yaml
+
+    copy_template("chat", tmp_path / "oz")
+    path = tmp_path / "oz" / "study.yaml"
+    spec = yaml.safe_load(path.read_text())
+    for system in spec["systems"]:
+        system["agent"] = {"type": "wizard"}
+    path.write_text(yaml.safe_dump(spec, sort_keys=False))
+    house = make_house(Shelf((str(tmp_path / "oz"),)), wizard_key="secret")
+    ada = house.owner()
+    assert 'href="/wizard?key=secret"' in ada.get("/studies/oz/control").page
+    assert "secret" not in house.member("viewer").get("/studies/oz/control").page
+    assert house.client.get("/wizard", params={"key": "secret"}).status_code == 200
+
+
+def test_a_wizard_and_several_processes_do_not_go_together(tmp_path):
+    import yaml
+
+    from dialometer.errors import DialometerError
+    from dialometer.web.desk.held import Held
+    from dialometer.web.settings import Settings
+
+    copy_template("chat", tmp_path / "oz")
+    path = tmp_path / "oz" / "study.yaml"
+    spec = yaml.safe_load(path.read_text())
+    for system in spec["systems"]:
+        system["agent"] = {"type": "wizard"}
+    path.write_text(yaml.safe_dump(spec, sort_keys=False))
+    held = Held(Shelf((str(tmp_path / "oz"),)), Settings(runtime_folder=str(tmp_path)))
+    for _ in range(2):
+        with pytest.raises(DialometerError, match="one process"):
+            held.running("oz")

@@ -218,3 +218,10 @@ def test_a_sentence_in_the_address_is_shown_only_with_its_mark(house):
     ada = house.owner()
     assert "you have won" not in ada.get("/", told="you have won", mark="0000").text
     assert "you have won" not in ada.get("/", told="you have won").text
+
+
+def test_strangers_cannot_send_much(house):
+    stranger = house.visitor()
+    assert stranger.client.post("/desk/login", content=b"x" * 300_000).status_code == 413
+    assert stranger.client.post("/desk/studies/likert/files", content=b"x" * 300_000).status_code == 401
+    assert stranger.client.post("/desk/studies/likert/files", content=b"x" * 34_000_000).status_code == 413

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from desk_cases import KEY
+from desk_cases import KEY, collect
 
 from dialometer.flow.engine import now_ms
 from dialometer.web.desk.numbers import count_study, over_time, screen_times
@@ -297,3 +297,30 @@ def test_the_desk_works_below_a_root_path_and_on_postgresql(make_house, shelf_fo
         headers={"authorization": f"Bearer {KEY}"},
     )
     assert opened.status_code in (200, 201)
+
+
+def test_every_page_opens_on_both_databases(make_house, shelf_folder, database_url):
+    """The likert study's raters once more, in PostgreSQL too."""
+    folder = shelf_folder / "likert"
+    collect(folder, 5, database=database_url if "://" in database_url else None)
+    house = make_house(Shelf((str(folder),), database=database_url if "://" in database_url else ""))
+    ada = house.owner()
+    n_sessions = len(house.store("likert").sessions())
+    assert n_sessions >= 5
+    assert fact(ada.get("/studies/likert/"), "arrived") == n_sessions
+    for path in (
+        "raters",
+        "raters/1",
+        "items",
+        "items/t01",
+        "texts",
+        "quality",
+        "control",
+        "preview",
+        "files",
+        "results",
+    ):
+        assert ada.get(f"/studies/likert/{path}").status == 200, path
+    assert len(rows_of(ada, "/studies/likert/items")) > 4
+    ada.post("/studies/likert/raters/1/decision", {"what": "exclude", "reason": "for the test"})
+    assert house.store("likert").session(house.store("likert").session_id_of(1)).is_excluded

@@ -95,8 +95,12 @@ class Guard:
         scope["root_path"] = root
         scope["app"] = self  # a router that stands in an application raises what it cannot find
 
+    def max_body_bytes(self, scope: Scope) -> int:
+        """How much a request may send; the same for all, unless a guard knows better."""
+        return self.settings.max_body_bytes
+
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        limit = self.settings.max_body_bytes
+        limit = self.max_body_bytes(scope)
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value) > limit:
                 raise TooLarge("the body is too large", remedy=f"send at most {limit} bytes")

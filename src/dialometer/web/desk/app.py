@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -13,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, Router
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from dialometer.flow.engine import now_ms
 from dialometer.storage.store import Store
@@ -31,8 +30,8 @@ from dialometer.web.security import check_csrf, cookie, safe_headers
 from dialometer.web.service import declare_metrics
 from dialometer.web.settings import Settings
 
-MAX_BODY_BYTES = 32 * 1024 * 1024
-"""Items are uploaded here."""
+MAX_UPLOAD_BYTES = 32 * 1024 * 1024
+"""Of files of a study; everything else is as small as what raters send."""
 MAX_FIELDS = 200
 LIVE = "x-live"
 """Pages that ask again by themselves say so, and are not sent to the door when the sign-in has expired."""
@@ -58,12 +57,11 @@ def create_desk(held: Held, accounts: Store) -> ASGIApp:
         return await run_in_threadpool(refusal, desk, error)
 
     app = Router(routes, redirect_slashes=False)
-    settings = replace(held.settings, max_body_bytes=MAX_BODY_BYTES)
-    return DeskGuard(app, settings, Counting(declare_metrics()), refuse)
+    return DeskGuard(app, held.settings, Counting(declare_metrics()), refuse)
 
 
 class DeskGuard(Guard):
-    """As for raters, but pages of the desk may show each other (the preview), and nobody else may."""
+    """As for raters, but files may be large, and pages may show each other (the preview) though nobody else may."""
 
     def __init__(
         self,
@@ -78,6 +76,10 @@ class DeskGuard(Guard):
             (name, value + b"; frame-src 'self'" if name == policy else value)
             for name, value in safe_headers(("'self'",))
         ]
+
+    def max_body_bytes(self, scope: Scope) -> int:
+        """Much for the files of a study, little for everything else."""
+        return MAX_UPLOAD_BYTES if scope["path"].endswith("/files") else super().max_body_bytes(scope)
 
 
 def _endpoint(desk: Desk, one: Page) -> Endpoint:
@@ -109,7 +111,7 @@ async def _visit(desk: Desk, request: Request, one: Page) -> Visit:
     fields: dict[str, list[str]] = {}
     files: dict[str, tuple[str, bytes]] = {}
     if request.method == "POST":
-        async with request.form(max_fields=MAX_FIELDS, max_part_size=MAX_BODY_BYTES) as sent:
+        async with request.form(max_fields=MAX_FIELDS, max_part_size=MAX_UPLOAD_BYTES) as sent:
             for name, value in sent.multi_items():
                 if isinstance(value, UploadFile):
                     files[name] = await read_upload(value)

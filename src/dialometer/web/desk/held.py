@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dialometer.design.lock import verify
-from dialometer.errors import Problem, StudyError
+from dialometer.errors import DialometerError, Problem, StudyError
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.app import StudyApp, create_app
@@ -15,6 +16,10 @@ from dialometer.web.desk.shelf import NoStudy, Shelf
 from dialometer.web.settings import Settings
 from dialometer.web.study_check import check_all
 from dialometer.web.turns import TurnTakingStore
+from dialometer.web.wizard import has_wizard
+
+FAILED_FOR_S = 3.0
+"""A study that cannot be opened is not tried again at once, however many ask for it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Held:
         self.settings = settings
         self._running: dict[str, Running] = {}
         self._drafts: dict[str, tuple[object, Study | None, list[Problem]]] = {}
+        self._failed: dict[str, tuple[float, DialometerError]] = {}
         self._lock = threading.Lock()
 
     def address_of(self, name: str) -> str:
@@ -57,7 +63,14 @@ class Held:
             raise NoStudy(f"the study '{name}' is a draft", remedy="freeze and start it first")
         with self._lock:
             if name not in self._running:
-                self._running[name] = self._open(name, folder)
+                until, error = self._failed.get(name, (0.0, None))
+                if error is not None and time.monotonic() < until:
+                    raise error
+                try:
+                    self._running[name] = self._open(name, folder)
+                except DialometerError as error:
+                    self._failed[name] = (time.monotonic() + FAILED_FOR_S, error)
+                    raise
             return self._running[name]
 
     def known(self, name: str) -> Running | None:
@@ -91,6 +104,10 @@ class Held:
         if errors or study is None:
             raise StudyError(errors)
         verify(study, folder)
+        if self.settings.runtime_folder and has_wizard(study):
+            raise DialometerError(
+                "a study with a wizard is served by one process", remedy="start the server without --workers"
+            )
         runtime = self.settings.runtime_folder
         if runtime and not self.shelf.is_single:
             runtime = str(Path(runtime) / name)

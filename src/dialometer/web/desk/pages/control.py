@@ -10,6 +10,7 @@ from dialometer.web.desk.desk import Desk
 from dialometer.web.desk.page import page
 from dialometer.web.desk.pages.studies import numbers_of
 from dialometer.web.desk.visit import Visit
+from dialometer.web.wizard import has_wizard
 
 _STATES: dict[str, tuple[StudyState, str]] = {
     "start": ("running", "The study is running: new raters may come."),
@@ -26,7 +27,9 @@ def control(desk: Desk, visit: Visit) -> Response:
     numbers = numbers_of(desk, running, visit.at_ms)
     address = desk.held.address_of(running.name) + "/"
     labels = [running.study.cell_label(cell) for cell in running.study.cells]
-    content = {"log": log, "numbers": numbers, "address": address, "labels": labels, "tab": "control"}
+    is_told = has_wizard(running.study) and visit.may("editor")
+    wizard = f"{address}wizard?key={desk.held.settings.wizard_key}" if is_told else ""
+    content = {"wizard": wizard, "log": log, "numbers": numbers, "address": address, "labels": labels, "tab": "control"}
     return desk.show_study("control.html", visit, **content)
 
 
