@@ -148,9 +148,8 @@ class Pages:
     def render_withdraw(self, *, csrf: str, root_path: str = "", is_unknown: bool = False) -> str:
         """The form on which a rater withdraws; ``is_unknown`` says that no session has the code that was typed."""
         heading = self.language.text("withdraw.title")
-        return self._render(
-            "withdraw.html", root_path, heading=heading, csrf=csrf, is_unknown=is_unknown, scripts=["send.js"]
-        )
+        # Sent plainly, without a script: the answer is a page of its own, and sending it twice does no harm.
+        return self._render("withdraw.html", root_path, heading=heading, csrf=csrf, is_unknown=is_unknown, scripts=[])
 
     def render_message(
         self,
