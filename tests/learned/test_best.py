@@ -183,3 +183,18 @@ def test_behaviour_of_a_small_dialogue_by_hand():
     silent = behaviour(Dialogue("s", (Turn("A", "Hi", "agent"),)))
     assert set(silent) == set(found)
     assert np.isfinite(list(silent.values())).all()
+
+
+def test_odd_dialogues_get_a_score(fitted):
+    odd = [
+        Dialogue("empty", ()),
+        Dialogue("one", (Turn("A", "Hi", "agent"),)),
+        Dialogue("silent user", (Turn("A", "Hi", "agent"), Turn("A", "Hello?", "agent"))),
+        Dialogue("only commands", (Turn("U", "/start", "user"), Turn("A", "Please type /test", "agent"))),
+        Dialogue("another script", (Turn("U", "Привет", "user"), Turn("A", "こんにちは 🙂", "agent"))),
+        Dialogue("long", tuple(Turn("U", f"word {n} " * 200, ("user", "agent")[n % 2]) for n in range(60))),
+    ]
+    found = fitted.evaluator.score(odd)
+    assert np.isfinite(found.values).all()
+    assert np.isfinite(found.deviations).all()
+    assert fitted.evaluator.score([]).values.shape == (0,)
