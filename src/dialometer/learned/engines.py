@@ -5,9 +5,13 @@ Parts and the order in which their results come back do not depend on the engine
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 from dialometer.errors import DialometerError
@@ -31,6 +35,43 @@ class Local:
 
     def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
         return (work(shared, part) for part in parts)
+
+
+class InThreads:
+    """Parts in threads of this process, for work that holds no lock: compiled loops and matrix products.
+
+    Each thread computes its products alone. Linear algebra that shares one product among threads makes them wait for each
+    other, which costs more than it gains as soon as other programs want the processor too.
+    """
+
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+        n_threads = min(n_threads_allowed(), len(parts))
+        if n_threads < 2:
+            yield from (work(shared, part) for part in parts)
+            return
+        waiting: deque[Future[Result]] = deque()
+        with _single_products(), ThreadPoolExecutor(n_threads) as threads:
+            for part in parts:
+                if len(waiting) > n_threads:
+                    yield waiting.popleft().result()
+                waiting.append(threads.submit(work, shared, part))
+            while waiting:
+                yield waiting.popleft().result()
+
+
+def n_threads_allowed() -> int:
+    """How many threads to use: OMP_NUM_THREADS where it is set, as linear algebra does and Ray for its workers."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return int(told) if told.isdigit() and int(told) else os.cpu_count() or 1
+
+
+def _single_products() -> AbstractContextManager[Any]:
+    try:
+        library: Any = importlib.import_module("threadpoolctl")  # comes with scikit-learn
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = library.threadpool_limits(1, user_api="blas")
+    return limits
 
 
 class OnRay:
@@ -90,6 +131,7 @@ class OnRay:
 
 
 LOCAL: Engine = Local()
+THREADS: Engine = InThreads()
 ENGINES = ("local", "ray")
 
 

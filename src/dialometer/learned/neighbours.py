@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.learned.engines import THREADS, n_threads_allowed
 
 Features = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 Report = Callable[[int, int], None]
 DEFAULT_BLOCK_BYTES = 512 * 2**20
-N_LANES = 8
-"""Rows of a block are dealt out to this many lanes whatever the machine, so that sums do not depend on its cores."""
+_MOST_ROWS = 256
+"""Queries whose neighbours are looked for together."""
 
 
 def is_compiled() -> bool:
@@ -86,27 +86,6 @@ def distance_blocks(
         yield start, np.add(products, norms, out=products)
 
 
-def in_lanes(work: Callable[[int], None]) -> None:
-    """Calls ``work`` with every lane's number, several at a time where there are several cores.
-
-    OMP_NUM_THREADS is heeded, as linear algebra does; Ray sets it for its workers.
-    """
-    allowed = os.environ.get("OMP_NUM_THREADS", "")
-    n_threads = min(N_LANES, int(allowed) if allowed.isdigit() and int(allowed) else os.cpu_count() or 1)
-    if n_threads == 1:
-        for lane in range(N_LANES):
-            work(lane)
-        return
-
-    def some(first: int) -> None:
-        for lane in range(first, N_LANES, n_threads):
-            work(lane)
-
-    with ThreadPoolExecutor(n_threads) as threads:
-        for _ in threads.map(some, range(n_threads)):
-            pass
-
-
 def nearest(
     features: NDArray[np.floating],
     k: int,
@@ -127,30 +106,42 @@ def nearest(
         )
     points = as_points(features)
     rows = points if queries is None else as_points(queries)
-    norms = squared_norms(points)
+    space = _Space(points, squared_norms(points), rows, k, is_own)
+    n_rows = max(1, min(_MOST_ROWS, DEFAULT_BLOCK_BYTES // n_threads_allowed() // (4 * len(points))))
+    parts = [slice(start, min(start + n_rows, len(rows))) for start in range(0, len(rows), n_rows)]
     numbers = np.empty((len(rows), k), dtype=np.int64)
     distances = np.empty((len(rows), k), dtype=np.float32)
-    for start, products in product_blocks(rows, points):
-        part = slice(start, start + len(products))
-        own = np.arange(len(rows))[part] if is_own else np.full(len(products), -1)
-        _nearest_of_block(products, norms, own, numbers[part], distances[part])
+    for part, (near, far) in zip(parts, THREADS.run(_nearest_of_part, space, parts), strict=True):
+        numbers[part], distances[part] = near, far
         if report is not None:
-            report(start + len(products), len(rows))
+            report(part.stop, len(rows))
     distances += squared_norms(rows)[:, None]
     return numbers, np.sqrt(np.maximum(distances, 0.0))
 
 
-def _nearest_of_block(products: Features, norms: Features, own: Numbers, numbers: Numbers, distances: Features) -> None:
+@dataclass(frozen=True, slots=True)
+class _Space:
+    points: Features
+    norms: Features
+    queries: Features
+    k: int
+    is_own: bool
+
+
+def _nearest_of_part(space: _Space, part: slice) -> tuple[Numbers, Features]:
+    products = space.queries[part] @ space.points.T
+    own = np.arange(part.start, part.stop) if space.is_own else np.full(len(products), -1)
+    numbers = np.empty((len(products), space.k), dtype=np.int64)
+    distances = np.empty((len(products), space.k), dtype=np.float32)
     if is_compiled():
         from dialometer.learned.sorted_rows import nearest_of_rows  # noqa: PLC0415 (an extra)
 
-        in_lanes(lambda lane: nearest_of_rows(products, norms, lane, N_LANES, own, numbers, distances))
-        return
-    k = numbers.shape[1]
-    block = norms - 2 * products
-    owned = np.flatnonzero(own >= 0)
-    block[owned, own[owned]] = np.inf
-    some = np.sort(np.argpartition(block, k - 1, axis=1)[:, :k], axis=1)
+        nearest_of_rows(products, space.norms, own, numbers, distances)
+        return numbers, distances
+    block = space.norms - 2 * products
+    if space.is_own:
+        block[np.arange(len(block)), own] = np.inf
+    some = np.sort(np.argpartition(block, space.k - 1, axis=1)[:, : space.k], axis=1)
     order = np.argsort(np.take_along_axis(block, some, axis=1), axis=1, kind="stable")
-    numbers[:] = np.take_along_axis(some, order, axis=1)
-    distances[:] = np.take_along_axis(block, numbers, axis=1)
+    numbers = np.take_along_axis(some, order, axis=1)
+    return numbers, np.take_along_axis(block, numbers, axis=1)

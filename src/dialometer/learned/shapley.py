@@ -18,21 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.engines import LOCAL, Engine
+from dialometer.learned.engines import LOCAL, THREADS, Engine, n_threads_allowed
 from dialometer.learned.neighbours import (
     DEFAULT_BLOCK_BYTES,
-    N_LANES,
     Features,
     Report,
     as_points,
-    in_lanes,
     is_compiled,
     product_blocks,
     squared_norms,
 )
 
 Floats = NDArray[np.float64]
-_FEWEST_ROWS, _MOST_ROWS, _PART_NUMBERS = 16, 128, 2**26
+_FEWEST_ROWS, _MOST_ROWS, _FEWEST_PARTS, _PART_NUMBERS = 16, 128, 4, 2**26
 """Development dialogues whose values are summed together: enough to make the matrix product worth it, and so few that a part
 of very large data is done, and told, within seconds."""
 Pair = tuple[int, int]
@@ -88,7 +86,8 @@ def knn_shapley(
 
     O(N log N) per development dialogue; memory is bounded by ``block_bytes`` however many ratings there are, and ``features``
     may be a memory-mapped file. Dialogues that the experts preferred as often as not weigh nothing and are passed over.
-    Whatever the block size, the number of cores and the engine, the same sums are added in the same order.
+    Here and on every engine the same sums are added in the same order. Blocks of another size may round products otherwise,
+    by which two dialogues at the same distance can change places.
     """
     weights = pair_weights(pairs, len(development))
     used = np.flatnonzero(weights)
@@ -96,16 +95,20 @@ def knn_shapley(
     ratings = np.asarray(ratings, dtype=np.float64)
     if len(ratings) != len(points):
         raise DialometerError(f"{len(points)} dialogues have {len(ratings)} ratings", remedy="give one rating for each")
-    space = RatedSpace(points, squared_norms(points), ratings, neighbour_shares(len(ratings), k), block_bytes)
-    part_rows = int(np.clip(_PART_NUMBERS // max(1, len(ratings)), _FEWEST_ROWS, _MOST_ROWS))
+    own_bytes = block_bytes // n_threads_allowed()
+    space = RatedSpace(points, squared_norms(points), ratings, neighbour_shares(len(ratings), k), own_bytes)
+    most = min(_MOST_ROWS, -(-len(used) // _FEWEST_PARTS), _PART_NUMBERS // max(1, len(ratings)))
+    part_rows = max(_FEWEST_ROWS, most)
     parts = [
         DevelopmentPart(as_points(development[rows]), weights[rows])
         for rows in np.array_split(used, max(1, -(-len(used) // part_rows)))
         if len(rows)
     ]
+    # In this process the parts go to threads, since they are compiled loops that hold no lock.
+    chosen = THREADS if engine is LOCAL else engine
     values = np.zeros(len(ratings))
     n_done = 0
-    for part, part_values in zip(parts, engine.run(part_shapley, space, parts), strict=True):
+    for part, part_values in zip(parts, chosen.run(part_shapley, space, parts), strict=True):
         values += part_values
         n_done += len(part.weights)
         if report is not None:
@@ -114,32 +117,20 @@ def knn_shapley(
 
 
 def part_shapley(space: RatedSpace, part: DevelopmentPart) -> Floats:
-    """What some development dialogues contribute to the values; rows go to lanes by their number in the part."""
-    lanes = np.zeros((min(N_LANES, len(part.weights)), len(space.ratings)))
+    """What some development dialogues contribute to the values, added one after the other."""
+    values = np.zeros(len(space.ratings))
     for start, products in product_blocks(part.features, space.features, space.block_bytes):
         weights = part.weights[start : start + len(products)]
-        _add_values(products, weights, start, space, lanes)
-    total = lanes[0]
-    for lane in lanes[1:]:
-        total += lane
-    return np.asarray(total)
+        if is_compiled():
+            from dialometer.learned.sorted_rows import add_row_values  # noqa: PLC0415 (an extra)
 
-
-def _add_values(products: Features, weights: Floats, start: int, space: RatedSpace, lanes: Floats) -> None:
-    if is_compiled():
-        from dialometer.learned.sorted_rows import add_row_values  # noqa: PLC0415 (an extra)
-
-        def one_lane(lane: int) -> None:
-            first = (lane - start) % N_LANES
-            if first < len(products):
-                add_row_values(products, space.norms, weights, first, N_LANES, space.ratings, space.shares, lanes[lane])
-
-        in_lanes(one_lane)
-        return
-    for row, product in enumerate(products):
-        order = np.argsort(space.norms - 2 * product, kind="stable")
-        # Each number occurs once in ``order``, so plain addition is safe.
-        lanes[(start + row) % N_LANES][order] += weights[row] * point_shapley(space.ratings[order], space.shares)
+            add_row_values(products, space.norms, weights, space.ratings, space.shares, values)
+            continue
+        for weight, product in zip(weights, products, strict=True):
+            order = np.argsort(space.norms - 2 * product, kind="stable")
+            # Each number occurs once in ``order``, so plain addition is safe.
+            values[order] += weight * point_shapley(space.ratings[order], space.shares)
+    return values
 
 
 def neighbour_shares(n: int, k: int) -> Floats:

@@ -46,14 +46,12 @@ def _sort_by_distance(products: Any, norms: Any, first: Any, second: Any, counts
 
 
 @njit(cache=True, nogil=True)
-def add_row_values(
-    products: Any, norms: Any, weights: Any, start: int, step: int, ratings: Any, shares: Any, values: Any
-) -> None:
-    """Adds to ``values`` the weighted Shapley values of rows ``start``, ``start + step`` … of a block of products."""
+def add_row_values(products: Any, norms: Any, weights: Any, ratings: Any, shares: Any, values: Any) -> None:
+    """Adds to ``values`` the weighted Shapley values for every row of a block of products, row after row."""
     n = products.shape[1]
     first, second = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
     counts = np.empty((4, 256), dtype=np.uint32)
-    for row in range(start, products.shape[0], step):
+    for row in range(products.shape[0]):
         _sort_by_distance(products[row], norms, first, second, counts)
         # s_m = s_{m+1} + (y_m - y_{m+1}) min(K, m) / (K m), from the farthest to the nearest
         farther, value = 0.0, 0.0
@@ -65,13 +63,13 @@ def add_row_values(
 
 
 @njit(cache=True, nogil=True)
-def nearest_of_rows(products: Any, norms: Any, start: int, step: int, own: Any, numbers: Any, distances: Any) -> None:
-    """The nearest points of rows ``start``, ``start + step`` …, nearest first, without the point that is the query itself.
+def nearest_of_rows(products: Any, norms: Any, own: Any, numbers: Any, distances: Any) -> None:
+    """The nearest points of every row, nearest first, without the point that is the query itself.
 
     ``own`` names that point for each row, or -1. Distances lack the query's own norm.
     """
     n, k = products.shape[1], numbers.shape[1]
-    for row in range(start, products.shape[0], step):
+    for row in range(products.shape[0]):
         n_found = 0
         for i in range(n):
             distance = norms[i] - np.float32(2.0) * products[row, i]
