@@ -67,22 +67,23 @@ class Job:
         return Path(self.folder) / f"{self.name.replace(' ', '-')}.npz" if self.folder else None
 
 
-def known_for(job: Job, kb: KnowledgeBase, asked: Asked) -> tuple[KnowledgeBase, list[int]]:
-    """What may be known while a dialogue is asked, and the rows of its questions."""
+def repeated_by(job: Job, kb: KnowledgeBase, asked: Asked) -> tuple[list[int], list[int]]:
+    """The recorded questions that must be left out while a dialogue is asked, and the rows of its own questions."""
     if job.name == SHIPPED:
-        return kb, list(range(len(asked)))
+        return [], list(range(len(asked)))
     rows = [row for row, dialogue in enumerate(asked.dialogues) if dialogue == job.name]
     gone = repeated_questions(kb, [asked.queries[row] for row in rows], TextEncoder(job.model, job.work))
-    return kb.without_questions(gone.tolist()), rows
+    return gone.tolist(), rows
 
 
 def opened(job: Job) -> tuple[KnowledgeBase, list[Query], dict[str, Any]]:
     """What may be known, what is asked, and the scores so far."""
     kb = read_knowledge_base(job.kb_file)
     asked = read_asked(job.dialogues_file, kb)
-    known, rows = known_for(job, kb, asked)
+    gone, rows = repeated_by(job, kb, asked)
+    known = kb.without_questions(gone)
     queries = [asked.queries[row] for row in rows]
-    return known, queries, {"rows": np.array(rows), "has_question": known.n_questions_of > 0}
+    return known, queries, {"rows": np.array(rows), "gone": np.array(gone), "has_question": known.n_questions_of > 0}
 
 
 def scored(job: Job) -> dict[str, Any]:
