@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -172,6 +173,21 @@ def test_bad_input_is_told_before_training(tmp_path, encoder):
     assert "--drop" in dialometer("train", "few.jsonl", "--drop", "all", cwd=tmp_path, code=1).stderr
     assert "no evaluator here" in dialometer("score", "few.jsonl", cwd=tmp_path, code=1).stderr
     assert not (tmp_path / "evaluator").exists()
+
+
+def test_judgments_of_a_study_go_in_directly(encoder, tmp_path):
+    for arguments in (["new", "chat", "s"], ["simulate", "s", "--raters", "60"]):
+        subprocess.run(
+            [sys.executable, "-m", "dialometer", *arguments], cwd=tmp_path, check=True, capture_output=True, timeout=120
+        )
+    with contextlib.closing(sqlite3.connect(tmp_path / "s" / "study.db")) as database:
+        # Simulated raters all say the same; people do not.
+        database.execute("UPDATE chat_turns SET text = text || ' ' || session_id WHERE role = 'user'")
+        database.commit()
+    options = ["--encoder", encoder, "--k", 5, "--device", "cpu", "--epochs", "1,1,1", "--json"]
+    about = json.loads(dialometer("train", "s", *options, cwd=tmp_path).stdout)
+    assert about["n_read"] == 80
+    assert (tmp_path / "evaluator" / "ratings.jsonl").read_text().count("juno-1") > 10
 
 
 def test_ablate(encoder, tmp_path):

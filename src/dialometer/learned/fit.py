@@ -135,7 +135,7 @@ def _fitted(
         "fingerprint": fingerprint,
         "n_ratings": len(data.train),
         "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts) if _is_valued(outcomes) else None,
-        "pairs": "expert" if data.is_expert else "held-out ratings 3 points or more apart",
+        "pairs": "expert" if data.is_expert else f"held-out ratings {data.gap:g} points or more apart",
         "n_development_pairs": len(data.development.pairs),
         "n_stopping_pairs": len(data.stopping.pairs),
         "stopping_accuracy": accuracy,

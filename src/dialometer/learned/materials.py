@@ -29,7 +29,12 @@ from dialometer.model.dialogue import Dialogue
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SUBSTITUTE_GAP = 3.0
-"""Points between two ratings from which the substitute believes them: experts disagreed with 22 % of such pairs."""
+"""Points between two ratings from which the substitute believes them.
+
+The paper's experts disagreed with 22 % of pairs three points apart, 38 % of two, 45 % of one (its Table 2).
+"""
+SMALLER_GAPS = (2.0, 1.0)
+"""What is taken to train by where a small study has hardly any pairs that far apart."""
 FEWEST_PAIRS = 5
 MOST_PAIRS = 20_000
 
@@ -51,8 +56,13 @@ class TrainingData:
     stopping: PairSet
     calibration_pairs: Ints
     """Pairs of stopping dialogues that probabilities are fitted to: the experts', or all with different ratings."""
-    is_expert: bool
-    """Whether experts judged the pairs; otherwise they are the substitute, with its risk."""
+    gap: float | None
+    """Points between the ratings of the pairs that stand in for the experts'; None where experts judged them."""
+
+    @property
+    def is_expert(self) -> bool:
+        """Whether experts judged the pairs; otherwise they are the substitute, with its risk."""
+        return self.gap is None
 
     @property
     def ratings(self) -> Floats:
@@ -92,11 +102,14 @@ def from_split(rated: Sequence[Rated], split: Split, pairs: Sequence[Pair] = ())
     """Data of one split. Expert pairs inside the development or the stopping part replace the pairs of ratings there."""
     development, stopping = rows_of(rated, split.development), rows_of(rated, split.stopping)
     by_experts = [_expert_set(part, pairs) for part in (development, stopping)]
-    is_expert = all(len(one.pairs) >= FEWEST_PAIRS for one in by_experts)
-    sets = by_experts if is_expert else [_gap_set(part, SUBSTITUTE_GAP) for part in (development, stopping)]
     train = tuple(rows_of(rated, split.train))
-    calibration = sets[1].pairs if is_expert else _gap_set(stopping, 0.0).pairs
-    return checked(TrainingData(train, sets[0], sets[1], calibration, is_expert))
+    if _are_enough(by_experts):
+        return checked(TrainingData(train, by_experts[0], by_experts[1], by_experts[1].pairs, None))
+    for gap in (SUBSTITUTE_GAP, *SMALLER_GAPS):
+        sets = [_gap_set(part, gap) for part in (development, stopping)]
+        if _are_enough(sets):
+            break
+    return checked(TrainingData(train, sets[0], sets[1], _gap_set(stopping, 0.0).pairs, gap))
 
 
 def prepare(rated: Sequence[Rated], pairs: Sequence[Pair] = (), *, share: float = 0.1, seed: int = 0) -> TrainingData:
@@ -112,7 +125,11 @@ def prepare(rated: Sequence[Rated], pairs: Sequence[Pair] = (), *, share: float 
     named = {name for pair in pairs for name in (pair.first, pair.second)}
     sets = [_expert_set([one for one in rated if one.id in named], half) for half in halves]
     train = tuple(one for one in rated if one.id not in named)
-    return checked(TrainingData(train, sets[0], sets[1], sets[1].pairs, True))
+    return checked(TrainingData(train, sets[0], sets[1], sets[1].pairs, None))
+
+
+def _are_enough(sets: Sequence[PairSet]) -> bool:
+    return all(len(one.pairs) >= FEWEST_PAIRS for one in sets)
 
 
 def checked(data: TrainingData) -> TrainingData:
@@ -121,7 +138,7 @@ def checked(data: TrainingData) -> TrainingData:
         if len(part.pairs) < FEWEST_PAIRS:
             raise NotEnoughData(
                 f"{len(part.pairs)} development pairs are too few to {purpose} by, at least {FEWEST_PAIRS} are needed",
-                remedy="give expert pairs, or more dialogues whose ratings lie 3 points or more apart",
+                remedy="give expert pairs, or more dialogues with different ratings",
             )
     if len(set(data.ratings)) < 2:
         raise NotEnoughData("all ratings to train on are equal", remedy="give dialogues with different ratings")
