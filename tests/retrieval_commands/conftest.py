@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
+import contextlib
+import io
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from dialometer.cli import main
 from dialometer.retrieval.kb_reading import read_knowledge_base
 from dialometer.retrieval.queries import read_asked
 
@@ -27,24 +31,37 @@ def asked(kb: Any) -> Any:
     return read_asked(DIALOGUES, kb)
 
 
+@dataclass(frozen=True)
+class Done:
+    """What a command printed."""
+
+    stdout: str
+    stderr: str
+
+
+def typed(*arguments: Any, cwd: Path, code: int = 0, given: str = "") -> Done:
+    """``dialometer`` with arguments, by its own entry point in this process: starting Python anew takes longer than the work."""
+    out, err = io.StringIO(), io.StringIO()
+    ended = 0
+    with (
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", ["dialometer", *map(str, arguments)]),
+        mock.patch.object(sys, "stdin", io.StringIO(given)),
+    ):
+        try:
+            main()
+        except SystemExit as left:
+            ended = left.code if isinstance(left.code, int) else 0
+    assert ended == code, out.getvalue() + err.getvalue()
+    return Done(out.getvalue(), err.getvalue())
+
+
 @pytest.fixture(scope="session")
 def type_in() -> Any:
     """Runs ``dialometer`` with arguments; gives what it printed."""
-
-    def run(*arguments: Any, cwd: Path, code: int = 0, given: str = "") -> Any:
-        done = subprocess.run(
-            [sys.executable, "-m", "dialometer", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=cwd,
-            input=given,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
-
-    return run
+    return typed
 
 
 @pytest.fixture(scope="session")
