@@ -19,7 +19,7 @@ from dialometer.web.desk.shelf import Shelf
 from dialometer.web.settings import Settings
 
 API_KEY = "the-key-of-the-tests"
-REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
+REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
 COMMAND = (*REPORT, "--format", "json", "--format", "html", "--resamples", "100")
 
 

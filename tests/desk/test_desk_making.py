@@ -181,3 +181,17 @@ def test_a_study_of_the_command_line_is_changed_on_disk_only(make_house, shelf_f
     assert ada.post("/studies/draft/files", {"file": "consent.md", "text": "x"}).status == 422
     assert ada.post("/new", {"name": "films", "from": "template:likert"}).status == 422
     assert "dialometer serve" in ada.text
+
+
+def test_what_cannot_be_opened_stays_a_draft(ada, house, shelf_folder, monkeypatch):
+    make(ada)
+    from dialometer.errors import AgentError
+
+    def fail(*_args, **_more):
+        raise AgentError("the agent is not there", remedy="start it")
+
+    monkeypatch.setattr("dialometer.web.desk.held.create_app", fail)
+    ada.get("/studies/films/files")
+    assert ada.post("/studies/films/freeze").status == 422
+    assert "The agent is not there — start it" in ada.text
+    assert not (shelf_folder / "films" / "study.lock.json").exists()

@@ -133,3 +133,50 @@ def test_answers_are_safe_to_show(house):
         assert "unsafe" not in policy
         assert owner.response.headers["cache-control"] == "no-store"
         assert not re.search(r"<script(?![^>]*src=)|\son\w+=|\sstyle=", owner.page), path
+
+
+STRANGE = (
+    "/studies/likert/raters?page=-1&sort=%00&q=%F0%9F%92%A9%00&only_state=%27",
+    "/studies/likert/raters?page=" + "9" * 40,
+    "/studies/likert/raters/" + "9" * 30,
+    "/studies/likert/items/" + "x" * 3000,
+    "/studies/likert/items/%00%FF",
+    "/studies/%F0%9F%92%A9/",
+    "/studies/..%2Flikert/",
+    "/studies/likert/preview/" + "9" * 30 + "/0/s",
+    "/studies/likert/preview/0/" + "9" * 30 + "/s",
+    "/studies/likert/preview?cell=" + "9" * 30 + "&step=-1",
+    "/studies/likert/files/%2e%2e%2fstudy.yaml",
+    "/studies/likert/?source=%3Cscript%3E",
+    "/studies/likert/results?told=x&mark=%FF",
+)
+
+
+@pytest.mark.parametrize("path", STRANGE)
+def test_strange_addresses_are_no_trouble(house, path):
+    owner = house.owner()
+    response = owner.client.get(f"/desk{path}")
+    assert response.status_code in (200, 404, 422), response.text[:300]
+    assert "<script>" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"--x"),
+        ("multipart/form-data; boundary=x", b"--x\r\nnonsense"),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n\xff\xfe\r\n--x--',
+        ),
+        ("application/x-www-form-urlencoded", b"&".join(b"a%d=1" % n for n in range(5000))),
+        ("application/x-www-form-urlencoded", b"csrf=%ff%fe"),
+        ("application/json", b"{"),
+        ("text/plain", b"\x00"),
+    ],
+)
+def test_strange_forms_are_no_trouble(house, kind, body):
+    owner = house.owner()
+    for path in ("/studies/likert/control", "/studies/draft/files", "/new"):
+        response = owner.client.post(f"/desk{path}", content=body, headers={"content-type": kind})
+        assert response.status_code in (400, 403, 413, 422), (path, response.status_code, response.text[:300])

@@ -11,7 +11,7 @@ from dialometer.web.desk import looking
 from dialometer.web.desk.pages.results import history
 from dialometer.web.desk.shelf import Shelf
 
-REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
+REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
 COMMAND = (*REPORT, "--format", "json", "--format", "html", "--resamples", "100")
 WAIT_S = 90
 

@@ -115,7 +115,7 @@ def _shelf(folders: list[Path], database: str, accounts: str) -> Shelf:
     from dialometer.web.desk.shelf import ACCOUNTS_FILE, RESERVED, Shelf, is_name
 
     low = ("nice", "-n", "10") if shutil.which("nice") else ()
-    report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
+    report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
     command = (*low, *report, "--format", "json", "--format", "html", "--resamples", str(N_RESAMPLES))
     only = folders[0]
     if len(folders) == 1 and only.is_dir() and not (only / STUDY_FILE).exists():

@@ -80,6 +80,8 @@ class Watching(Database):
 
     def session_id_of(self, ordinal: int) -> str | None:
         """The session of that number, or None."""
+        if not 0 < ordinal < 2**31:
+            return None
         with self.reading() as connection:
             found: str | None = connection.scalar(select(sessions.c.id).where(sessions.c.ordinal == ordinal))
         return found

@@ -63,7 +63,7 @@ class Seen:
 
 
 class Results:
-    """Results by study. ``command`` is run with ``{folder}``, ``{database}`` and ``{out}`` filled in."""
+    """Results by study. ``command`` is run with ``{folder}`` and ``{out}`` filled in."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
@@ -117,7 +117,8 @@ class Results:
 
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="dialometer-results-") as out:
-            fill = {"folder": str(running.folder), "database": str(running.database), "out": out}
+            # The database's address goes by the environment: other users of the machine can read commands.
+            fill = {"folder": str(running.folder), "out": out}
             command = [part.format(**fill) for part in self.command]
             one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
             try:
@@ -127,7 +128,7 @@ class Results:
                     capture_output=True,
                     text=True,
                     timeout=TIMEOUT_S,
-                    env={**os.environ, **one_thread, "NO_COLOR": "1"},
+                    env={**os.environ, **one_thread, "NO_COLOR": "1", "DIALOMETER_DATABASE": str(running.database)},
                     stdin=subprocess.DEVNULL,
                 )
             except subprocess.TimeoutExpired as error:

@@ -58,13 +58,14 @@ class Visit:
 
     def mark_of(self, text: str) -> str:
         """A mark that only this sign-in can put under a text."""
-        return hmac.new(self.secret.encode(), text.encode(), hashlib.sha256).hexdigest()[:16]
+        return hmac.new(self.secret.encode(), text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:16]
 
     @property
     def told(self) -> str:
         """What the page before wanted to say."""
         text = self.query.get("told", "")
-        return text if text and hmac.compare_digest(self.mark_of(text), self.query.get("mark", "")) else ""
+        mark = self.query.get("mark", "").encode("utf-8", "replace")
+        return text if text and hmac.compare_digest(self.mark_of(text).encode(), mark) else ""
 
     def may(self, needed: Role) -> bool:
         """Whether this account may do what ``needed`` is needed for."""

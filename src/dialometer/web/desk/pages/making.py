@@ -136,7 +136,11 @@ def freeze_it(desk: Desk, visit: Visit) -> Response:
     if errors or study is None:
         raise StudyError(errors)
     version = freeze(study, folder, datetime.now(UTC))
-    running = desk.held.running(visit.study)
+    try:
+        running = desk.held.running(visit.study)
+    except DialometerError:
+        (folder / LOCK_FILE).unlink()  # what cannot be opened stays a draft, so that it can be mended
+        raise
     running.store.set_study_state("paused", by=visit.account.name, reason="frozen, not started yet", at_ms=visit.at_ms)
     desk.note(visit, "froze the study", f"{visit.study}: {version['fingerprint'][:12]}")
     desk.cache.clear()
