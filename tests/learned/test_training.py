@@ -153,6 +153,7 @@ model = RankNet(encoder)
 lesson = AllPairs(encoder.tokens(dialogues), np.round(3 + 2 * quality), 20)
 options = TrainingOptions(n_epochs=2, learning_rate=3e-3, group_size=20, tokens_per_batch=200)
 train(model, lesson, options, processes=processes)
+assert processes.agree(np.full(3, float(processes.number))).tolist() == [0.0] * 3
 processes.wait()
 if processes.is_first:
     print("RESULT" + json.dumps([processes.count, model.scores(lesson.tokens).tolist()]))

@@ -84,6 +84,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli._retrieval_work import working
         from dialometer.learned.fit import FitOptions, fit_evaluator
         from dialometer.learned.materials import prepare
+        from dialometer.learned.processes import join
         from dialometer.learned.stages import StageOptions, check_neighbours
         from dialometer.learned.training import TrainingOptions
 
@@ -113,7 +114,8 @@ def add_to(app: typer.Typer) -> None:
         data = prepare(found.rated, read_experts(pairs, found.rated), seed=seed)
         with working(device, None) as work:
             fitted = fit_evaluator(data, options, out, device=device, report=work.report)
-        _tell(out, found, fitted, as_json=as_json)
+        if join(device)[0].is_first:
+            _tell(out, found, fitted, as_json=as_json)
 
 
 def _check_recipe(recipe: str) -> None:

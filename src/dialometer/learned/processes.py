@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialometer.retrieval.text_encoder import device_of
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,7 @@ class Processes:
 
     number: int = 0
     count: int = 1
+    device: str = "cpu"
 
     @property
     def is_first(self) -> bool:
@@ -46,6 +51,14 @@ class Processes:
         for weight, part in zip(weights, torch.split(flat, [weight.numel() for weight in weights]), strict=True):
             weight.grad = part.view_as(weight)
 
+    def agree(self, values: Floats) -> Floats:
+        """The numbers of the first process, for all: a difference in the last digit must not part their ways."""
+        if self.count == 1:
+            return values
+        shared = torch.from_numpy(np.array(values, dtype=np.float64)).to(self.device)
+        torch.distributed.broadcast(shared, src=0)
+        return np.asarray(shared.cpu().numpy())
+
     def wait(self) -> None:
         """Until all have come here."""
         if self.count > 1:
@@ -62,4 +75,4 @@ def join(device: str) -> tuple[Processes, str]:
     from accelerate import PartialState  # noqa: PLC0415 - only where several processes were launched
 
     state = PartialState(cpu=device_of(device) == "cpu")
-    return Processes(state.process_index, state.num_processes), str(state.device)
+    return Processes(state.process_index, state.num_processes, str(state.device)), str(state.device)

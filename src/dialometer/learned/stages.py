@@ -145,7 +145,9 @@ def stage_2(
     kept = outcome.is_kept if outcome.is_kept is not None else np.ones(len(materials.ratings), dtype=np.bool_)
     rows = np.flatnonzero(kept)
     features = _features(model, materials, options, setting)[0][rows]
-    smoothed = knn_smooth(features, materials.ratings[rows], options.k, report=setting.told("Smoothing"))
+    smoothed = setting.processes.agree(
+        knn_smooth(features, materials.ratings[rows], options.k, report=setting.told("Smoothing"))
+    )
     outcome.smoothed = np.full(len(kept), np.nan)
     outcome.smoothed[rows] = smoothed
     training = _training(options, 2)
@@ -159,8 +161,8 @@ def stage_3(
     """Ratings valued by the development pairs, some left out, and all pairs of the raw ratings that are left."""
     features, development = _features(model, materials, options, setting)
     pairs = [(int(better), int(worse)) for better, worse in materials.development.pairs]
-    outcome.values = knn_shapley(
-        features, materials.ratings, development, pairs, options.k, report=setting.told("Valuing ratings")
+    outcome.values = setting.processes.agree(
+        knn_shapley(features, materials.ratings, development, pairs, options.k, report=setting.told("Valuing ratings"))
     )
     outcome.is_kept = kept_ratings(outcome.values, options)
     outcome.histories[name] = on_ratings(model, materials, options, setting, name, outcome.is_kept)

@@ -135,7 +135,8 @@ def _run_epochs(
         history.losses.append(float(run.loss) / len(groups))
         run.loss = 0.0
         if stop is not None and len(stop.pairs):
-            run.judge(share_right(run.model.scores(stop.tokens, precision=options.precision), stop.pairs))
+            scores = run.model.scores(stop.tokens, precision=options.precision)
+            run.judge(share_right(processes.agree(scores), stop.pairs))
         if options.patience and epoch - history.best_epoch >= options.patience and stop is not None:
             return
 
