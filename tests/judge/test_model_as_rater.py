@@ -82,7 +82,7 @@ def test_a_model_is_marked_in_every_table_and_stays_out_of_the_report_on_people(
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         export_study(study, store, tmp_path / "out")
-        data = load_data(study, store, sources=("simulated",))
+        data = load_data(study, store)
     assert set(data.judgments["source"]) == {"simulated"}
     for name in ("judgments", "answers", "sessions", "screens"):
         frame = pl.read_csv(tmp_path / "out" / f"{name}.csv")
@@ -219,6 +219,22 @@ def test_busy_endpoints_are_asked_again(make_study, judge, monkeypatch):
         told = judge(folder, model)
     assert told["states"].get("given up") is None
     assert busy == []
+
+
+def test_raters_side_by_side_give_what_they_would_one_after_the_other(make_study, judge):
+    folder = make_study("anchoring")
+    again = folder.parent / "again"
+    shutil.copytree(folder, again)
+    with Model() as model:
+        one = judge(folder, model, "--raters", 6)
+        many = judge(again, model, "--raters", 6, "--parallel", 4)
+    assert many["states"] == one["states"]
+    assert many["spent"] == one["spent"]
+    kept = ["rater", "item", "system", "criterion", "value", "order", "position", "factor_anchor"]
+    first, second = (table_of(one).select(kept).sort(kept) for one in (folder, again))
+    assert first.equals(second)
+    log = (again / "judge" / "requests.jsonl").read_text().splitlines()
+    assert len([json.loads(line) for line in log]) == many["spent"]["n_requests"]
 
 
 def test_a_running_server_shows_a_model_the_same_screens(make_study, judge, dialometer):

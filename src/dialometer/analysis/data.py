@@ -98,7 +98,8 @@ class StudyData:
 
 
 def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
-    """The data of a study. Without ``sources``, people's judgments are used, or simulated ones where there are no others."""
+    """The data of a study. Without ``sources``, people's judgments are used; where there are none, simulated raters', or
+    else models'. They are never mixed unasked."""
     held = list(store.sessions())
     numbers = store.rater_numbers()
     raters = names_apart([(s.id, numbers.get(s.id, s.ordinal), s.draw.cell) for s in held])

@@ -12,10 +12,13 @@ import typer
 from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from dialometer.agents.openai import OpenAI
     from dialometer.judge.doors import Door
     from dialometer.judge.run import Progress
+    from dialometer.model.study import Study
 
 JUDGE_FOLDER = "judge"
 EXAMPLE = "dialometer judge my-study --endpoint http://127.0.0.1:8080/v1 --model my-model --raters 5"
@@ -37,6 +40,9 @@ def add_to(app: typer.Typer) -> None:
         json_mode: Annotated[
             bool, typer.Option("--json-mode", help="Ask the endpoint for JSON (response_format), where it can.")
         ] = False,
+        parallel: Annotated[
+            int, typer.Option("--parallel", min=1, max=64, help="Raters that are asked at the same time.")
+        ] = 1,
         persona: Annotated[str, typer.Option("--persona", help="A sentence the model is told about itself.")] = "",
         asks: Annotated[int, typer.Option("--asks", min=1, max=10, help="Times a screen is asked at most.")] = 3,
         price_in: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are read.")] = 0.0,
@@ -60,45 +66,52 @@ def add_to(app: typer.Typer) -> None:
         Its raters are marked as models in every table and stay out of the report on people (see report --source model).
         Run it again after an interruption: it goes on, and what was answered is not asked again.
         """
-        from pydantic import ValidationError
-
-        from dialometer.agents.openai import OpenAI
-        from dialometer.errors import DialometerError
-        from dialometer.flow.engine import Flow
         from dialometer.judge.asking import Asking
-        from dialometer.judge.doors import LocalDoor, ServerDoor
-        from dialometer.judge.run import Judge
 
         study = open_study(folder)
-        try:
-            agent = OpenAI(
-                base_url=endpoint,
-                model=model,
-                temperature=temperature,
-                max_tokens=max_tokens,
-                api_key_env=api_key_env,
-                timeout_s=timeout_s,
-                extra={"response_format": {"type": "json_object"}} if json_mode else {},
-            )
-        except ValidationError as error:
-            raise DialometerError(
-                f"the model cannot be called: {error.errors()[0]['msg']}", remedy="check --endpoint and --model"
-            ) from error
+        extra = {"response_format": {"type": "json_object"}} if json_mode else {}
+        settings = {"temperature": temperature, "max_tokens": max_tokens, "timeout_s": timeout_s, "extra": extra}
+        agent = _agent(base_url=endpoint, model=model, api_key_env=api_key_env, **settings)
         asking = Asking(agent, folder / JUDGE_FOLDER)
 
         def run(door: Door) -> Progress:
+            from dialometer.judge.run import Judge
+
             with _Bar(raters) as bar:
-                return Judge(study, door, asking, persona, asks).run(raters, bar.show)
+                return Judge(study, door, asking, persona, asks, parallel).run(raters, bar.show)
 
-        if url:
-            from dialometer.cli.simulate import _left_key
-
-            with ServerDoor(url, api_key or _left_key(folder, url)) as over_http:
-                progress = run(over_http)
-        else:
-            with open_store(folder, database) as store:
-                progress = run(LocalDoor(Flow(study, store)))
+        progress = _at_server(run, folder, url, api_key) if url else _here(run, folder, study, database)
         _tell(progress, folder, price_in, price_out, as_json=as_json)
+
+
+def _agent(**settings: Any) -> OpenAI:
+    from pydantic import ValidationError
+
+    from dialometer.agents.openai import OpenAI
+    from dialometer.errors import DialometerError
+
+    try:
+        return OpenAI(**settings)
+    except ValidationError as error:
+        raise DialometerError(
+            f"the model cannot be called: {error.errors()[0]['msg']}", remedy="check --endpoint and --model"
+        ) from error
+
+
+def _here(run: Callable[[Door], Progress], folder: Path, study: Study, database: str) -> Progress:
+    from dialometer.flow.engine import Flow
+    from dialometer.judge.doors import LocalDoor
+
+    with open_store(folder, database) as store:
+        return run(LocalDoor(Flow(study, store)))
+
+
+def _at_server(run: Callable[[Door], Progress], folder: Path, url: str, api_key: str) -> Progress:
+    from dialometer.cli.simulate import _left_key
+    from dialometer.judge.doors import ServerDoor
+
+    with ServerDoor(url, api_key or _left_key(folder, url)) as door:
+        return run(door)
 
 
 class _Bar:

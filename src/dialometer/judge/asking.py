@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from dialometer.agents.calling import EMPTY
@@ -50,6 +51,7 @@ class Replies:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._writing = Lock()
         self._known: dict[str, dict[str, Any]] = {}
         if file.exists():
             for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -65,8 +67,9 @@ class Replies:
 
     def keep(self, key: str, entry: dict[str, Any]) -> None:
         """Keep a reply; it is on disk when this returns."""
-        self._known[key] = {"key": key, **entry}
-        append(self._file, self._known[key])
+        with self._writing:
+            self._known[key] = {"key": key, **entry}
+            append(self._file, self._known[key])
 
 
 def append(file: Path, entry: dict[str, Any]) -> None:
@@ -89,6 +92,7 @@ class Asking:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._replies = Replies(self.folder / CACHE_FILE)
+        self._counting = Lock()
 
     def ask(self, system: str, talk: Sequence[Turn], *, seed: int, about: dict[str, Any]) -> Asked:
         """The model's next turn. ``about`` says in the log whose screen it was."""
@@ -135,15 +139,20 @@ class Asking:
         asked = [settings, system, [(turn.role, turn.text) for turn in talk], seed]
         return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
+    def count_unusable(self) -> None:
+        """Count an answer that could not be used."""
+        with self._counting:
+            self.spent.n_unusable += 1
+
     def _log(self, asked: Asked, about: dict[str, Any], duration_s: float) -> None:
         spent = self.spent
-        if asked.is_cached:
-            spent.n_cached += 1
-        else:
-            spent.n_requests += 1
-            spent.n_tokens_in += asked.n_tokens_in or 0
-            spent.n_tokens_out += asked.n_tokens_out or 0
-            spent.n_untold += asked.n_tokens_in is None or asked.n_tokens_out is None
+        with self._counting:
+            spent.n_cached += asked.is_cached
+            if not asked.is_cached:
+                spent.n_requests += 1
+                spent.n_tokens_in += asked.n_tokens_in or 0
+                spent.n_tokens_out += asked.n_tokens_out or 0
+                spent.n_untold += asked.n_tokens_in is None or asked.n_tokens_out is None
         entry = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "model": self.model.model,
@@ -153,4 +162,5 @@ class Asking:
             "tokens_out": asked.n_tokens_out,
             "duration_s": round(duration_s, 3),
         }
-        append(self.folder / LOG_FILE, entry)
+        with self._counting:
+            append(self.folder / LOG_FILE, entry)

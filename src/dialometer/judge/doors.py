@@ -86,7 +86,7 @@ class ServerDoor:
     """A running server by its address and key."""
 
     def __init__(self, url: str, api_key: str) -> None:
-        self._http = HttpDoor(url, api_key, n_connections=4)
+        self._http = HttpDoor(url, api_key)
         self._key = api_key
         self._tokens: dict[str, str] = {}
 

@@ -1,9 +1,11 @@
-"""A model takes part: raters one after the other, screen by screen, until each session is over."""
+"""A model takes part: raters one after the other or side by side, screen by screen, until each session is over."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from dialometer.errors import AgentError, AnswersRejected
@@ -19,6 +21,7 @@ from dialometer.model.study import Study
 N_ASKS = 3
 """How often a screen is asked before the model is given up on: the first time and two more."""
 MAX_SCREENS = 10_000
+GIVEN_UP = "given up"
 
 
 class GaveUp(AgentError):
@@ -47,31 +50,52 @@ class Judge:
     asking: Asking
     persona: str = ""
     n_asks: int = N_ASKS
+    n_parallel: int = 1
 
     def rater_name(self, number: int) -> str:
         """The name under which a rater is known: the model's, and a number from 1."""
         return f"{self.asking.model.model}#{number}"
 
     def run(self, n_raters: int, report: Callable[[Progress], None] | None = None) -> Progress:
-        """Lets so many raters take part. A rater whose model gives no usable answer is left where it stands."""
+        """Lets so many raters take part. A rater whose model gives no usable answer is left where it stands.
+
+        All arrive first, one after the other, so that what is drawn for them does not depend on who is faster.
+        """
         progress = Progress(n_raters=n_raters, spent=self.asking.spent)
-        for number in range(1, n_raters + 1):
-            session = self.door.arrive(self.rater_name(number))
-            if session is None:
-                progress.n_refused += 1
-                continue
+        telling = Lock()
+
+        def tell(n_judgments: int = 0, state: str = "") -> None:
+            with telling:
+                progress.n_judgments += n_judgments
+                if state:
+                    progress.n_done += 1
+                    progress.states[state] = progress.states.get(state, 0) + 1
+                if report is not None:
+                    report(progress)
+
+        sessions = {number: self.door.arrive(self.rater_name(number)) for number in range(1, n_raters + 1)}
+        progress.n_refused = sum(session is None for session in sessions.values())
+
+        def take_part(number: int, session: str) -> None:
             try:
-                state = self._walk(session, number, progress, report)
+                state = self._walk(session, number, tell)
             except GaveUp as error:
-                progress.given_up.append(f"{self.rater_name(number)}: {error.message}")
-                state = "given up"
-            progress.n_done += 1
-            progress.states[state] = progress.states.get(state, 0) + 1
-            if report is not None:
-                report(progress)
+                with telling:
+                    progress.given_up.append(f"{self.rater_name(number)}: {error.message}")
+                state = GIVEN_UP
+            tell(state=state)
+
+        with ThreadPoolExecutor(self.n_parallel, thread_name_prefix="rater") as pool:
+            jobs = [pool.submit(take_part, number, session) for number, session in sessions.items() if session]
+            try:
+                for job in as_completed(jobs):
+                    job.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
         return progress
 
-    def _walk(self, session: str, number: int, progress: Progress, report: Callable[[Progress], None] | None) -> str:
+    def _walk(self, session: str, number: int, tell: Callable[[int], None]) -> str:
         """One rater's way to the end; returns how the session ended."""
         instructions = self._instructions(session)
         for _ in range(MAX_SCREENS):
@@ -87,9 +111,7 @@ class Judge:
                 shown = self.door.screen(session)
             answers = self._answers(shown, number, instructions)
             token = f"judge-{session}-{shown['screen']}"
-            progress.n_judgments += self.door.submit(session, shown["screen"], answers, shown_at_ms, token)
-            if report is not None:
-                report(progress)
+            tell(self.door.submit(session, shown["screen"], answers, shown_at_ms, token))
         raise GaveUp("the session has no end")
 
     def _instructions(self, session: str) -> str:
@@ -128,7 +150,7 @@ class Judge:
             try:
                 return read_answers(asked.text, shown["fields"])
             except (Unusable, AnswersRejected) as error:
-                self.asking.spent.n_unusable += 1
+                self.asking.count_unusable()
                 complaints = error.complaints if isinstance(error, Unusable) else error.fields
                 talk += [Turn("Agent", asked.text, "agent"), Turn("User", again(complaints), "user")]
         told = "; ".join(f"{name}: {why}" for name, why in complaints.items())
