@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from dialometer.learned.rated import Rated
     from dialometer.learned.splits import Split
 
+WIDE = 150
+"""Columns of a terminal that shows all measures side by side."""
 SPLITS_FILE, RESULTS_FILE, TABLE_FILE = "splits.json", "results.jsonl", "table.md"
 
 
@@ -143,9 +146,13 @@ def _tell(out: Path, lines: Sequence[Line], n_rated: int, splits: Sequence[Split
     if as_json:
         typer.echo(json.dumps([record(line) for line in lines], indent=1))
         return
-    table = Table(*head(lines), box=None, pad_edge=False, header_style="bold")
+    names = head(lines)
+    # A narrow terminal gets the primary measure only; the file has them all.
+    n_measures = len(lines[0].accuracies) if lines else 0
+    is_shown = [results.width >= WIDE or not 2 <= place <= n_measures for place in range(len(names))]
+    table = Table(*compress(names, is_shown), box=None, pad_edge=False, header_style="bold")
     for line in lines:
-        table.add_row(*cells(line))
+        table.add_row(*compress(cells(line), is_shown))
     results.print(table)
     results.print(
         f"\n{n_rated:,} rated dialogues, {len(splits)} grouped splits. Accuracies in %, ± one standard error."
