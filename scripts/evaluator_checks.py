@@ -1,8 +1,9 @@
 """Beside ``dialometer learn evaluate``: does the best recipe carry over to another domain, and to dialogues that decided nothing?
 
-``python scripts/evaluator_checks.py transfer`` trains on ConvAI2 and asks which of two chats with movie recommenders left its user
-satisfied (CRSArena-Dial). ``python scripts/evaluator_checks.py halves FOLDER`` reads the scores that ``learn evaluate --out FOLDER`` wrote
-and measures them on pairs within each half of the groups: only the first half was looked at while the recipe was made.
+``python scripts/evaluator_checks.py transfer`` trains on ConvAI2 and asks which of two chats with movie recommenders left its
+user satisfied (CRSArena-Dial). ``python scripts/evaluator_checks.py halves FOLDER`` reads the scores that
+``learn evaluate --out FOLDER`` wrote and measures them on pairs within each half of the groups: only the first half was looked
+at while the recipe was made.
 """
 
 from __future__ import annotations
