@@ -77,7 +77,7 @@ def avatar_with(
             "Published MRR and MAP cannot be compared: the published retrievers list some answers only, and the text says "
             "that this moves them. Ours rank all 431 answers.",
             "The knowledge base was recorded with the help of these dialogues, so many of their questions stand in it almost word "
-            "for word; new visitors ask harder ones (docs/explanation/retrievers.md measures that).",
+            "for word; new visitors ask harder ones (docs/explanation/retrieval.md measures that).",
             "BERT is the published encoder, all-MiniLM-L6-v2 ours. The crowd's ratings are not public in this data, so its "
             "columns stand alone. Trained retrievers: add -r fused -r ranker, or the folder of one.",
         ),
