@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,14 +38,9 @@ def add_to(app: typer.Typer) -> None:
         """
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
-        from dialometer.analysis.preregistration import (
-            OPEN,
-            planned_methods,
-            planned_power,
-            planned_raters,
-            preregistration,
-        )
-        from dialometer.cli._console import errors, results
+        from dialometer.analysis.planned import planned_methods, planned_power, planned_raters
+        from dialometer.analysis.preregistration import OPEN, preregistration
+        from dialometer.cli._console import errors
         from dialometer.design.lock import verify
 
         study = open_study(folder)
@@ -71,6 +66,7 @@ def add_to(app: typer.Typer) -> None:
         told = {
             "file": str(target),
             "raters": n_raters,
+            "effect": effect,
             "power": power.power.value if power else None,
             "n_open": text.count(OPEN),
             "n_collected": n_collected,
@@ -78,19 +74,27 @@ def add_to(app: typer.Typer) -> None:
         }
         if as_json:
             typer.echo(json.dumps(told, indent=2))
-            return
+        else:
+            _tell(told)
+
+
+def _tell(told: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from dialometer.analysis.preregistration import OPEN
+    from dialometer.cli._console import results
+
+    power = "" if told["power"] is None else f", power {told['power']:.0%} for an effect of {told['effect']:g}"
+    results.print(f"Wrote [bold]{escape(told['file'])}[/]: {told['raters']} raters{power}", soft_wrap=True)
+    if told["n_open"]:
+        results.print(f"[yellow]{told['n_open']} headings are open:[/] the study file does not say. Look for:")
+        results.print(f"  {OPEN.strip('*')}")
+    if told["n_collected"]:
         results.print(
-            f"Wrote [bold]{target}[/]: {n_raters} raters"
-            + (f", power {power.power.value:.0%} for an effect of {effect:g}" if power else "")
+            f"[yellow]{told['n_collected']:,} judgments of people are there already;[/] the document says so."
         )
-        if told["n_open"]:
-            results.print(
-                f"[yellow]{told['n_open']} headings are open:[/] the study file does not say; look for “{OPEN.strip('*')}”"
-            )
-        if n_collected:
-            results.print(f"[yellow]{n_collected:,} judgments of people are there already;[/] the document says so.")
-        if not lock:
-            results.print("Next: [bold]dialometer freeze[/], so that the plan cannot change unseen.")
+    if not told["is_frozen"]:
+        results.print("Next: [bold]dialometer freeze[/], so that the plan cannot change unseen.")
 
 
 def _n_collected(folder: Path, database: str) -> int:
