@@ -161,6 +161,15 @@ class TestCache:
             next(first.network.parameters())[0, 0] += 1
         assert first._fingerprint() != TextEncoder(str(tiny_model), Work(cache=tmp_path))._fingerprint()
 
+    def test_the_number_of_threads_makes_no_other_model(self, packaged):
+        before = torch.get_num_threads()
+        names = set()
+        for n_threads in (1, 2, 3):
+            torch.set_num_threads(n_threads)
+            names.add(packaged._fingerprint())
+        torch.set_num_threads(before)
+        assert len(names) == 1
+
     def test_progress_is_told(self, tiny_model):
         from dialometer.retrieval.text_encoder import TextEncoder
 

@@ -18,6 +18,7 @@ from dialometer.retrieval.fusion_weights import (
     lists_of,
     log_chance,
 )
+from dialometer.retrieval.knowledge_base import Answer, assemble
 from dialometer.retrieval.queries import Asked, Query
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.retrieval.retrievers.fused import DEFAULT_WEIGHTS
@@ -213,3 +214,18 @@ def test_dialogues_enrich_the_knowledge_base(kb, asked):
     assert len(more.questions) == len(kb.questions) + 2
     assert more.answers == kb.answers
     assert enriched(kb, None) is kb
+
+
+def test_very_many_answers_are_cross_validated_with_fewer_questions(large_answers):
+    from dialometer.retrieval.cross_fit import MOST_CELLS, MOST_RECORDED, _folds
+
+    folds = _folds(large_answers, None, 5, 0)
+    assert len(folds.recorded) < MOST_RECORDED
+    assert len(folds.recorded) * len(large_answers.answers) * len(PARTS) <= MOST_CELLS
+
+
+@pytest.fixture
+def large_answers():
+    """20,000 answers with two questions each."""
+    pairs = [(f"q{k}-{copy}", k) for k in range(20_000) for copy in (0, 1)]
+    return assemble([Answer(f"{k}", f"{k:05d}") for k in range(20_000)], pairs)

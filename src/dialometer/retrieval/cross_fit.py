@@ -32,7 +32,9 @@ Ints = NDArray[np.int64]
 Marks = NDArray[np.bool_]
 N_READ = 30
 MOST_RECORDED = 2000
-"""Recorded questions that are asked back; more would not make weights of a dozen parts any surer."""
+"""Recorded questions that are asked back; more would not make weights of a few parts any surer."""
+MOST_CELLS = 150_000_000
+"""Scores held at once, answers by parts for every question asked back: fewer questions where there are very many answers."""
 
 
 def enriched(kb: KnowledgeBase, asked: Asked | None) -> KnowledgeBase:
@@ -124,7 +126,8 @@ def _folds(kb: KnowledgeBase, asked: Asked | None, n_folds: int, seed: int) -> _
     in_fold[kb.pair_answer, pair_fold] = True
     has_others = in_fold.sum(axis=1) > 1
     usable = np.unique(kb.pair_question[has_others[kb.pair_answer]])
-    recorded = np.sort(rng.permutation(usable)[:MOST_RECORDED]).astype(np.int64)
+    most = min(MOST_RECORDED, max(100, MOST_CELLS // (len(kb.answers) * len(PARTS))))
+    recorded = np.sort(rng.permutation(usable)[:most]).astype(np.int64)
     return _Folds(
         recorded,
         fold_of_question[recorded],

@@ -121,9 +121,14 @@ class TextEncoder:
         return np.asarray(pooled.cpu().numpy(), dtype=np.float32)
 
     def _fingerprint(self) -> str:
-        """Of the weights, so that a model trained further never meets vectors of its past."""
+        """Of the weights, so that a model trained further never meets vectors of its past.
+
+        Sums of bits, not of numbers: those would differ with the number of threads that add them up.
+        """
         digest = hashlib.sha256(self.model.encode() if not Path(model_path(self.model)).exists() else b"")
         for name, value in sorted(self.network.state_dict().items()):
-            flat = value.flatten()[:64].float().cpu().numpy()
-            digest.update(name.encode() + flat.tobytes() + np.float64(value.double().sum().item()).tobytes())
+            flat = value.flatten()
+            bits = flat.view(torch.int32) if flat.dtype == torch.float32 else flat.long()
+            first = flat[:64].float().cpu().numpy().tobytes()
+            digest.update(name.encode() + first + int(bits.sum(dtype=torch.int64)).to_bytes(16, "little", signed=True))
         return digest.hexdigest()[:16]
