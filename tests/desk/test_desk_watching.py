@@ -9,9 +9,12 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from desk_cases import KEY, collect
+from desk_cases import KEY, collect, cut
 
-from dialometer.flow.engine import now_ms
+from dialometer.design.templates import copy_template
+from dialometer.flow.engine import Flow, now_ms
+from dialometer.flow.reading import Timing
+from dialometer.storage.arrivals import release_stale
 from dialometer.web.desk.numbers import count_study, over_time, screen_times
 from dialometer.web.desk.shelf import Shelf
 
@@ -324,3 +327,46 @@ def test_every_page_opens_on_both_databases(make_house, shelf_folder, database_u
     assert len(rows_of(ada, "/studies/likert/items")) > 4
     ada.post("/studies/likert/raters/1/decision", {"what": "exclude", "reason": "for the test"})
     assert house.store("likert").session(house.store("likert").session_id_of(1)).is_excluded
+
+
+def straight_liner(house, name="likert"):
+    """Somebody who gives the same answer again and again and leaves before the end; and a place given away meanwhile."""
+    running = house.held.running(name)
+    flow = Flow(running.study, running.store)
+    session = flow.arrive(platform="link", external_id="lazy").session
+    fixed = {"consent": "agree", "english": "It is my first language", "assistant_experience": "Never"}
+    while flow.screen(session).kind != "post":
+        screen = flow.screen(session)
+        answers = {field.name: fixed.get(field.name, 3) for field in screen.fields} | {"consent": "agree"}
+        check = next((c for rule in running.study.spec.quality for c in getattr(rule, "checks", ())), None)
+        answers[check.name] = check.answer
+        at_ms = flow.clock()
+        flow.submit(session.id, screen.key, answers, Timing(at_ms - 60_000, at_ms), f"t-{session.step}")
+        session = running.store.session(session.id)
+    with running.store.writing() as connection:
+        release_stale(connection, now_ms() + 10_000)
+    return running.store.session(session.id)
+
+
+def test_rules_of_the_end_can_look_at_raters_who_left(make_house, tmp_path):
+    copy_template("likert", tmp_path / "likert")
+    cut(tmp_path / "likert", 8)
+    house = make_house(Shelf((str(tmp_path / "likert"),)))
+    ada = house.owner()
+    left = straight_liner(house)
+    assert left.state == "stale"
+    store = house.store("likert")
+    before = {logged.finding.rule for logged in store.findings(left.id)}
+    assert "straight_lining" not in before
+    ada.get(f"/studies/likert/raters/{left.ordinal}")
+    assert "If the session ended now" in ada.text
+    assert "are the same" in ada.text
+    ada.get("/studies/likert/quality")
+    ada.post("/studies/likert/quality/left")
+    assert "found something about 1 of" in ada.text
+    found = [logged.finding for logged in store.findings(left.id) if logged.finding.rule == "straight_lining"]
+    assert found
+    n = len(list(store.findings(left.id)))
+    ada.post("/studies/likert/quality/left")
+    assert "found something about 0 of" in ada.text
+    assert len(list(store.findings(left.id))) == n, "each rule finds once"

@@ -11,10 +11,9 @@ from dialometer.model.quality import Finding
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold
+from dialometer.quality.times import SessionTime
 from dialometer.table import rater_name
 from dialometer.web.desk.held import Running
-
-WRITTEN_BY = {"attention": "attention check", "comprehension": "comprehension check"}
 
 
 @dataclass(frozen=True)
@@ -67,13 +66,20 @@ def rater_record(running: Running, session_id: str) -> dict[str, Any]:
 
 
 def so_far(study: Study, session: Session, record: SessionRecord, known: set[str]) -> list[Finding]:
-    """What the rules that look at the end would find if a session under way ended now."""
+    """What the rules that look at the end would find if a session under way, or one that was left, ended now.
+
+    Rules about the time of a whole session have nothing to say about a part of one.
+    """
     if session.state not in ("active", "stale"):
         return []
     counted = SessionRecord(
         [judgment for judgment in record.judgments if not judgment.is_practice], record.answers, record.visits
     )
-    rules = [rule for rule in study.spec.quality if rule.acts == "end" and rule.rule not in known]
+    rules = [
+        rule
+        for rule in study.spec.quality
+        if rule.acts == "end" and rule.rule not in known and not isinstance(rule, SessionTime)
+    ]
     return [finding for rule in rules for finding in rule.findings(study, session, counted)]
 
 

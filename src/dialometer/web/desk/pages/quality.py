@@ -15,7 +15,7 @@ from dialometer.web.desk.held import Running
 from dialometer.web.desk.page import page
 from dialometer.web.desk.pages.results import ON_RULES, tables_of
 from dialometer.web.desk.pages.studies import numbers_of
-from dialometer.web.desk.rater_path import gold_results
+from dialometer.web.desk.rater_path import gold_results, so_far
 from dialometer.web.desk.visit import Visit
 
 ACTIONS = {"flag": "only flags", "exclude": "excludes from the analysis", "screen_out": "screens out at once"}
@@ -42,6 +42,7 @@ def quality(desk: Desk, visit: Visit) -> Response:
     content: dict[str, Any] = {"grid": view, "tab": "quality", "effects": [], "seen": desk.results.peek(running)}
     content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
     content["counts"] = {one.rule: one for one in numbers.rules}
+    content["n_left"] = numbers.counts.left
     content["gold"] = desk.kept(running, "gold", lambda: _gold(running))
     result = content["seen"].result
     if result is not None:
@@ -50,6 +51,28 @@ def quality(desk: Desk, visit: Visit) -> Response:
         content["effects"] = [section for section in result.report.sections if section.name in ON_RULES]
         content |= {"write_table": write_table, "tables_of": tables_of}
     return desk.show_study("quality.html", visit, **content)
+
+
+@page("/studies/{study}/quality/left", role="editor", method="POST", of_running=True)
+def look_at_those_who_left(desk: Desk, visit: Visit) -> Response:
+    """Lets the rules that wait for the end of a session look at raters who left before it, and does what they say."""
+    running = desk.of(visit)
+    store = running.store
+    known: dict[str, set[str]] = {}
+    for logged in store.findings():
+        known.setdefault(logged.session_id, set()).add(logged.finding.rule)
+    n_found = n_left = 0
+    for session in store.sessions(state="stale"):
+        n_left += 1
+        found = so_far(running.study, session, store.record_of(session.id), known.get(session.id, set()))
+        if found:
+            store.add_findings(session.id, found, visit.at_ms)
+            n_found += 1
+    desk.note(visit, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
+    desk.cache.clear()
+    return desk.to(
+        f"/studies/{running.name}/quality", visit, f"The rules found something about {n_found} of {n_left} raters."
+    )
 
 
 def _about(rule: QualityRule, running: Running) -> dict[str, Any]:
