@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dialometer.generators import measures
 from dialometer.generators.batches import examples_of
 from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus, load_corpus
@@ -31,7 +32,7 @@ from dialometer.generators.decoding import Decoding
 from dialometer.generators.device import choose_device
 from dialometer.generators.generator import GENERATORS, Shape, build
 from dialometer.generators.loss import losses
-from dialometer.generators.sample import take_sample
+from dialometer.generators.sample import Sample, take_sample
 from dialometer.generators.settings import Progress, Settings
 from dialometer.generators.train import train
 
@@ -194,6 +195,29 @@ def train_one(entry: str, corpus: Corpus, out: Path, epochs: int, minutes: float
     print(f"{entry:14} test perplexity {perplexity:.2f}", flush=True)
 
 
+def show_table(out: Path) -> None:
+    """What was trained into a folder, as the tables of the documentation."""
+    print("| model | parameters | epochs | validation perplexity by epoch | tokens/s | time | test perplexity |")
+    print("|---|---|---|---|---|---|---|")
+    folders = [folder for folder in sorted(out.iterdir()) if (folder / "greedy.json").is_file()]
+    for folder in folders:
+        sample = Sample.read(folder / "greedy.json")
+        record = sample.about["record"]
+        log = [json.loads(line) for line in (folder / "training.jsonl").read_text(encoding="utf-8").splitlines()]
+        per_epoch = " ".join(f"{entry['validation_perplexity']:.1f}" for entry in log)
+        print(
+            f"| {folder.name} | {sample.about['n_parameters'] / 1e6:.1f} M | {len(log)} | {per_epoch} | "
+            f"{record['tokens_per_s']:,} | {record['seconds']:.0f} s | {measures.perplexity(sample)} |"
+        )
+    print("\n| model | decoding | distinct-1 | distinct-2 | different responses | dull | words | BLEU | ROUGE-L |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for strategy in ("greedy", "beam", "sample"):
+        for folder in folders:
+            found = measures.measure(Sample.read(folder / f"{strategy}.json"), n_resamples=1000)
+            keys = ("distinct_1", "distinct_2", "unique_responses", "dull_share", "length_words", "bleu", "rouge_l")
+            print(f"| {folder.name} | {strategy} | " + " | ".join(str(found[key]) for key in keys) + " |")
+
+
 def run() -> int:
     """The command line of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -207,7 +231,11 @@ def run() -> int:
     parser.add_argument("--reports", type=int, default=N_REPORTS)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--no-throughput", action="store_true")
+    parser.add_argument("--table", type=Path, help="only print the tables of what was trained into this folder")
     given = parser.parse_args()
+    if given.table is not None:
+        show_table(given.table)
+        return 0
     if given.corpus is None:
         return main()
     corpus = load_corpus(given.corpus)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +91,8 @@ def add_to(app: typer.Typer) -> None:
                 is_resumed=resume,
                 report=lambda progress: _tell(progress, report),
             )
-        _show(path, load_checkpoint(path).record, as_json=as_json)
+        if os.environ.get("RANK", "0") == "0":  # of several processes one is enough to tell
+            _show(path, load_checkpoint(path).record, as_json=as_json)
 
 
 def _corpus(given: Path, out: Path, report: Report) -> Corpus:
@@ -122,6 +124,8 @@ def _sizes(given: list[str]) -> dict[str, Any]:
 def _tell(progress: Progress, report: Report) -> None:
     from dialometer.cli._console import errors
 
+    if os.environ.get("RANK", "0") != "0":
+        return
     doing = f"epoch {progress.epoch + 1}/{progress.n_epochs}, loss {progress.loss:.3f}, {progress.tokens_per_s:,.0f} tokens/s"
     report(doing, progress.step, progress.n_steps)
     if progress.validation_perplexity is not None:

@@ -31,7 +31,8 @@ _SENTENCE_END = re.compile(r"[.!?]+")
 
 # Replies that fit almost every turn and say almost nothing.
 DULL = frozenset(
-    """
+    phrase.strip()
+    for phrase in """
     i agree|i do too|i do not know|i don't know|i dont know|i know|i think so|i think so too|i'm not sure|im not sure
     i am not sure|i like it|i like that|i liked it|i like it too|i love it|i loved it|me too|same here|yes|yeah|yep|yea|no|nope|ok
     okay|oh|sure|right|exactly|definitely|absolutely|of course|that's true|thats true|that is true|true|very true
@@ -41,6 +42,7 @@ DULL = frozenset(
     awesome|wow|really|thanks|thank you|what do you mean|what do you think|why|why not|how so|it was great|it was good
     that was great|that was good|i like them|i like that one|i like that one too|i love that one|i am|i'm sure|for sure
     """.replace("\n", "|").split("|")
+    if phrase.strip()
 )
 
 
