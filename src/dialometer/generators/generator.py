@@ -70,6 +70,8 @@ class Generator(nn.Module):
     """A sentence for the methods section of a study."""
     default_shape: ClassVar[Mapping[str, Any]] = {}
     needs_topics: ClassVar[bool] = False
+    is_compiled_by_default: ClassVar[bool] = True
+    """Whether ``torch.compile`` pays on a GPU (see docs/explanation/generators.md for what was measured)."""
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
         super().__init__()

@@ -78,7 +78,8 @@ class _Training:
         self.accelerator: Any = Accelerator(cpu=device.type == "cpu")
         self.device: torch.device = self.accelerator.device
         self.plain = model.to(self.device)
-        if device.type == "cuda" if settings.is_compiled is None else settings.is_compiled:
+        by_default = device.type == "cuda" and model.is_compiled_by_default
+        if by_default if settings.is_compiled is None else settings.is_compiled:
             model.compile_parts()
         optimizer = torch.optim.AdamW(
             model.parameters(),
