@@ -34,7 +34,6 @@ class Desk:
 
     def show(self, template: str, visit: Visit, **content: object) -> Response:
         """A page for somebody who is signed in."""
-        content.setdefault("is_single", self.held.shelf.is_single)
         return HTMLResponse(self.views.render(template, visit, **content))
 
     def show_study(self, template: str, visit: Visit, **content: object) -> Response:

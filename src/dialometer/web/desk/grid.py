@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-Kind = Literal["text", "count", "number", "seconds", "time", "marks"]
+Kind = Literal["text", "count", "number", "time", "marks"]
 N_PER_PAGE = 100
 _RISKY = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula."""
@@ -42,7 +42,6 @@ class Grid:
     rows: Sequence[Row]
     start: str = ""
     """The column that orders the rows at first; a minus before it turns the order around."""
-    facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def view(self, query: QueryParams) -> GridView:
         """What a visitor has chosen to see."""
@@ -56,7 +55,9 @@ class Grid:
             rows = _sorted(rows, order.lstrip("-"), is_falling=order.startswith("-"))
         page_text = query.get("page", "1")
         n_pages = max(1, -(-len(rows) // N_PER_PAGE))
-        page = min(n_pages, max(1, int(page_text) if page_text.isdigit() and len(page_text) < 7 else 1))
+        page = min(
+            n_pages, max(1, int(page_text) if page_text.isascii() and page_text.isdigit() and len(page_text) < 7 else 1)
+        )
         return GridView(self, rows, wanted, chosen, order, page, n_pages)
 
     @staticmethod

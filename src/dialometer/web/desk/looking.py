@@ -47,7 +47,6 @@ class _Work:
     result: Result | None = None
     problem: str = ""
     is_busy: bool = False
-    began: float = 0.0
     rest_until: float = 0.0
 
 
@@ -59,7 +58,6 @@ class Seen:
     is_busy: bool
     is_newest: bool
     problem: str
-    busy_s: float = 0.0
 
 
 class Results:
@@ -79,7 +77,7 @@ class Results:
                 return Seen(None, False, False, "")
             return Seen(work.result, work.is_busy, False, work.problem)
 
-    def see(self, running: Running, by: str, at_ms: int) -> Seen:
+    def see(self, running: Running, by: str) -> Seen:
         """The newest result; starts a new analysis where one is due. Never waits for it."""
         if not self.command:
             return Seen(None, False, False, "this server computes no results")
@@ -87,13 +85,11 @@ class Results:
         with self._guard:
             work = self._works.setdefault(running.name, _Work())
             is_newest = work.result is not None and work.result.pulse == pulse
-            now = time.monotonic()
-            if not is_newest and not work.is_busy and now >= work.rest_until:
-                work.is_busy, work.began = True, now
+            if not is_newest and not work.is_busy and time.monotonic() >= work.rest_until:
+                work.is_busy = True
                 name = f"results of {running.name}"
                 threading.Thread(target=self._run, args=(work, running, pulse, by), name=name, daemon=True).start()
-            busy_s = now - work.began if work.is_busy else 0.0
-            return Seen(work.result, work.is_busy, is_newest, work.problem, busy_s)
+            return Seen(work.result, work.is_busy, is_newest, work.problem)
 
     def _run(self, work: _Work, running: Running, pulse: str, by: str) -> None:
         began = time.monotonic()

@@ -58,7 +58,6 @@ def rater_record(running: Running, session_id: str) -> dict[str, Any]:
         "answers": record.answers,
         "chats": running.store.chat_turns(session_id) if running.study.spec.items.kind == "chat" else [],
         "n_judgments": sum(not judgment.is_practice for judgment in record.judgments),
-        "seconds": [visit.duration_s for visit in record.visits],
         "focus_lost_n": sum(visit.focus_lost_n for visit in record.visits),
         "focus_lost_s": sum(visit.focus_lost_s for visit in record.visits),
         "device": next((visit.device for visit in reversed(record.visits) if visit.device), ""),

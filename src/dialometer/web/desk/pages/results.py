@@ -22,7 +22,7 @@ ON_RULES = ("rule_effects", "gold_rule")
 def results(desk: Desk, visit: Visit) -> Response:
     """Looks at the results; a new look is computed aside, and kept in the study's log of looks."""
     running = desk.of(visit)
-    seen = desk.results.see(running, visit.account.name, visit.at_ms)
+    seen = desk.results.see(running, visit.account.name)
     looks = running.store.looks()
     content: dict[str, Any] = {"seen": seen, "looks": list(reversed(looks)), "tab": "results"}
     if seen.result is not None:
@@ -34,7 +34,7 @@ def results(desk: Desk, visit: Visit) -> Response:
 def report(desk: Desk, visit: Visit) -> Response:
     """The whole report as one file to keep; it is opened from disk, where its styles may work."""
     running = desk.of(visit)
-    seen = desk.results.see(running, visit.account.name, visit.at_ms)
+    seen = desk.results.see(running, visit.account.name)
     if seen.result is None:
         return desk.to(f"/studies/{running.name}/results", visit, "The report is not ready yet; try again in a moment.")
     name = f'attachment; filename="{running.name}-report.html"'
