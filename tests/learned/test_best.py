@@ -101,6 +101,16 @@ def test_same_seed_same_model_and_back_from_disk(fitted, train, tmp_path):
         load_evaluator(tmp_path / "best")
 
 
+def test_ratings_are_valued_in_the_space_of_a_trained_best_evaluator(fitted, train, tmp_path):
+    from dialometer.cli._learn_inspect import features_of
+    from dialometer.retrieval.work import QUIET
+
+    fitted.evaluator.save(tmp_path, fitted.about)
+    found = features_of(train[:30], tmp_path, QUIET)
+    assert found.shape == (30, fitted.evaluator.known.scores.shape[1])
+    assert np.isfinite(found).all()
+
+
 def test_a_saved_fit_is_not_written_over_by_another(fitted, train, tmp_path):
     save_best(tmp_path, fitted)
     save_best(tmp_path, fitted)

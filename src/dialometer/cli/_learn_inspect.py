@@ -40,10 +40,14 @@ def features_of(rated: Sequence[Rated], evaluator: Path | None, work: Work) -> F
         from dialometer.learned.frozen import frozen_features
 
         return standardise(frozen_features(dialogues, work))
+    from dialometer.learned.best_evaluator import BestEvaluator
     from dialometer.learned.fast_encoding import quick_features
     from dialometer.learned.model_file import load_evaluator
 
-    encoder = load_evaluator(evaluator, work.device).members[0].model.encoder
+    loaded = load_evaluator(evaluator, work.device)
+    if isinstance(loaded, BestEvaluator):
+        return standardise(loaded.features(dialogues, work))
+    encoder = loaded.members[0].model.encoder
     tokens = encoder.tokens(dialogues)
     return standardise(quick_features(encoder, tokens, report=lambda n, total: work.report("Encoding", n, total)))
 

@@ -76,6 +76,10 @@ class BestEvaluator(Evaluator):
         spread = self.posterior.deviations(cross, own_kernel(described, self.settings))
         return Scores(values, spread * self.unit / self.temperature, values[None, :])
 
+    def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
+        """Normal scores of behaviour and meaning: a space in which neighbours are alike in quality."""
+        return self.describer(describe(dialogues, work)).scores.astype(np.float32)
+
     def expected_ratings(self, dialogues: Sequence[Dialogue]) -> Floats:
         """What a user would be expected to rate, on the scale from 1 to 5."""
         return np.asarray(self.score(dialogues).values * self.temperature + self.centre)
