@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dialometer.cli._study import AsJson
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,6 +26,7 @@ def add_to(app: typer.Typer) -> None:
                 "--responses", help="Items that 'bots respond' wrote: the study rates those (anchoring only)."
             ),
         ] = None,
+        as_json: AsJson = False,
     ) -> None:
         """Start a study from a template: complete, ready to check, simulate and serve."""
         from dialometer.cli._console import results
@@ -30,9 +34,13 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.design.templates import copy_template, template_folder, template_names
 
         if template == "list":
-            for name in template_names():
-                spec = load_study(template_folder(name)).spec
-                results.print(f"[bold]{name:<12}[/] {' '.join(spec.description.split())}")
+            known = {name: load_study(template_folder(name)).spec.description for name in template_names()}
+            told = {name: " ".join(about.split()) for name, about in known.items()}
+            if as_json:
+                typer.echo(json.dumps(told, ensure_ascii=False))
+                return
+            for name, about in told.items():
+                results.print(f"[bold]{name:<12}[/] {about}")
             return
         target = folder or Path(template)
         if responses is not None:
@@ -41,6 +49,9 @@ def add_to(app: typer.Typer) -> None:
             copied = study_from_responses(template, responses, target)
         else:
             copied = copy_template(template, target)
+        if as_json:
+            typer.echo(json.dumps({"folder": str(target), "files": [path.name for path in copied]}))
+            return
         results.print(f"Wrote {len(copied)} files to [bold]{target}[/]:")
         for path in copied:
             results.print(f"  {path.name}")
