@@ -165,6 +165,38 @@ def test_each_aspect_alone_and_weights(train):
         fit_best(train, table=table, weights=np.zeros(len(train)))
 
 
+def test_habits_of_raters_are_explained_away():
+    """Each user adds a number of their own to all ratings. Known users are freed of it, so quality is learned better."""
+    rng = np.random.default_rng(8)
+    habit = rng.normal(size=16) * 1.2
+    found, qualities = [], []
+    for number in range(160):
+        user, quality = number % 16, rng.random()
+        rating = float(np.clip(2 + 2 * quality + habit[user] + rng.normal() * 0.2, 1, 5))
+        dialogue = talk(f"h{number}", quality, rng, int(rng.integers(4, 9)))
+        found.append(Rated(dialogue, rating, f"u{user}", "talks", None))
+        qualities.append(quality)
+    table = describe([one.dialogue for one in found])
+    freed = fit_best(found, aspects=("behaviour",), table=table)
+    plain = fit_best([replace(one, user=None) for one in found], aspects=("behaviour",), table=table)
+    assert freed.about["settings"]["effect"] >= 1.0
+    fit = [np.corrcoef(one.evaluator.score_table(table).values, qualities)[0, 1] for one in (freed, plain)]
+    assert fit[0] > fit[1]
+
+
+def test_several_raters_of_one_item(train):
+    """The item is kept together in folds, but it is the rater whose habit is explained away."""
+    judged = []
+    for number, one in enumerate(train[:40]):
+        for rater in range(3):
+            dialogue = replace(one.dialogue, id=f"R{rater}/i{number}", metadata={"item": f"i{number}"})
+            rating = float(np.clip(one.rating + rater - 1, 1, 5))
+            judged.append(replace(one, dialogue=dialogue, rating=rating, user=f"R{rater}"))
+    fitted = fit_best(judged, aspects=("behaviour", "meaning"))
+    assert fitted.about["n_groups"] == 40
+    assert fitted.accuracy > 0.8
+
+
 def test_too_few_or_equal_ratings(train):
     with pytest.raises(NotEnoughData, match="at least 20"):
         fit_best(train[:10])

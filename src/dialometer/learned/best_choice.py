@@ -22,6 +22,8 @@ NEAR_WEIGHTS = (2.0, 4.0, 8.0)
 SHARPNESSES = (1.0, 2.0, 4.0)
 NOISES = (1.5, 3.0, 6.0)
 EFFECTS = (0.0, 0.3, 1.0)
+STRONG_EFFECTS = (3.0, 9.0)
+"""Tried where users are known: people differ more in how they rate than blocks of neighbours do."""
 
 
 class Problem:
@@ -40,7 +42,12 @@ class Problem:
         if not (self.weights > 0).all():
             raise NotEnoughData("a rating's weight must be above 0", remedy="leave ratings that should not count out")
         self.groups = groups_of(rated)
-        self.effects = effect_kernel(self.groups)
+        # Of an item that several raters judged, the group is the item; what is explained away is the rater.
+        self.raters = [
+            group if one.user is None else f"user {one.user}" for one, group in zip(rated, self.groups, strict=True)
+        ]
+        self.has_users = any(one.user is not None for one in rated)
+        self.effects = effect_kernel(self.raters)
         fold = folds_of(self.groups, rng)
         self.folds: list[tuple[Ints, Ints, Likeness, Likeness]] = []
         for number in np.unique(fold):
@@ -81,7 +88,7 @@ def choose_settings(problem: Problem) -> tuple[Settings, Floats]:
         [{"sharpness": value} for value in SHARPNESSES] if has_near else [],
         [{"near_weight": value} for value in NEAR_WEIGHTS] if has_near else [],
         [{"noise": value} for value in NOISES],
-        [{"effect": value} for value in EFFECTS],
+        [{"effect": value} for value in (*EFFECTS, *(STRONG_EFFECTS if problem.has_users else ()))],
     ]
     for changes in rounds:
         start = best
