@@ -63,6 +63,7 @@ class Fitted:
     accuracy: float
     """On the pairs that stopped the training: a little flattering, since the best epoch was chosen by them."""
     reliability: Reliability
+    """Of the probabilities of the pairs that the temperature was fitted to: flattering for the same reason."""
     about: dict[str, Any]
 
 

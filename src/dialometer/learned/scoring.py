@@ -11,7 +11,7 @@ import numpy as np
 
 from dialometer.learned.engines import LOCAL, Engine
 from dialometer.learned.evaluator import Evaluator, Scores
-from dialometer.learned.model_file import load_evaluator
+from dialometer.learned.model_file import FILE, load_evaluator, read_about
 from dialometer.model.dialogue import Dialogue
 
 PART = 512
@@ -19,10 +19,14 @@ PART = 512
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """An evaluator's folder, which every machine of a cluster must see, and the device to compute on."""
+    """An evaluator's folder, which every machine of a cluster must see, and the device to compute on.
+
+    ``written_at_ns`` tells an evaluator from the one that stood in the same folder before.
+    """
 
     folder: str
     device: str
+    written_at_ns: int
 
 
 def score_dialogues(
@@ -34,7 +38,9 @@ def score_dialogues(
     report: Callable[[int, int], None] | None = None,
 ) -> Scores:
     """Scores in the order of the dialogues. Parts do not depend on the engine, so neither do the numbers."""
-    where = Where(str(Path(folder).resolve()), device)
+    read_about(folder)
+    path = Path(folder).resolve()
+    where = Where(str(path), device, (path / FILE).stat().st_mtime_ns)
     parts = [list(dialogues[start : start + PART]) for start in range(0, len(dialogues), PART)]
     found: list[Scores] = []
     for number, scores in enumerate(engine.run(score_part, where, parts)):
