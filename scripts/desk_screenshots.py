@@ -107,8 +107,9 @@ def come_in(browser: Browser, served: ServedHouse) -> Any:
     for label, text in (("Name", "ada"), ("Password", PASSWORD), ("The same again", PASSWORD)):
         page.get_by_label(label).fill(text)
     page.get_by_role("button", name="Make account").click()
-    page.goto(f"{served.url}/desk/studies/travel/results")
-    page.get_by_role("heading", name="The answer").wait_for(timeout=120_000)
+    for study in ("travel", "anchors"):
+        page.goto(f"{served.url}/desk/studies/{study}/results")
+        page.get_by_role("heading", name="The answer").wait_for(timeout=120_000)
     return context.storage_state()
 
 

@@ -54,7 +54,10 @@ def test_the_answer_appears_with_warning_agreement_and_rules(at):
     shown = [(seen["label"], seen["value"]) for seen in look.seen]
     assert shown == [(h.label, pytest.approx(h.estimate.value)) for h in same.summary.headlines if h.estimate]
 
-    assert same.summary.answer in ada.get("/studies/likert/").text
+    overview = ada.get("/studies/likert/").text
+    assert same.summary.answer in overview
+    assert same.summary.headlines[0].label in overview
+    assert agreement.paragraphs[0] in overview
     assert "Results with each rule and without it" in ada.get("/studies/likert/quality").text
     ada.get("/studies/likert/report.html")
     assert ada.response.headers["content-disposition"].startswith("attachment")

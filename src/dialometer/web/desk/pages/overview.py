@@ -10,6 +10,7 @@ from dialometer.web.desk.charts import BarRow, Series, Span, columns, lines_over
 from dialometer.web.desk.desk import Desk
 from dialometer.web.desk.numbers import StudyNumbers, over_time
 from dialometer.web.desk.page import page
+from dialometer.web.desk.pages.results import written
 from dialometer.web.desk.pages.studies import numbers_of
 from dialometer.web.desk.views import duration
 from dialometer.web.desk.visit import Visit
@@ -25,7 +26,9 @@ def overview(desk: Desk, visit: Visit) -> Response:
     numbers = numbers_of(desk, running, visit.at_ms, source)
     charts = desk.kept(running, ("charts", source, numbers.at_ms), lambda: draw(numbers))
     seen = desk.results.peek(running)
-    return desk.show_study("overview.html", visit, numbers=numbers, charts=charts, seen=seen, tab="overview")
+    told = written(seen.result.report, ()) if seen.result else {"headlines": (), "agreement": ()}
+    content = {"numbers": numbers, "charts": charts, "seen": seen, "tab": "overview"}
+    return desk.show_study("overview.html", visit, **content, headlines=told["headlines"], agreement=told["agreement"])
 
 
 def draw(numbers: StudyNumbers) -> dict[str, object]:
