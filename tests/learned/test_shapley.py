@@ -46,7 +46,7 @@ def enumerated(features, ratings, development, pairs, k):
 
 
 @settings(max_examples=25, deadline=None)
-@given(n=st.integers(1, 8), k=st.integers(1, 10), n_dev=st.integers(2, 4), seed=st.integers(0, 10_000))
+@given(n=st.integers(1, 10), k=st.integers(1, 12), n_dev=st.integers(2, 4), seed=st.integers(0, 10_000))
 def test_equal_to_enumeration_over_all_subsets(n, k, n_dev, seed):
     rng = np.random.default_rng(seed)
     features, development = rng.normal(size=(n, 3)), rng.normal(size=(n_dev, 3))
