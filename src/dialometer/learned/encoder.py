@@ -1,6 +1,6 @@
 """The dialogue encoder phi: a transformer over all utterances, with a learned embedding of who speaks.
 
-Liang et al. 2020, section 6. Three deviations, each with its reason:
+Liang et al. 2020, section 6. Four deviations, each with its reason:
 
 * The packaged encoder is MiniLM instead of BERT, six layers of width 384, so that training needs no download and takes
   minutes on a small machine; any Hugging Face name or folder takes its place.
@@ -8,6 +8,7 @@ Liang et al. 2020, section 6. Three deviations, each with its reason:
   Chunks of a long dialogue count by their tokens, so the mean is over all tokens of the dialogue.
 * The paper adds the speaker's embedding through BERT's two segments. Not every model has those, so it is a layer of its own,
   zero at the start: an encoder that was not trained yet gives the features of its pretraining.
+* Attention weights are not dropped out in training (:mod:`~dialometer.learned.packed`); other states are, as in BERT.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from dialometer.retrieval.training import is_half_quicker
 Pooling = Literal["mean", "first"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Report = Callable[[int, int], None]
+TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 16_384, "mps": 8_192}
+"""A processor is quickest while a batch fits into its cache, a GPU when it has enough to do."""
 SMALLEST_WINDOW = 8
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their first position is number 2
 _UNBOUNDED = 10**6  # what tokenizers say when they know no limit
@@ -147,10 +150,6 @@ class DialogueEncoder(nn.Module):
                 report(n_done, len(tokens))
         self.train(was_training)
         return out
-
-
-TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 16_384, "mps": 8_192}
-"""A processor is quickest while a batch fits into its cache, a GPU when it has enough to do."""
 
 
 def training_precision(device: str, precision: Precision) -> Precision:
