@@ -232,3 +232,15 @@ def test_an_epoch_visits_every_example_once_in_batches_of_alike_lengths(corpus):
         return sum(int((split.lengths[p].max() - split.lengths[p]).sum()) for p in parts)
 
     assert padding(batches) < 0.5 * padding(order(split, size=8, seed=1, epoch=0, is_bucketed=False))
+
+
+def test_lines_of_context_and_response_are_sorted_by_their_whole_length(corpus):
+    split = corpus.split("train")
+    batches = order(split, size=8, seed=1, epoch=0, n_turns_in_line=3)
+    assert sorted(np.concatenate(batches).tolist()) == split.examples.tolist()
+
+    def padding(parts):
+        lines = [[sum(map(len, split.context(int(r), 3))) + len(split.turn(int(r))) for r in part] for part in parts]
+        return sum(max(line) * len(line) - sum(line) for line in lines)
+
+    assert padding(batches) < 0.5 * padding(order(split, size=8, seed=1, epoch=0))

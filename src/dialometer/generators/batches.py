@@ -119,8 +119,14 @@ def batch_of(
     return _batch(turns, lengths, targets, np.asarray(topics))
 
 
-def order(split: Split, *, size: int, seed: int, epoch: int, is_bucketed: bool = True) -> list[Ints]:
-    """The batches of one epoch as rows of the split: shuffled, then sorted by length within some dozens of batches."""
+def order(
+    split: Split, *, size: int, seed: int, epoch: int, is_bucketed: bool = True, n_turns_in_line: int = 0
+) -> list[Ints]:
+    """The batches of one epoch as rows of the split: shuffled, then sorted by length within some dozens of batches.
+
+    Length is that of the response, then of the turn before it; for a model that reads ``n_turns_in_line`` turns and the
+    response as one line, it is that of the whole line.
+    """
     rng = np.random.default_rng([seed, epoch])
     rows = rng.permutation(split.examples)
     if not is_bucketed:
@@ -128,17 +134,24 @@ def order(split: Split, *, size: int, seed: int, epoch: int, is_bucketed: bool =
     batches = []
     reach = size * _N_BATCHES_SORTED_TOGETHER
     for start in range(0, len(rows), reach):
-        part = rows[start : start + reach]
-        alike = part[np.lexsort((split.lengths[part - 1], split.lengths[part]))]
+        alike = _sorted(split, rows[start : start + reach], n_turns_in_line)
         batches += [alike[first : first + size] for first in range(0, len(alike), size)]
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def by_length(split: Split, rows: Ints, size: int) -> Iterator[Ints]:
+def by_length(split: Split, rows: Ints, size: int, n_turns_in_line: int = 0) -> Iterator[Ints]:
     """Rows in batches of alike lengths, each row once: for measuring, where the order is no matter."""
-    alike = rows[np.lexsort((split.lengths[rows - 1], split.lengths[rows]))]
+    alike = _sorted(split, rows, n_turns_in_line)
     for start in range(0, len(alike), size):
         yield alike[start : start + size]
+
+
+def _sorted(split: Split, rows: Ints, n_turns_in_line: int) -> Ints:
+    if not n_turns_in_line:
+        return rows[np.lexsort((split.lengths[rows - 1], split.lengths[rows]))]
+    first = rows - np.minimum(np.asarray(split.places[rows], dtype=np.int64), n_turns_in_line)
+    line = split.starts[rows + 1].astype(np.int64) - split.starts[first].astype(np.int64)
+    return rows[np.argsort(line, kind="stable")]
 
 
 def _gather(tokens: npt.NDArray[np.uint16], starts: Ints, lengths: Ints) -> Ints:

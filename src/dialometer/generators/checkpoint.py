@@ -17,7 +17,7 @@ from safetensors.torch import save
 
 from dialometer._version import __version__
 from dialometer.errors import DialometerError
-from dialometer.generators.generator import GENERATORS, Generator, Shape, build
+from dialometer.generators.generator import Generator, Shape, build
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import Vocabulary
 
@@ -124,8 +124,3 @@ def same_vocabulary(checkpoint: Checkpoint, vocabulary: Vocabulary, where: str) 
             where=where,
             remedy="use the corpus it was trained on, or train it on this one",
         )
-
-
-def known_models() -> list[str]:
-    """Names that ``bots train`` knows."""
-    return GENERATORS.names()

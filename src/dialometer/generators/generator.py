@@ -70,6 +70,8 @@ class Generator(nn.Module):
     """A sentence for the methods section of a study."""
     default_shape: ClassVar[Mapping[str, Any]] = {}
     needs_topics: ClassVar[bool] = False
+    is_one_line: ClassVar[bool] = False
+    """Whether context and response are one line of tokens, whose whole length decides what a step costs."""
     is_compiled_by_default: ClassVar[bool] = True
     """Whether ``torch.compile`` pays on a GPU (see docs/explanation/generators.md for what was measured)."""
 
@@ -89,6 +91,11 @@ class Generator(nn.Module):
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Scores after one more token (B,) for each conversation: (B, V), and the state from there on."""
+
+    @property
+    def n_turns_in_line(self) -> int:
+        """Turns that share a line with the response; 0 where they are read apart from it."""
+        return self.shape.n_turns if self.is_one_line else 0
 
     @property
     def n_parameters(self) -> int:

@@ -100,7 +100,7 @@ def log_losses(bot: Bot, split: Split, report: Report = _silent) -> tuple[list[f
     """Negative log likelihood and tokens of the responses of people, summed over each dialogue."""
     n_dialogues = int(split.dialogues[-1]) + 1
     summed, counted = np.zeros(n_dialogues), np.zeros(n_dialogues, dtype=np.int64)
-    parts = list(by_length(split, split.examples, _BATCH))
+    parts = list(by_length(split, split.examples, _BATCH, bot.model.n_turns_in_line))
     window = bot.model.shape.window
     for done, batch in enumerate(made_ahead(lambda rows: examples_of(split, rows, window), parts)):
         moved = batch.to(bot.device)

@@ -123,6 +123,7 @@ class _Training:
             seed=settings.seed,
             epoch=epoch,
             is_bucketed=settings.is_bucketed,
+            n_turns_in_line=self.plain.n_turns_in_line,
         )
         batches = batches[: len(batches) // world * world or None] if world > 1 else batches
         mine = batches[self.accelerator.process_index :: world]

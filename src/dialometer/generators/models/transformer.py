@@ -59,6 +59,7 @@ class Transformer(Generator):
 
     label: ClassVar[str] = "Transformer"
     about: ClassVar[str] = "Small decoder-only transformer over the words of the context."
+    is_one_line: ClassVar[bool] = True
     default_shape: ClassVar[Mapping[str, Any]] = {"n_layers": 6, "n_heads": 4}
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
