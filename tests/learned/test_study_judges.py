@@ -73,6 +73,7 @@ def test_two_models_and_people_stand_in_one_table(likert):
     assert rows["evaluator", "mean of the people"][3].value > 0.8
     assert abs(rows["LLM judge", "mean of the people"][3].value) < 0.6
     assert rows["one person", "mean of the other people"][3].is_known
+    assert rows["evaluator", "mean of the people"][5] == len(means)
     # Models change nothing else: the judgments that count are people's.
     assert report.provenance["sources"] == "simulated"
 
@@ -153,3 +154,11 @@ def test_noisy_ratings_come_back_as_flags_in_the_report(tmp_path):
     assert {(row[0], row[1]) for row in table.rows} == {
         (one.rated.user, one.rated.dialogue.metadata["item"]) for one in noisy
     }
+
+
+def test_a_model_that_took_part_twice_is_one_model(likert):
+    means = people_means(likert)
+    store_judge(likert, "evaluator", {key: value + 0.1 for key, value in means.items()})
+    store_judge(likert, "evaluator", {key: -value for key, value in means.items()})
+    table = next(table for table in report_of(likert).tables() if table.name == "judges")
+    assert [row[1] for row in table.rows] == ["one person", "evaluator"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from dialometer.analysis.data import StudyData
+from dialometer.analysis.data import MODEL_NAME, StudyData
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
 from dialometer.analysis.labels import criterion_label
 from dialometer.analysis.words import n_of, with_interval
@@ -23,8 +23,6 @@ from dialometer.stats.observations import Floats
 from dialometer.stats.summary import bootstrap_mean
 
 NAME, TITLE = "judges", "Models beside people"
-NAME_PART, NAME_QUESTION = "model", "name"
-"""The answer under which a model's session keeps the model's name."""
 FEWEST_THINGS = 5
 NO_ANSWER = "There is no analysis for this design yet."
 _THING = ("item", "system", "turn")
@@ -72,7 +70,12 @@ def judges_section(data: StudyData, options: Options) -> Section:
         alone = single_raters(people, options)
         rows.append((label, "one person", "mean of the other people", alone, None, len(people["rater"].unique())))
         mean = people.group_by(_THING).agg(pl.col("value").mean())
-        own = {names.get(name, name): part for (name,), part in models.group_by("rater", maintain_order=True)}
+        # A model that took part several times counts as one: what it said of a thing is averaged.
+        named = models.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String).alias("model"))
+        own = {
+            str(name): part.group_by(_THING, maintain_order=True).agg(pl.col("value").mean())
+            for (name,), part in named.group_by("model", maintain_order=True)
+        }
         for name, part in own.items():
             row = _compared(part, mean, options)
             rows.append((label, name, "mean of the people", *row))
@@ -101,13 +104,17 @@ def judges_section(data: StudyData, options: Options) -> Section:
         caption="One person: the mean over people of their correlation with the mean of the others, what a perfect stand-in for a "
         "person would reach. Pairs in which one side sees no difference are left out.",
     )
-    head = f"{n_of(len(names), 'model')} judged the same things as the people; models count in no other part of this report."
+    n_models = len(set(names.values()))
+    head = (
+        f"{n_of(n_models, 'model')} judged the same things as the people; models count in no other part of this report."
+    )
     return Section(NAME, TITLE, (head, *said), (table,))
 
 
 def model_names(data: StudyData) -> dict[str, str]:
     """Names of models by the pseudonym of their sessions."""
-    told = data.answers.filter((pl.col("part") == NAME_PART) & (pl.col("question") == NAME_QUESTION))
+    part, question = MODEL_NAME
+    told = data.answers.filter((pl.col("part") == part) & (pl.col("question") == question))
     names = dict(zip(told["rater"].to_list(), told["text"].to_list(), strict=True))
     return {rater: names.get(rater, rater) for rater in data.by_models["rater"].unique().sort().to_list()}
 
