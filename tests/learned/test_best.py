@@ -197,6 +197,13 @@ def test_several_raters_of_one_item(train):
     assert fitted.accuracy > 0.8
 
 
+def test_ratings_that_lie_close_together(train):
+    near = [replace(one, rating=2.0 + one.rating / 4) for one in train]
+    found = fit_best(near, aspects=("behaviour",))
+    assert found.about["pairs"] == "held-out ratings that differ"
+    assert found.accuracy > 0.6
+
+
 def test_too_few_or_equal_ratings(train):
     with pytest.raises(NotEnoughData, match="at least 20"):
         fit_best(train[:10])

@@ -40,7 +40,8 @@ MAX_DIALOGUES = 6000
 MIN_DIALOGUES = 20
 MIN_EXPERT_PAIRS = 20
 """Fewer pairs of experts say too little about probabilities; they are then fitted to the ratings."""
-MAX_PAIRS = 200_000
+FAR_APART = 3.0
+MAX_PAIRS = 500_000
 _TOO_FAR = 2.0  # usual errors between a rating and what the others let expect, beyond which it is not believed
 
 
@@ -51,7 +52,7 @@ class BestFit:
     evaluator: BestEvaluator
     verdicts: tuple[Verdict, ...]
     accuracy: float
-    """On pairs 3 or more points apart, each dialogue scored by a model that has not seen its group."""
+    """On the pairs that ``about`` names, each dialogue scored by a model that has not seen its group."""
     reliability: Reliability
     about: dict[str, Any]
 
@@ -77,7 +78,7 @@ def fit_best(
     rng = np.random.default_rng(seed)
     if len(rated) > MAX_DIALOGUES:
         chosen = np.sort(rng.choice(len(rated), MAX_DIALOGUES, replace=False))
-        rated = [rated[n] for n in chosen]
+        rated = [rated[int(n)] for n in chosen]
         table = table.rows(chosen) if table is not None else None
         weights = weights[chosen] if weights is not None else None
     table = describe([one.dialogue for one in rated], work) if table is None else table
@@ -92,15 +93,15 @@ def fit_best(
     # The kernel is known up to a factor, which the ratings themselves tell (restricted maximum likelihood).
     residual = problem.ratings - posterior.mean
     unit = float(np.sqrt(max(float(residual @ posterior.weights), 1e-12) / (len(rated) - 1)))
-    judged, wide = _pairs(rated, experts, seed)
+    judged, wide, kind = _pairs(rated, experts, seed)
     gaps = held_out[wide.better] - held_out[wide.worse]
     temperature = fit_temperature(gaps)
     evaluator = BestEvaluator(
         describer, described, settings, posterior, centre=float(held_out.mean()), temperature=temperature, unit=unit
     )
     error = float(np.sqrt(squared_error(problem, held_out)))
-    right = accuracy(held_out, judged)
-    measured = reliability(gaps, temperature)
+    verdicts = _verdicts(rated, held_out, error)
+    right, measured = accuracy(held_out, judged), reliability(gaps, temperature)
     about: dict[str, Any] = {
         "recipe": "best",
         "fingerprint": fingerprint,
@@ -109,14 +110,13 @@ def fit_best(
         "aspects": list(aspects),
         "settings": asdict(settings),
         "seed": seed,
-        "pairs": "expert" if experts else "held-out ratings 3 points or more apart",
+        "pairs": kind,
         "n_stopping_pairs": len(judged),
         "cross_validated_accuracy": right,
         "error_points": error,
         "reliability": asdict(measured),
+        "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts),
     }
-    verdicts = _verdicts(rated, held_out, error)
-    about["n_not_believed"] = sum(verdict.is_believed is False for verdict in verdicts)
     return BestFit(evaluator, verdicts, right, measured, about)
 
 
@@ -130,15 +130,20 @@ def save_best(folder: Path | str, fitted: BestFit) -> None:
     fitted.evaluator.save(folder, fitted.about)
 
 
-def _pairs(rated: Sequence[Rated], experts: Sequence[Pair], seed: int) -> tuple[NumberedPairs, NumberedPairs]:
-    """Pairs that accuracy is measured on, and those that probabilities are fitted to."""
-    if experts:
-        ids = [one.id for one in rated]
-        judged = to_numbers([pair for pair in experts if {pair.first, pair.second} <= set(ids)], ids)
-        if len(judged) >= MIN_EXPERT_PAIRS:
-            return judged, judged
-    wide = numbered_gap_pairs(rated, 1.0, max_pairs=MAX_PAIRS, rng=np.random.default_rng(seed))
-    return (judged if experts else numbered_gap_pairs(rated, 3.0)), wide
+def _pairs(rated: Sequence[Rated], experts: Sequence[Pair], seed: int) -> tuple[NumberedPairs, NumberedPairs, str]:
+    """Pairs that accuracy is measured on, those that probabilities are fitted to, and who judged the first."""
+    rng = np.random.default_rng(seed)
+    wide = numbered_gap_pairs(rated, 0.0, max_pairs=MAX_PAIRS, rng=rng)
+    ids = [one.id for one in rated]
+    known = set(ids)
+    inside = [pair for pair in experts if pair.first in known and pair.second in known]
+    if inside:
+        judged = to_numbers(inside, ids)
+        return judged, (judged if len(judged) >= MIN_EXPERT_PAIRS else wide), "expert"
+    far_apart = numbered_gap_pairs(rated, FAR_APART, max_pairs=MAX_PAIRS, rng=rng)
+    if len(far_apart):
+        return far_apart, wide, "held-out ratings 3 points or more apart"
+    return wide, wide, "held-out ratings that differ"
 
 
 def refuse_other(folder: Path | str, fingerprint: str) -> None:
