@@ -84,6 +84,8 @@ def test_the_overview_counts_what_the_database_holds(ada, house):
     assert f"{spent:,.2f} {pay.currency}" in ada.text
     assert ada.page.count("<svg") >= 8
     assert "Looking before the end is not a test" in ada.text
+    spreads = [float(row["disagreement"]) for row in rows_of(ada, "/studies/likert/items")]
+    assert f"raters disagree by {statistics.fmean(spreads):.2f} on average" in ada.get("/studies/likert/").text
 
 
 def test_numbers_of_money_forecast_replaces_the_excluded(house):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
+from typing import Any
 
 from starlette.responses import Response
 
 from dialometer.web.desk.charts import BarRow, Series, Span, columns, lines_over_time, spans, stacked_bars
 from dialometer.web.desk.desk import Desk
+from dialometer.web.desk.item_record import disagreement
 from dialometer.web.desk.numbers import StudyNumbers, over_time
 from dialometer.web.desk.page import page
 from dialometer.web.desk.pages.results import written
@@ -26,9 +29,14 @@ def overview(desk: Desk, visit: Visit) -> Response:
     numbers = numbers_of(desk, running, visit.at_ms, source)
     charts = desk.kept(running, ("charts", source, numbers.at_ms), lambda: draw(numbers))
     seen = desk.results.peek(running)
-    told = written(seen.result.report, ()) if seen.result else {"headlines": (), "agreement": ()}
-    content = {"numbers": numbers, "charts": charts, "seen": seen, "tab": "overview"}
-    return desk.show_study("overview.html", visit, **content, headlines=told["headlines"], agreement=told["agreement"])
+    told = written(seen.result.report, ()) if seen.result else {"headlines": (), "agreed": ""}
+    spreads = desk.kept(running, ("spread", numbers.source), lambda: disagreement(running, numbers.source))
+    content: dict[str, Any] = {
+        "spread": statistics.fmean(spreads.values()) if spreads else None,
+        "n_spread": len(spreads),
+    }
+    content |= {"numbers": numbers, "charts": charts, "seen": seen, "tab": "overview"}
+    return desk.show_study("overview.html", visit, **content, headlines=told["headlines"], agreed=told["agreed"])
 
 
 def draw(numbers: StudyNumbers) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from dialometer.web.desk.desk import Desk
 from dialometer.web.desk.page import page
 from dialometer.web.desk.visit import Visit
 
+_DECIMAL = re.compile(r"\d\.\d")
 ON_AGREEMENT = ("agreement", "consistency")
 ON_RULES = ("rule_effects", "gold_rule")
 
@@ -56,10 +58,17 @@ def written(report: Report, looks: Sequence[Look]) -> dict[str, Any]:
             for headline in report.summary.headlines
         ],
         "agreement": agreement,
+        "agreed": agreement_sentence(agreement),
         "rules": rules,
         "write_table": write_table,
         "tables_of": tables_of,
     }
+
+
+def agreement_sentence(sections: Sequence[Section]) -> str:
+    """The first sentence about agreement that has a number in it; empty where there is none yet."""
+    said = (text for section in sections for text in section.paragraphs)
+    return next((text for text in said if _DECIMAL.search(text)), "")
 
 
 def _bar(headline: Headline) -> object | None:
