@@ -17,6 +17,7 @@ def prolific_commands() -> typer.Typer:
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
+        epilog="Example: dialometer recruit prolific draft my-study --url https://study.example.org",
         help="Run a study on Prolific. The token is read from PROLIFIC_TOKEN; nothing is sent without --live.",
     )
     example = "Example: dialometer recruit prolific"

@@ -35,7 +35,9 @@ def add_to(app: typer.Typer) -> None:
         ],
         model: Annotated[str, typer.Option("--model", help="Name of the model there.", show_default=False)],
         raters: Annotated[int, typer.Option("--raters", min=1, help="How many raters the model plays.")] = 1,
-        temperature: Annotated[float | None, typer.Option("--temperature", min=0, max=2)] = None,
+        temperature: Annotated[
+            float | None, typer.Option("--temperature", min=0, max=2, help="Of the model; its own if left out.")
+        ] = None,
         max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Longest answer.")] = None,
         json_mode: Annotated[
             bool, typer.Option("--json-mode", help="Ask the endpoint for JSON (response_format), where it can.")

@@ -19,7 +19,11 @@ def add_to(app: typer.Typer) -> None:
     """Adds the family of verbs."""
     from dialometer.cli._prolific import prolific_commands
 
-    recruit = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+    recruit = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        epilog="Example: dialometer recruit prolific draft my-study --url https://study.example.org",
+    )
     recruit.add_typer(prolific_commands(), name="prolific")
     recruit.command(
         name="invite", epilog="Example: dialometer recruit invite my-study people.csv --url https://study.example.org"
