@@ -68,7 +68,7 @@ def judges_section(data: StudyData, options: Options) -> Section:
             continue
         label = criterion_label(data.study, criterion)
         alone = single_raters(people, options)
-        rows.append((label, "one person", "mean of the other people", alone, None, len(people["rater"].unique())))
+        rows.append((label, "one person", "mean of the other people", *alone))
         mean = people.group_by(_THING).agg(pl.col("value").mean())
         # A model that took part several times counts as one: what it said of a thing is averaged.
         named = models.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String).alias("model"))
@@ -119,22 +119,27 @@ def model_names(data: StudyData) -> dict[str, str]:
     return {rater: names.get(rater, rater) for rater in data.by_models["rater"].unique().sort().to_list()}
 
 
-def single_raters(people: pl.DataFrame, options: Options) -> Estimate:
-    """The mean over people of their rank correlation with the mean of the others on the same things."""
-    method = "mean over people of Spearman's rho with the mean of the others"
+def single_raters(people: pl.DataFrame, options: Options) -> tuple[Estimate, Estimate, int]:
+    """Means over people of how far they agree with the mean of the others on the same things, and over how many people."""
     whole = people.with_columns(
         pl.col("value").sum().over(_THING).alias("total"), pl.len().over(_THING).alias("n_here")
     ).filter(pl.col("n_here") > 1)
     others = whole.with_columns(((pl.col("total") - pl.col("value")) / (pl.col("n_here") - 1)).alias("others"))
     found = []
     for _, part in others.group_by("rater", maintain_order=True):
-        if len(part) >= FEWEST_THINGS:
-            one = spearman(part["value"].to_numpy(), part["others"].to_numpy())
-            if one.is_known:
-                found.append(one.value)
+        own, rest = part["value"].to_numpy(), part["others"].to_numpy()
+        if len(part) >= FEWEST_THINGS and (rho := spearman(own, rest)).is_known:
+            order = _order(own, rest)
+            found.append((rho.value, float((order > 0).sum() / max(1, (order != 0).sum()))))
     if len(found) < 2:
-        return unknown(method, f"fewer than two people share {FEWEST_THINGS} things with others", n=len(found))
-    return bootstrap_mean(found, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
+        why = f"fewer than two people share {FEWEST_THINGS} things with others"
+        nothing = unknown("mean over people", why, n=len(found))
+        return nothing, nothing, len(found)
+    rhos, shares = (
+        bootstrap_mean(side, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
+        for side in zip(*found, strict=True)
+    )
+    return rhos, shares, len(found)
 
 
 def _numbers(judgments: pl.DataFrame, criterion: str) -> pl.DataFrame:
@@ -157,7 +162,7 @@ def pairs_alike(first: Floats, second: Floats, options: Options) -> Estimate:
 
     Without ties it is ``(scipy.stats.kendalltau(first, second).statistic + 1) / 2``.
     """
-    order = np.sign(first[:, None] - first) * np.sign(second[:, None] - second)
+    order = _order(first, second)
     alike, differs = (order > 0).astype(np.float64), (order != 0).astype(np.float64)
 
     def statistic(counts: Floats) -> Floats:
@@ -173,3 +178,8 @@ def pairs_alike(first: Floats, second: Floats, options: Options) -> Estimate:
         seed=options.seed,
         confidence=options.confidence,
     )
+
+
+def _order(first: Floats, second: Floats) -> Floats:
+    """For each two things 1 where both sides put them in the same order, -1 in the opposite, 0 where a side sees no difference."""
+    return np.asarray(np.sign(first[:, None] - first) * np.sign(second[:, None] - second))
