@@ -1,0 +1,79 @@
+"""The command line as a whole: the same habits in every verb."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from dialometer.cli import build_app
+
+WITHOUT_JSON = {
+    "demo": "runs until it is stopped",
+    "serve": "runs until it is stopped",
+    "schema": "prints JSON anyway",
+    "retrieval chat": "is a conversation",
+    "bots chat": "is a conversation",
+}
+
+
+def leaves(command, path=()):
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield " ".join(path), command
+        return
+    for name, child in children.items():
+        yield from leaves(child, (*path, name))
+
+
+COMMANDS = dict(leaves(typer.main.get_command(build_app())))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_an_example(name):
+    command = COMMANDS[name]
+    assert command.help
+    assert command.epilog, f"{name} shows no example"
+    assert f"dialometer {name}" in command.epilog
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_words(name):
+    for parameter in COMMANDS[name].params:
+        if parameter.name != "help":
+            assert getattr(parameter, "help", None), f"{name}: {parameter.name} has no help"
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_JSON)))
+def test_results_can_be_had_as_json(name):
+    assert any("--json" in parameter.opts for parameter in COMMANDS[name].params)
+
+
+def test_no_colours_when_piped(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR")}
+    command = [sys.executable, "-m", "dialometer"]
+    for arguments in (["new", "strategies", "s"], ["check", "s"], ["check", "nowhere"], ["chek"]):
+        done = subprocess.run(
+            [*command, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert "\x1b[" not in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--version"], 0), (["check", "nowhere"], 1), (["chek"], 2), (["check"], 2)]
+)
+def test_exit_codes_are_those_of_the_reference(arguments, code, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "dialometer", *arguments], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == code
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete(shell):
+    environment = {**os.environ, "_DIALOMETER_COMPLETE": f"source_{shell}"}
+    code = "import sys; sys.argv = ['dialometer']; from dialometer.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert "dialometer" in done.stdout, done.stderr
