@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -256,11 +257,29 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         for path in ("", "accounts", "me", "nothing"):
             page.goto(f"{served.url}/desk/{path}")
             examine(page, path or "studies")
-        page.get_by_role("button", name="Sign out").click() if page.get_by_role(
-            "button", name="Sign out"
-        ).count() else None
-        page.goto(f"{served.url}/desk/login")
+        page.goto(f"{served.url}/desk/")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         examine(page, "login")
+
+    # The archive gives the same tables as the study itself
+    few = ("--resamples", "100")
+    dialometer("archive", folder, "--out", tmp_path / "travel.zip", *few)
+    dialometer("report", folder, "--out", tmp_path / "own", "--format", "csv", *few)
+    dialometer("report", tmp_path / "travel.zip", "--out", tmp_path / "archived", "--format", "csv", *few)
+    own, archived = tables_in(tmp_path / "own"), tables_in(tmp_path / "archived")
+    assert any("rule_effects" in name for name in own)
+    assert own == archived
+
+
+def dialometer(*arguments: object) -> None:
+    command = [sys.executable, "-m", "dialometer", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def tables_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.csv"))}
 
 
 def test_a_phone_without_scripts_can_do_it_too(tmp_path, open_page):
