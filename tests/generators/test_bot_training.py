@@ -110,6 +110,7 @@ def test_resuming_something_else_is_refused(corpus, tmp_path, monkeypatch):
         train("seq2seq", corpus, tmp_path / "a", replace(QUICK, learning_rate=1e-4), sizes=SIZES, is_resumed=True)
     with pytest.raises(DialometerError, match="no interrupted training"):
         train("seq2seq", corpus, tmp_path / "b", QUICK, sizes=SIZES, is_resumed=True)
+    assert not (tmp_path / "b").exists()
     (tmp_path / "a" / STATE_FILE).write_bytes(b"broken")
     with pytest.raises(DialometerError, match="cannot be read"):
         train("seq2seq", corpus, tmp_path / "a", QUICK, sizes=SIZES, is_resumed=True)

@@ -2,7 +2,8 @@
 
 One loop serves a laptop and several GPUs (accelerate shares the batches out). Everything that decides the result, weights,
 optimiser, random states and the place in the epoch, is kept beside the bot while the training runs: an interrupted training
-goes on and ends with the same weights as one that was not interrupted.
+goes on and ends with the same weights as one that was not interrupted (with several processes up to their draws of dropout,
+of which only the first one's are kept).
 """
 
 from __future__ import annotations
@@ -96,10 +97,9 @@ class _Training:
         self.seconds = 0.0
 
     def run(self, *, is_resumed: bool) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
         epoch, step = self._resume() if is_resumed else (0, 0)
-        began = time.monotonic()
-        self.began = began - self.seconds
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.began = time.monotonic() - self.seconds
         while epoch < self.settings.n_epochs and not self._is_enough():
             is_over = self._epoch(epoch, step)
             epoch, step = epoch + 1, 0
@@ -148,7 +148,7 @@ class _Training:
                 told, n_tokens = time.monotonic(), 0
             if (step + 1) % settings.save_every_n_steps == 0 and not is_last and self.accelerator.is_main_process:
                 self._save_state(epoch, step + 1)
-            if time.monotonic() - self.began > settings.max_minutes * 60:
+            if self._is_time_over(step):
                 is_over = True
                 break
         took_s = time.monotonic() - began
@@ -171,6 +171,16 @@ class _Training:
         self.optimizer.step()
         self.n_done += 1
         return loss.detach()
+
+    def _is_time_over(self, step: int) -> bool:
+        """Whether the limit is reached. Several processes ask each other now and then, so that they stop at the same step."""
+        is_over = time.monotonic() - self.began > self.settings.max_minutes * 60
+        if self.accelerator.num_processes == 1:
+            return is_over
+        if math.isinf(self.settings.max_minutes) or (step + 1) % 50:
+            return False
+        asked = torch.tensor(float(is_over), device=self.device)
+        return bool(self.accelerator.reduce(asked, reduction="sum") > 0)
 
     def _share_of_time(self) -> float:
         """How much of the time limit is over. Several processes keep to the steps, or their rates would drift apart."""
