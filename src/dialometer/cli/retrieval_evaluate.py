@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -13,7 +14,8 @@ from dialometer.cli._retrieval_work import Cache, Device, DialogueFile, KbFile, 
 from dialometer.cli._study import AsJson, Database
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.judges import Marks
+    from dialometer.retrieval.crowd_ratings import CrowdRatings
+    from dialometer.retrieval.judges import Judge, Marks
     from dialometer.retrieval.knowledge_base import KnowledgeBase
     from dialometer.retrieval.queries import Asked
     from dialometer.retrieval.retriever import Retriever
@@ -67,16 +69,14 @@ def add_to(app: typer.Typer) -> None:
         Answerable and all questions are reported apart, with bootstrap intervals and paired permutation tests, and the
         definitions are printed. With --crowd the crowd's mean rating takes part as a retriever of its own.
         """
-        import numpy as np
-
         from dialometer.cli._retrieval_study import crowd_of
         from dialometer.cli._retrieval_tables import show_evaluation
         from dialometer.cli._retrieval_work import chosen, label_of, learned, read_both, working
         from dialometer.errors import DialometerError
         from dialometer.retrieval.judges import judges_of
         from dialometer.retrieval.measured_json import as_json as plain
-        from dialometer.retrieval.measuring import Resampling, measure, rated_share, relevant_ranks
-        from dialometer.retrieval.retrievers.crowd import Crowd, FittedCrowd
+        from dialometer.retrieval.measuring import Resampling, measure
+        from dialometer.retrieval.retrievers.crowd import Crowd
 
         if resample not in ("questions", "dialogues"):
             raise DialometerError(f"'{resample}' cannot be drawn", remedy="use questions or dialogues")
@@ -90,19 +90,11 @@ def add_to(app: typer.Typer) -> None:
         judges = judges_of(asked, len(kb.answers), judged.ratings if judged else None, least)
         labels = {name: label_of(name, retriever) for name, retriever in named.items()}
         distinct = tuple(dict.fromkeys(cuts))
-        marked = [judge.marks for judge in judges]
-        if judged is not None:
-            marked.append(~np.isnan(judged.ratings.matrix(asked.queries, len(kb.answers))))
-        ranks, rated = {}, {}
         with working(device, cache) as work:
-            for name, retriever in named.items():
-                found_ranks = _ranks(retriever, known, asked, marked, work, cross_validate, seed)
-                ranks[name] = found_ranks[: len(judges)]
-                if judged is not None:
-                    rated[name] = rated_share(found_ranks[-1], judges[-1].has_judged, distinct)
+            asking = _Asking(known, asked, judges, judged.ratings if judged else None, work, cross_validate, seed)
+            ranks, rated = asking.all(named, distinct)
         if judged is not None:
             labels[CROWD] = Crowd.label
-            ranks[CROWD] = relevant_ranks(FittedCrowd(Crowd(), kb, judged.ratings), asked, marked)[: len(judges)]
         how = Resampling(cast("Literal['questions', 'dialogues']", resample), resamples, seed)
         found = measure(ranks, asked, judges, cuts=distinct, compared_on=compare_on, resampling=how, rated=rated)
         if as_json:
@@ -111,28 +103,56 @@ def add_to(app: typer.Typer) -> None:
             show_evaluation(found, labels)
 
 
-def _ranks(
-    retriever: Retriever | Path,
-    kb: KnowledgeBase,
-    asked: Asked,
-    marked: list[Marks],
-    work: Work,
-    n_folds: int,
-    seed: int,
-) -> list[RelevantRanks]:
-    """Ranks of the right answers by a retriever that is fitted, loaded, or fitted once per fold."""
-    from dialometer.cli._retrieval_work import fit_or_load
-    from dialometer.errors import DialometerError
-    from dialometer.retrieval.cross_validate import refuse_learned, unseen_scores
-    from dialometer.retrieval.measuring import relevant_ranks
-    from dialometer.stats.relevant_ranks import ranks_from_scores
+@dataclass(frozen=True)
+class _Asking:
+    """Questions put to retrievers, and where each puts what the judges call right."""
 
-    if not n_folds:
-        fitted = fit_or_load(retriever, kb, work)
-        refuse_learned(fitted, kb, asked, str(retriever))
-        return relevant_ranks(fitted, asked, marked)
-    if isinstance(retriever, Path):
-        remedy = "name the retriever, so that it can be fitted fold by fold"
-        raise DialometerError("a saved retriever cannot be cross-validated", where=str(retriever), remedy=remedy)
-    scores: Any = unseen_scores(kb, retriever, asked, work, n_folds=n_folds, seed=seed)
-    return [ranks_from_scores(scores, marks) for marks in marked]
+    kb: KnowledgeBase
+    asked: Asked
+    judges: list[Judge]
+    crowd: CrowdRatings | None
+    work: Work
+    n_folds: int
+    seed: int
+
+    def all(
+        self, named: dict[str, Retriever | Path], cuts: tuple[int, ...]
+    ) -> tuple[dict[str, list[RelevantRanks]], dict[str, dict[int, float]]]:
+        """Ranks by retriever and judge, and which share of each list the crowd has rated; the crowd itself comes last."""
+        import numpy as np
+
+        from dialometer.retrieval.measuring import rated_share, relevant_ranks
+        from dialometer.retrieval.retrievers.crowd import Crowd, FittedCrowd
+
+        marked = [judge.marks for judge in self.judges]
+        n_judges = len(marked)
+        if self.crowd is not None:
+            marked.append(~np.isnan(self.crowd.matrix(self.asked.queries, len(self.kb.answers))))
+        ranks, rated = {}, {}
+        for name, retriever in named.items():
+            found = self._ranks(retriever, marked)
+            ranks[name] = found[:n_judges]
+            if self.crowd is not None:
+                rated[name] = rated_share(found[-1], self.judges[-1].has_judged, cuts)
+        if self.crowd is not None:
+            fitted = FittedCrowd(Crowd(), self.kb, self.crowd)
+            ranks[CROWD] = relevant_ranks(fitted, self.asked, marked)[:n_judges]
+        return ranks, rated
+
+    def _ranks(self, retriever: Retriever | Path, marked: list[Marks]) -> list[RelevantRanks]:
+        """By a retriever that is fitted, loaded, or fitted once per fold."""
+        from dialometer.cli._retrieval_work import fit_or_load
+        from dialometer.errors import DialometerError
+        from dialometer.retrieval.cross_validate import refuse_learned, unseen_scores
+        from dialometer.retrieval.measuring import relevant_ranks
+        from dialometer.stats.relevant_ranks import ranks_from_scores
+
+        if not self.n_folds:
+            fitted = fit_or_load(retriever, self.kb, self.work)
+            refuse_learned(fitted, self.kb, self.asked, str(retriever))
+            return relevant_ranks(fitted, self.asked, marked)
+        if isinstance(retriever, Path):
+            remedy = "name the retriever, so that it can be fitted fold by fold"
+            raise DialometerError("a saved retriever cannot be cross-validated", where=str(retriever), remedy=remedy)
+        scores = unseen_scores(self.kb, retriever, self.asked, self.work, n_folds=self.n_folds, seed=self.seed)
+        return [ranks_from_scores(scores, marks) for marks in marked]

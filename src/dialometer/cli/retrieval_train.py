@@ -53,9 +53,8 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.cli._retrieval_work import one_retriever, read_lessons, working
         from dialometer.errors import DialometerError
-        from dialometer.retrieval.avatar import save_calibration
         from dialometer.retrieval.kb_reading import read_knowledge_base
-        from dialometer.retrieval.saving import is_saved, save
+        from dialometer.retrieval.saving import is_saved
         from dialometer.retrieval.train_retriever import train_retriever
 
         if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not is_saved(out))):
@@ -82,10 +81,19 @@ def add_to(app: typer.Typer) -> None:
                 cost_of_wrong=cost_of_wrong,
                 cuts=CUTS,
             )
-        save(trained.fitted, out)
-        if trained.calibration is not None:
-            save_calibration(trained.calibration, out)
+        _keep(trained, out)
         _tell(trained, out, as_json=as_json)
+
+
+def _keep(trained: Trained, folder: Path) -> None:
+    """The retriever and its calibration; one of an earlier training goes where there is no new one."""
+    from dialometer.retrieval.avatar import CALIBRATION_FILE, save_calibration
+    from dialometer.retrieval.saving import save
+
+    save(trained.fitted, folder)
+    (folder / CALIBRATION_FILE).unlink(missing_ok=True)
+    if trained.calibration is not None:
+        save_calibration(trained.calibration, folder)
 
 
 def _tell(trained: Trained, folder: Path, *, as_json: bool) -> None:
