@@ -151,7 +151,9 @@ encoder = tiny_encoder()
 dialogues, quality = made_up(60)
 model = RankNet(encoder)
 lesson = AllPairs(encoder.tokens(dialogues), np.round(3 + 2 * quality), 20)
-options = TrainingOptions(n_epochs=2, learning_rate=3e-3, group_size=20, tokens_per_batch=200)
+options = TrainingOptions(
+    n_epochs=2, learning_rate=3e-3, group_size=20, tokens_per_batch=200, precision="float32"
+)
 train(model, lesson, options, processes=processes)
 assert processes.agree(np.full(3, float(processes.number))).tolist() == [0.0] * 3
 processes.wait()
@@ -175,4 +177,7 @@ def test_two_processes_take_the_same_steps_as_one(tmp_path):
         line = next(line for line in done.stdout.splitlines() if "RESULT" in line)
         found.append(json.loads(line.split("RESULT")[1]))
     assert [n for n, _ in found] == [1, 2]
-    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-4)
+    # Comparisons say nothing about the common height of all scores: there rounding alone decides.
+    one, two = (np.array(scores) - np.mean(scores) for _, scores in found)
+    assert one.std() > 0.005
+    np.testing.assert_allclose(one, two, atol=1e-5)
