@@ -220,8 +220,8 @@ def rows_of(asking: Asking, *, is_trained: bool) -> list[tuple[str, tuple[Floats
     rows.append(("all parts, first ten re-ranked", asking.read_again(everything, None)))
     weights = np.array([DEFAULT_WEIGHTS.get(part, 0.0) for part in PARTS], dtype=np.float32)
     fixed = tuple(scores @ weights for scores in asking.pair("tuned"))
-    rows.append(("default weights, no re-ranking", (fixed[0], fixed[1])))
-    rows.append(("default weights, re-ranked: fused", asking.read_again((fixed[0], fixed[1]), DEFAULT_READ_WEIGHT)))
+    rows.append(("default weights: fused", (fixed[0], fixed[1])))
+    rows.append(("default weights: fused, n_read=10", asking.read_again((fixed[0], fixed[1]), DEFAULT_READ_WEIGHT)))
     return rows
 
 
@@ -274,6 +274,8 @@ def show(asking: Asking, rows: list[tuple[str, tuple[Floats, Floats]]]) -> None:
     """The table, with the difference in reciprocal rank from all parts together."""
     named = dict(rows)
     base = named.get("all parts", named["all parts, encoder as it is"])
+    gone = {int(question) for one in asking.found.values() for question in one["gone"]}
+    print(f"{len(gone)} recorded questions are repeated by a dialogue")
     print(
         f"{len(asking.right)} questions as shipped, {int(asking.is_told.sum())} new; success rates in percent, and the"
     )
