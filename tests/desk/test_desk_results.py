@@ -119,3 +119,20 @@ def test_history_needs_two_looks():
     assert "last 0.5 with interval 0.4 to 0.6" in str(history(Told(), looks))
     unknown = [Look("ada", 30, 2, [{"label": "share", "value": None, "low": None, "high": None}], 3)]
     assert str(history(Told(), looks + unknown)) == str(history(Told(), looks))
+
+
+def test_an_analysis_ends_with_the_server(make_house, shelf_folder):
+    slow = (sys.executable, "-c", "import time; time.sleep(600)")
+    house = make_house(Shelf(parent=str(shelf_folder), report_command=slow))
+    ada = house.owner()
+    ada.get("/studies/likert/results")
+    results = house.house._desk.desk.results
+    until = time.monotonic() + 20
+    while results._process is None:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process = results._process
+    results.close()
+    assert process.wait(20) != 0
+    wait_for(ada, "the analysis failed")
+    assert house.store("likert").looks() == []

@@ -28,7 +28,6 @@ from dialometer.web.guard import Counting, Guard
 from dialometer.web.reading import one as one_of
 from dialometer.web.security import check_csrf, cookie, safe_headers
 from dialometer.web.service import declare_metrics
-from dialometer.web.settings import Settings
 
 MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 """Of files of a study; everything else is as small as what raters send."""
@@ -39,7 +38,7 @@ LIVE = "x-live"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def create_desk(held: Held, accounts: Store) -> ASGIApp:
+def create_desk(held: Held, accounts: Store) -> DeskGuard:
     """The application under ``/desk``."""
     desk = Desk(held, accounts)
     door = Door(desk)
@@ -57,7 +56,7 @@ def create_desk(held: Held, accounts: Store) -> ASGIApp:
         return await run_in_threadpool(refusal, desk, error)
 
     app = Router(routes, redirect_slashes=False)
-    return DeskGuard(app, held.settings, Counting(declare_metrics()), refuse)
+    return DeskGuard(app, desk, Counting(declare_metrics()), refuse)
 
 
 class DeskGuard(Guard):
@@ -66,11 +65,12 @@ class DeskGuard(Guard):
     def __init__(
         self,
         app: ASGIApp,
-        settings: Settings,
+        desk: Desk,
         counting: Counting,
         refuse: Callable[[Request, Exception], Awaitable[Response]],
     ) -> None:
-        super().__init__(app, settings, counting, refuse)
+        super().__init__(app, desk.held.settings, counting, refuse)
+        self.desk = desk
         policy = b"content-security-policy"
         self._headers = [
             (name, value + b"; frame-src 'self'" if name == policy else value)
@@ -80,6 +80,10 @@ class DeskGuard(Guard):
     def max_body_bytes(self, scope: Scope) -> int:
         """Much for the files of a study, little for everything else."""
         return MAX_UPLOAD_BYTES if scope["path"].endswith("/files") else super().max_body_bytes(scope)
+
+    def close(self) -> None:
+        """Ends what runs aside."""
+        self.desk.results.close()
 
 
 def _endpoint(desk: Desk, one: Page) -> Endpoint:

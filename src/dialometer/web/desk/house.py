@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialometer.errors import DialometerError
 from dialometer.storage.store import Store
-from dialometer.web.desk.app import create_desk
+from dialometer.web.desk.app import DeskGuard, create_desk
 from dialometer.web.desk.held import Held
 from dialometer.web.desk.shelf import NoStudy, Shelf
 from dialometer.web.logs import log_failure
@@ -22,7 +22,7 @@ DESK = "/desk"
 class House:
     """An ASGI application. What raters send goes straight to their study; only the desk's own addresses stop here."""
 
-    def __init__(self, held: Held, accounts: Store, desk: ASGIApp) -> None:
+    def __init__(self, held: Held, accounts: Store, desk: DeskGuard) -> None:
         self.held = held
         self.accounts = accounts
         self._desk = desk
@@ -80,6 +80,7 @@ class House:
 
     def close(self) -> None:
         """Stores what waits and closes all databases."""
+        self._desk.close()
         is_own = not self.held.holds(self.accounts)
         self.held.close()
         if is_own:

@@ -61,13 +61,15 @@ class Seen:
 
 
 class Results:
-    """Results by study. ``command`` is run with ``{folder}`` and ``{out}`` filled in."""
+    """Results by study. ``command`` is run with ``{folder}``, ``{out}`` and, if it asks, ``{database}`` filled in."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
         self._works: dict[str, _Work] = {}
         self._guard = threading.Lock()
         self._one_at_a_time = threading.Semaphore(1)
+        self._process: subprocess.Popen[str] | None = None
+        self._is_closed = False
 
     def peek(self, running: Running) -> Seen:
         """The newest result, without starting a new analysis: for pages that are open all day."""
@@ -97,7 +99,8 @@ class Results:
         try:
             with self._one_at_a_time:
                 result = self._compute(running, pulse)
-            running.store.note_look(_look(result, by))
+            if not self._is_closed:
+                running.store.note_look(_look(result, by))
         except DialometerError as error:
             problem = str(error)
         except Exception as error:
@@ -113,30 +116,42 @@ class Results:
 
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="dialometer-results-") as out:
-            # The database's address goes by the environment: other users of the machine can read commands.
-            fill = {"folder": str(running.folder), "out": out}
-            command = [part.format(**fill) for part in self.command]
-            one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-            try:
-                done = subprocess.run(
-                    command,
-                    check=False,
-                    capture_output=True,
-                    text=True,
-                    timeout=TIMEOUT_S,
-                    env={**os.environ, **one_thread, "NO_COLOR": "1", "DIALOMETER_DATABASE": str(running.database)},
-                    stdin=subprocess.DEVNULL,
-                )
-            except subprocess.TimeoutExpired as error:
-                raise DialometerError(
-                    "the analysis takes too long to be shown here", remedy="run 'dialometer report' by hand"
-                ) from error
-            if done.returncode:
-                told = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-                raise DialometerError(told[-1].removeprefix("error:").strip() if told else "the analysis failed")
+            fill = {"folder": str(running.folder), "database": str(running.database), "out": out}
+            self._call([part.format(**fill) for part in self.command], str(running.database))
             report = report_from_json((Path(out) / JSON_FILE).read_text(encoding="utf-8"))
             page = (Path(out) / PAGE_FILE).read_bytes()
         return Result(report, page, pulse, time.time_ns() // 1_000_000, time.monotonic() - began)
+
+    def _call(self, command: list[str], database: str) -> None:
+        """Runs the command to its end. The database goes by the environment too: other users can read commands."""
+        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+        settings = {**os.environ, **one_thread, "NO_COLOR": "1", "DIALOMETER_DATABASE": database}
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=pipe, text=True, env=settings
+        ) as process:
+            self._process = process
+            try:
+                if self._is_closed:
+                    process.kill()
+                _, told = process.communicate(timeout=TIMEOUT_S)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                raise DialometerError(
+                    "the analysis takes too long to be shown here", remedy="run 'dialometer report' by hand"
+                ) from error
+            finally:
+                self._process = None
+        if process.returncode:
+            errors = [line for line in told.splitlines() if line.startswith("error:")]
+            raise DialometerError(errors[-1].removeprefix("error:").strip() if errors else "the analysis failed")
+
+    def close(self) -> None:
+        """Ends what is being computed, since nobody will look at it any more."""
+        self._is_closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
 
 
 def _look(result: Result, by: str) -> Look:

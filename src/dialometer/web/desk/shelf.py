@@ -28,7 +28,7 @@ class Shelf:
     """Folders of studies named one by one, or a parent folder that holds them and takes new ones.
 
     ``database`` may name a server's database, with ``{study}`` where there are several studies; ``accounts`` the database
-    of the accounts. ``report_command`` writes a study's report, with ``{folder}`` and ``{out}`` filled in.
+    of the accounts. ``report_command`` writes a study's report; ``{folder}``, ``{database}`` and ``{out}`` are filled in.
     """
 
     folders: tuple[str, ...] = ()
