@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
 
 import typer
@@ -58,10 +59,33 @@ def main() -> None:
 
         errors.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
         sys.exit(EXIT_PROBLEM)
+    except ModuleNotFoundError as error:
+        extra = _extra_of(error.name or "")
+        if not extra:
+            raise
+        from dialometer.cli._console import errors
+
+        told = f"this needs {error.name}, which is not installed — pip install 'dialometer[{extra}]'"
+        errors.print(f"[bold red]error:[/] {_escape(told)}", soft_wrap=True)
+        sys.exit(EXIT_PROBLEM)
     except BrokenPipeError:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _extra_of(module: str) -> str:
+    """The extra of this package that brings a module along; empty for modules that no extra names."""
+    from importlib.metadata import requires
+
+    names = {"sklearn": "scikit-learn", "faiss": "faiss-cpu", "PIL": "pillow"}
+    package = names.get(module.partition(".")[0], module.partition(".")[0]).replace("_", "-").lower()
+    for extra in ("learn", "postgres", "ray"):
+        for line in requires("dialometer") or ():
+            name, _, marker = line.partition(";")
+            if f'"{extra}"' in marker.replace("'", '"') and re.split(r"[^\w.-]", name.strip())[0].lower() == package:
+                return extra
+    return ""
 
 
 def _escape(text: str) -> str:

@@ -31,8 +31,7 @@ class StraightLining(QualityRule):
         by_criterion: dict[str, list[int | float | str]] = {}
         for judgment in record.judgments:
             pattern = judgment.side if isinstance(judgment.value, str) and judgment.side else judgment.value
-            is_plain = isinstance(pattern, int | float)
-            seen = pattern if is_plain else json.dumps(pattern, sort_keys=True)
+            seen = pattern if isinstance(pattern, int | float) else json.dumps(pattern, sort_keys=True)
             by_criterion.setdefault(judgment.criterion, []).append(seen)
         found = []
         for criterion, values in by_criterion.items():
