@@ -38,8 +38,8 @@ class Judges:
         return True
 
     def run(self, data: StudyData, options: Options) -> Findings:
-        """One section where models have judged, nothing otherwise."""
-        if data.by_models.is_empty():
+        """One section where models have given numbers, nothing otherwise; choices have a section of their own."""
+        if data.by_models["value"].drop_nulls().is_empty():
             return Findings(NO_ANSWER, "")
         section = section_or_problem(NAME, TITLE, lambda: judges_section(data, options))
         return Findings(NO_ANSWER, "", sections=(section,), methods=METHODS)
