@@ -103,7 +103,8 @@ def speed(name: str, fitted: Fitted, queries: Sequence[Query], fit_s: float) -> 
     together = len(queries) / best_of(2, lambda: fitted.rank(queries, 10))
     few = queries[:20]
     alone = len(few) / best_of(1, lambda: [fitted.rank([query], 10) for query in few])
-    print(f"{name:34} {fit_s:8.2f}s {together:10,.0f} {alone:11,.0f}", flush=True)
+    fit = "-" if np.isnan(fit_s) else f"{fit_s:.2f}s"
+    print(f"{name:34} {fit:>9} {together:10,.1f} {alone:11,.1f}", flush=True)
 
 
 def untrained_ranker(kb: KnowledgeBase) -> Fitted:
