@@ -90,7 +90,9 @@ class Excluding(Database):
             ).one_or_none()
             if earlier is not None:
                 return Withdrawal(*earlier)
-            of_person = select(sessions.c.id).where(sessions.c.rater_id == session.rater_id).order_by(sessions.c.ordinal)
+            of_person = (
+                select(sessions.c.id).where(sessions.c.rater_id == session.rater_id).order_by(sessions.c.ordinal)
+            )
             erased = {
                 one: _erase(connection, load_session(connection, one, for_update=True), at_ms)
                 for one in connection.scalars(of_person).all()
