@@ -119,3 +119,17 @@ def test_a_rater_who_always_says_the_same_is_named(template, quick):
     report = analyse(study, data, n_resamples=100)
     told = next(section for section in report.sections if section.name == "distribution").paragraphs
     assert any("always the same number by R0003" in paragraph for paragraph in told)
+
+
+def test_the_same_judgments_give_the_same_digits():
+    """Groups come in another order each time; what is computed from them must not show it."""
+    rows = [
+        {"rater": f"R{r}", "criterion": f"c{c}", "position": i, "side": 0, "value": float((i * (c + 2) + r) % (3 + c))}
+        for r in range(40)
+        for c in range(7)
+        for i in range(13)
+    ]
+    kinds = {"value": pl.Float64, "choice": pl.String, "answer": pl.String, "side": pl.Int32, "position": pl.Int32}
+    frame = pl.DataFrame([{**row, "choice": None, "answer": ""} for row in rows], schema_overrides=kinds)
+    found = {str(monotony_frame(frame).sort("rater")["same_share"].to_list()) for _ in range(15)}
+    assert len(found) == 1

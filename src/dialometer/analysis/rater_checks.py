@@ -110,6 +110,7 @@ def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.len().alias("n"))
         .group_by(by)
         .agg(pl.col("n").max().alias("top"), pl.col("n").sum())
+        .sort(by)  # groups come in no order, and the last digit of a mean depends on it
         .group_by("rater")
         .agg((pl.col("top") / pl.col("n")).mean().alias("same_share"), pl.col("n").sum().alias("n_answers"))
     )
