@@ -256,7 +256,9 @@ class Privacy(Part):
     """How long what raters leave behind is kept, counted from the last time a session was seen."""
 
     identifiers_days: int | None = Field(
-        default=None, ge=0, description="Days until names that a platform has for raters are erased; no limit if left out."
+        default=None,
+        ge=0,
+        description="Days until names that a platform has for raters are erased; no limit if left out.",
     )
     answers_days: int | None = Field(
         default=None, ge=0, description="Days until everything that a rater gave is erased; no limit if left out."

@@ -97,7 +97,7 @@ def _on_scale(
             return int(ratings(scale, np.array(utility)))
         case "slider":
             return float(ratings(scale, np.array(utility)))
-        case _ if (categories := scale.categories()):
+        case _ if categories := scale.categories():
             # A scale from elsewhere: its values are taken as ordered from low to high quality.
             share = 1 / (1 + np.exp(-utility))
             return categories[min(int(share * len(categories)), len(categories) - 1)]
