@@ -78,7 +78,7 @@ def spearman_of(exact: Floats, quick: Floats, ratings: Floats | None) -> float:
 
 def rows() -> list[Row]:
     from dialometer.learned.fast_encoding import QuickTextEncoder  # noqa: PLC0415
-    from dialometer.retrieval.text_encoder import PACKAGED, model_path  # noqa: PLC0415
+    from dialometer.retrieval.packaged import PACKAGED, model_path  # noqa: PLC0415
 
     whole, single, ratings = texts()
     folder = Path(model_path(PACKAGED))

@@ -28,7 +28,7 @@ from dialometer.learned.rated import Rated, read_rated
 from dialometer.learned.stages import StageOptions
 from dialometer.learned.training import TrainingOptions, train
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.retrieval.text_encoder import device_of, model_path
+from dialometer.retrieval.packaged import device_of, model_path
 
 FLOOR = 2.0
 GROUP = 64

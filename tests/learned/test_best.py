@@ -13,11 +13,11 @@ from dialometer.learned.best_evaluator import ARRAYS, BestEvaluator
 from dialometer.learned.best_kernel import ASPECTS
 from dialometer.learned.cleaning import without_begging
 from dialometer.learned.features import describe
-from dialometer.learned.fit import read_verdicts
 from dialometer.learned.measures import accuracy
 from dialometer.learned.model_file import load_evaluator
 from dialometer.learned.pairs import Pair, numbered_gap_pairs
 from dialometer.learned.rated import Rated
+from dialometer.learned.verdicts import read_verdicts
 from dialometer.model.dialogue import Dialogue, Turn
 
 GOOD = ["That is great, tell me more", "Haha you are funny", "I love that too", "Really interesting!", "Nice, I agree"]

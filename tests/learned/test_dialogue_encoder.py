@@ -6,8 +6,9 @@ import torch
 
 from dialometer.errors import DialometerError
 from dialometer.learned.encoder import load_encoder
+from dialometer.learned.lambdas import posterior
 from dialometer.learned.lessons import AllPairs
-from dialometer.learned.ranknet import RankNet, expected_rating, posterior
+from dialometer.learned.ranknet import RankNet, expected_rating
 from dialometer.learned.tokens import SYSTEM, USER, batch_of, bucketed
 from dialometer.learned.training import TrainingOptions, train
 from dialometer.model.dialogue import Dialogue, Turn

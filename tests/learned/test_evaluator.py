@@ -7,8 +7,9 @@ import pytest
 
 from dialometer.errors import DialometerError
 from dialometer.learned.evaluator import calibrated
+from dialometer.learned.lambdas import posterior
 from dialometer.learned.model_file import load_evaluator, read_about, save_evaluator
-from dialometer.learned.ranknet import RankNet, posterior
+from dialometer.learned.ranknet import RankNet
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from dialometer.learned.fast_encoding import Quick, QuickEncoder, QuickTextEncod
 from dialometer.learned.quick_graph import Shape, bert_graph, is_known
 from dialometer.learned.tokens import batch_of
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.retrieval.text_encoder import PACKAGED, TextEncoder, model_path
+from dialometer.retrieval.packaged import PACKAGED, model_path
+from dialometer.retrieval.text_encoder import TextEncoder
 
 WORDS = [
     "hello", "thanks", "weather", "tomorrow", "music", "guitar", "awful", "great", "sorry", "boring",

@@ -81,6 +81,10 @@ def add_to(app: typer.Typer) -> None:
         Without **--pairs**, held-out dialogues rated 3 points or more apart take the experts' place. They carry the raters'
         own noise and habits, which then count as truth.
         """
+        if recipe != "published":
+            _check_recipe(recipe)
+            _train_best(read(ratings, scale, criterion, database), pairs, out, seed, device, as_json=as_json)
+            return
         from dialometer.cli._retrieval_work import working
         from dialometer.learned.fit import FitOptions, fit_evaluator
         from dialometer.learned.materials import prepare
@@ -88,10 +92,6 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.stages import StageOptions, check_neighbours
         from dialometer.learned.training import TrainingOptions
 
-        if recipe != "published":
-            _check_recipe(recipe)
-            _train_best(read(ratings, scale, criterion, database), pairs, out, seed, device, as_json=as_json)
-            return
         chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
         training = checked_options(
             TrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed

@@ -30,7 +30,7 @@ from dialometer.learned.rated import Rated
 from dialometer.learned.splits import Split, rows_of
 from dialometer.learned.stages import Setting
 from dialometer.model.estimate import Estimate
-from dialometer.retrieval.text_encoder import device_of
+from dialometer.retrieval.packaged import device_of
 from dialometer.retrieval.work import Report, silent
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,6 @@ knows of other domains.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,12 +25,12 @@ from dialometer.learned.best_kernel import ASPECTS, Aspect, fit_describer, liken
 from dialometer.learned.calibration import Reliability, fit_temperature, reliability
 from dialometer.learned.cleaning import same_text
 from dialometer.learned.features import FeatureTable, describe
-from dialometer.learned.fit import RATINGS_FILE, Verdict
 from dialometer.learned.gaussian_process import fit_process
 from dialometer.learned.measures import accuracy
 from dialometer.learned.model_file import FILE, read_about
 from dialometer.learned.pairs import NumberedPairs, Pair, numbered_gap_pairs, to_numbers
 from dialometer.learned.rated import Rated, check_rated
+from dialometer.learned.verdicts import Verdict, write_verdicts
 from dialometer.retrieval.work import QUIET, Work
 
 Floats = NDArray[np.float64]
@@ -125,8 +124,7 @@ def save_best(folder: Path | str, fitted: BestFit) -> None:
     folder = Path(folder)
     refuse_other(folder, fitted.about["fingerprint"])
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(asdict(verdict), ensure_ascii=False) + "\n" for verdict in fitted.verdicts]
-    (folder / RATINGS_FILE).write_text("".join(lines), encoding="utf-8")
+    write_verdicts(folder, fitted.verdicts)
     fitted.evaluator.save(folder, fitted.about)
 
 

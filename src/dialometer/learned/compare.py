@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.learned.evaluator import Evaluator
-from dialometer.learned.ranknet import posterior
+from dialometer.learned.lambdas import posterior
 from dialometer.model.dialogue import Dialogue
 from dialometer.model.estimate import Estimate
 from dialometer.stats.bootstrap import draw_counts, percentile_interval

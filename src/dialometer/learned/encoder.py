@@ -26,7 +26,8 @@ from dialometer.errors import DialometerError
 from dialometer.learned.packed import can_pack, is_half_on_gpu, keep_attention, run_packed
 from dialometer.learned.tokens import N_SPEAKERS, Strip, Tokeniser, Tokens, bucketed, strip_of
 from dialometer.model.dialogue import Dialogue
-from dialometer.retrieval.text_encoder import PACKAGED, device_of, load_model
+from dialometer.retrieval.packaged import PACKAGED, device_of
+from dialometer.retrieval.text_encoder import load_model
 from dialometer.retrieval.training import is_half_quicker
 
 Pooling = Literal["mean", "first"]

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.learned.calibration import fit_temperature
-from dialometer.learned.ranknet import RankNet, posterior
+from dialometer.learned.lambdas import posterior
 from dialometer.model.dialogue import Dialogue
+
+if TYPE_CHECKING:
+    from dialometer.learned.ranknet import RankNet
 
 Floats = NDArray[np.float64]
 Report = Callable[[int, int], None]

@@ -23,12 +23,12 @@ from dialometer.learned.processes import join
 from dialometer.learned.ranknet import RankNet
 from dialometer.learned.stages import Outcome, Setting, StageOptions, check_neighbours, run_stages
 from dialometer.learned.training import share_right
+from dialometer.learned.verdicts import Verdict, read_verdicts, write_verdicts
 from dialometer.model.part import Part
-from dialometer.retrieval.text_encoder import PACKAGED
+from dialometer.retrieval.packaged import PACKAGED
 from dialometer.retrieval.work import Report, silent
 
 Floats = NDArray[np.float64]
-RATINGS_FILE = "ratings.jsonl"
 CHECKPOINTS = "checkpoints"
 
 
@@ -41,17 +41,6 @@ class FitOptions(Part):
     pooling: Pooling = "mean"
     stages: StageOptions = StageOptions()
     n_models: int = Field(default=1, ge=1)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What is thought of one training rating. ``value`` is None where no stage valued it; ``is_believed`` then too."""
-
-    id: str
-    rating: float
-    smoothed: float | None
-    value: float | None
-    is_believed: bool | None
 
 
 @dataclass(frozen=True)
@@ -193,20 +182,9 @@ def _found(folder: Path, fingerprint: str, device: str) -> Fitted:
 
 def _save(folder: Path, fitted: Fitted) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(asdict(verdict), ensure_ascii=False) + "\n" for verdict in fitted.verdicts]
-    (folder / RATINGS_FILE).write_text("".join(lines), encoding="utf-8")
+    write_verdicts(folder, fitted.verdicts)
     save_evaluator(folder, fitted.evaluator, fitted.about)
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-
-
-def read_verdicts(folder: Path | str) -> list[Verdict]:
-    """What a trained evaluator thinks of the ratings it was trained on."""
-    path = Path(folder) / RATINGS_FILE
-    try:
-        return [Verdict(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, TypeError) as error:
-        remedy = "name the folder that 'dialometer learn train' wrote"
-        raise DialometerError(f"the verdicts cannot be read: {error}", where=str(path), remedy=remedy) from error
 
 
 def _named(report: Report, name: str) -> Report:

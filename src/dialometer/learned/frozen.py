@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dialometer.learned.fast_encoding import QuickTextEncoder, is_available, n_levels
 from dialometer.model.dialogue import Dialogue
 from dialometer.retrieval.embedding_cache import EmbeddingCache
-from dialometer.retrieval.text_encoder import PACKAGED, TextEncoder, device_of, model_path
+from dialometer.retrieval.packaged import PACKAGED, device_of, model_path
 from dialometer.retrieval.work import QUIET, Work
 
 Floats = NDArray[np.float32]
@@ -40,6 +40,8 @@ def frozen_features(dialogues: Sequence[Dialogue], work: Work = QUIET) -> Floats
 def text_vectors(texts: Sequence[str], work: Work = QUIET) -> Floats:
     """One vector of length one for each of the distinct ``texts``."""
     if not (is_available() and device_of(work.device) == "cpu"):
+        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - needs torch
+
         return TextEncoder(PACKAGED, work).encode(texts, what=_WHAT)
     encoder = QuickTextEncoder(Path(model_path(PACKAGED)))
     folder = work.folder("embeddings")

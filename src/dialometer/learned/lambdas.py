@@ -29,6 +29,11 @@ def sigmoid(x: Floats) -> Floats:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
+def posterior(first: Floats | float, second: Floats | float, temperature: float = 1.0) -> Floats:
+    """The probability that the first dialogue of each pair is the better one (RankNet)."""
+    return sigmoid((np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)) / temperature)
+
+
 def all_pairs_lambdas(outputs: Floats, ratings: Floats) -> tuple[Floats, int]:
     """The weight of every dialogue and the number of pairs; pairs with equal ratings are dropped, as in the paper."""
     o = np.asarray(outputs, dtype=np.float64)

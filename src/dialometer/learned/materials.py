@@ -13,18 +13,21 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.encoder import DialogueEncoder
 from dialometer.learned.pairs import Pair, numbered_gap_pairs
 from dialometer.learned.rated import Rated
 from dialometer.learned.splits import Split, groups_of, rows_of
 from dialometer.learned.tokens import Tokens
 from dialometer.learned.training import StopPairs
 from dialometer.model.dialogue import Dialogue
+
+if TYPE_CHECKING:
+    from dialometer.learned.encoder import DialogueEncoder
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

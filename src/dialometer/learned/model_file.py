@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.errors import DialometerError
-from dialometer.learned.encoder import DialogueEncoder
 from dialometer.learned.evaluator import Evaluator, Member
-from dialometer.learned.ranknet import RankNet
-from dialometer.retrieval.text_encoder import device_of
+from dialometer.retrieval.packaged import device_of
 
 FORM = 1
 FILE = "evaluator.json"
@@ -75,6 +73,9 @@ def load_evaluator(folder: Path | str, device: str = "auto") -> Evaluator:
     from safetensors import SafetensorError  # noqa: PLC0415 - an extra
     from safetensors.torch import load_file  # noqa: PLC0415
     from transformers import AutoConfig, AutoModel, AutoTokenizer  # noqa: PLC0415 - very heavy
+
+    from dialometer.learned.encoder import DialogueEncoder  # noqa: PLC0415 - needs torch
+    from dialometer.learned.ranknet import RankNet  # noqa: PLC0415
 
     folder, place = Path(folder), device_of(device)
     content = read_about(folder)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialometer.retrieval.text_encoder import device_of
+from dialometer.retrieval.packaged import device_of
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialometer.learned.encoder import DialogueEncoder, Precision, Report, half_precision
-from dialometer.learned.lambdas import sigmoid
 from dialometer.learned.tokens import Strip, Tokens
 
 Floats = NDArray[np.float64]
@@ -68,11 +67,6 @@ class RankNet(nn.Module):
         """One number per dialogue, higher for better ones."""
         outputs = self.outputs(tokens, precision=precision, report=report)
         return expected_rating(outputs, np.array(self.levels)) if self.levels else outputs[:, 0]
-
-
-def posterior(first: Floats | float, second: Floats | float, temperature: float = 1.0) -> Floats:
-    """The probability that the first dialogue of each pair is the better one."""
-    return sigmoid((np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)) / temperature)
 
 
 def expected_rating(outputs: Floats, levels: Floats) -> Floats:

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError
-from dialometer.retrieval.text_encoder import device_of, load_model
+from dialometer.retrieval.packaged import device_of
+from dialometer.retrieval.text_encoder import load_model
 from dialometer.retrieval.work import QUIET, Work
 
 Floats = NDArray[np.float32]

