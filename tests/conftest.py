@@ -14,6 +14,9 @@ from uuid import uuid4
 
 import pytest
 
+# Commands are tested as on a wide terminal, whichever test is the first to load them in a process.
+os.environ["COLUMNS"] = "200"
+
 BACKENDS = [
     pytest.param("sqlite", id="sqlite"),
     pytest.param("postgresql", id="postgresql", marks=pytest.mark.postgres),

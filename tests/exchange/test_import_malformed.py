@@ -23,6 +23,8 @@ HEADS = {
     "batch": "HITId,AssignmentId,WorkerId,AssignmentStatus,SubmitTime,Input.item,Input.system,Answer.quality,Answer.taskAnswers",
     "rankme": "_created_at,_worker_id,informativeness,naturalness,quality,mr,mr_id,ref,team",
     "votes": "rater,item,a,b,winner,time",
+    "potato": "user,instance_id,displayed_text,quality:::good,quality:::bad",
+    "label_studio": "id,annotation_id,annotator,quality,lead_time",
     "dialometer": "judgment,rater,item,system,criterion,scale,answer,turn,position,side,order,shown_at,is_late,replaces,factor_x",
 }
 cells = st.one_of(
@@ -142,9 +144,8 @@ def test_there_is_a_head_for_every_format():
 def test_what_is_not_a_file_is_told(tmp_path, format):
     with pytest.raises(ImportFileError, match="there is no such file"):
         import_files(tmp_path / "in", [tmp_path / "missing.csv"], tmp_path / "x.db", format=format, at_ms=1)
-    with pytest.raises(
-        ImportFileError, match="this folder is no export" if format == "dialometer" else "this is a folder"
-    ):
+    folders = {"dialometer": "this folder is no export", "potato": "there are no answers of Potato here"}
+    with pytest.raises(ImportFileError, match=folders.get(format, "this is a folder")):
         import_files(tmp_path / "in", [tmp_path], tmp_path / "x.db", format=format, at_ms=1)
 
 
