@@ -13,8 +13,6 @@ WITHOUT_JSON = {
     "demo": "runs until it is stopped",
     "serve": "runs until it is stopped",
     "schema": "prints JSON anyway",
-    "retrieval chat": "is a conversation",
-    "bots chat": "is a conversation",
 }
 
 
@@ -48,6 +46,11 @@ def test_every_option_has_words(name):
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_JSON)))
 def test_results_can_be_had_as_json(name):
     assert any("--json" in parameter.opts for parameter in COMMANDS[name].params)
+
+
+@pytest.mark.parametrize("name", WITHOUT_JSON)
+def test_exceptions_are_still_exceptions(name):
+    assert not any("--json" in parameter.opts for parameter in COMMANDS[name].params)
 
 
 def test_no_colours_when_piped(tmp_path):

@@ -19,13 +19,13 @@ from dialometer.model.dialogue import Role
 from dialometer.model.item import Item, ItemKind
 from dialometer.model.part import Part
 from dialometer.model.quality import QualityRule
+from dialometer.model.recruitment import Privacy, Recruitment
 from dialometer.model.scale import Scale
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_\-]*$", max_length=64)]
 Anchor = Literal["none", "number", "text", "both"]
 Layout = Literal["together", "one_per_screen"]
 Order = Literal["fixed", "random"]
-Preset = Literal["connect", "sona", "mturk"]
 Condition = Mapping[str, str]
 
 # Factors of these names may list bare level names: the level's name is the value of the setting.
@@ -211,58 +211,6 @@ class Texts(Part):
     consent: str = "consent.md"
     instructions: str = "instructions.md"
     debriefing: str = "debriefing.md"
-
-
-class Recruitment(Part):
-    """Where raters come from, what they are paid and how many are wanted."""
-
-    platform: Literal["link", "invite", "prolific", "redirect"] = "link"
-    quota: int | None = Field(default=None, ge=1, description="Raters wanted in all.")
-    pay_cents: int = Field(default=0, ge=0, description="Pay for a finished session, in hundredths of the currency.")
-    currency: str = Field(default="USD", min_length=3, max_length=3)
-    fee_percent: float = Field(default=0, ge=0, description="What the platform takes on top of the pay.")
-    minutes: float | None = Field(
-        default=None, gt=0, description="Length told to raters; estimated from the items if left out."
-    )
-    description: str = Field(
-        default="", description="What raters read about the study on the platform; the title if left out."
-    )
-    completion_code: str = ""
-    screen_out_code: str = ""
-    screen_out_pay_cents: int = Field(
-        default=0, ge=0, description="Pay for raters who are screened out, in hundredths of the currency."
-    )
-    preset: Preset | None = Field(
-        default=None, description="With platform redirect: the parameters and way back of a known site."
-    )
-    return_url: str = Field(
-        default="", description="Where finished raters are sent; {code} and arrival parameters are filled in."
-    )
-    screen_out_url: str = Field(
-        default="", description="Where raters who are screened out are sent; return_url if left out."
-    )
-    parameters: dict[str, str] = Field(
-        default_factory=dict, description="Names of arrival parameters: rater, session, study."
-    )
-
-    @model_validator(mode="after")
-    def _preset_fits(self) -> Recruitment:
-        if self.preset is not None and self.platform != "redirect":
-            raise ValueError(f"preset: {self.preset} needs platform: redirect, not {self.platform}")
-        return self
-
-
-class Privacy(Part):
-    """How long what raters leave behind is kept, counted from the last time a session was seen."""
-
-    identifiers_days: int | None = Field(
-        default=None,
-        ge=0,
-        description="Days until names that a platform has for raters are erased; no limit if left out.",
-    )
-    answers_days: int | None = Field(
-        default=None, ge=0, description="Days until everything that a rater gave is erased; no limit if left out."
-    )
 
 
 class Comparison(Part):

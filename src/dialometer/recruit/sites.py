@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dialometer.model.study import Recruitment
+from dialometer.model.recruitment import Recruitment
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.\-]+)\}")
 
