@@ -6,11 +6,9 @@ from pathlib import Path
 
 from dialometer.analysis.choose import analyse
 from dialometer.design.load import load_study
+from dialometer.model.places import DATABASE_FILE
 from dialometer.model.report import Report
 from dialometer.storage.store import Store
-
-DATABASE_FILE = "study.db"
-"""The database that lies beside a study unless another one is named."""
 
 
 def analyse_folder(

@@ -130,8 +130,9 @@ def crowd_of(path: Path, kb: KnowledgeBase, asked: Asked, database: str = "") ->
 def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> Judged:
     from dialometer.analysis.candidates import pool_of
     from dialometer.analysis.data import load_data
-    from dialometer.cli._study import DATABASE_FILE, open_store, open_study
+    from dialometer.cli._study import open_store, open_study
     from dialometer.errors import DialometerError, StorageError
+    from dialometer.model.places import DATABASE_FILE
     from dialometer.retrieval.crowd_ratings import collect
 
     study = open_study(folder)

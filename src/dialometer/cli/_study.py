@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.model.places import DATABASE_FILE
+
 if TYPE_CHECKING:
     from dialometer.model.study import Study
     from dialometer.storage.store import Store
 
-DATABASE_FILE = "study.db"
 
 StudyDir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the study.", show_default=False)]
 Database = Annotated[

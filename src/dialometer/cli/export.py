@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli._study import DATABASE_FILE, AsJson, Database, StudyDir, open_store, open_study
+from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
+from dialometer.model.places import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.exchange.export import Export, Report

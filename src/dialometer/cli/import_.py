@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli._study import DATABASE_FILE, AsJson, Database
+from dialometer.cli._study import AsJson, Database
+from dialometer.model.places import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.exchange.importing import Import

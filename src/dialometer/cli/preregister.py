@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dialometer.cli._study import DATABASE_FILE, AsJson, Database, StudyDir, open_store, open_study
+from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
+from dialometer.model.places import DATABASE_FILE
 
 OUT_FILE = "preregistration.md"
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswerError, DialometerError, NotEnoughData, Problem, ReadError
+from dialometer.model.places import DATABASE_FILE
 from dialometer.model.scale import Scale
 from dialometer.model.session import Answer, Judgment
 from dialometer.model.study import Study
@@ -75,7 +76,7 @@ def store_judge(
         )
     scale = study.scale_for(study.criteria_by_name[wanted], study.spec.presentation)
     keys = _known_keys(study, scores, where=str(folder))
-    with Store.open(database or folder / "study.db", create=False) as store:
+    with Store.open(database or folder / DATABASE_FILE, create=False) as store:
         values = _on_scale(scale, [scores[key] for key in scores], _people(store, wanted))
         stamp = at_ms or int(time.time() * 1000)
         version = store.register_study(study.spec.name, fingerprint(study), study.spec.model_dump_json(), stamp)

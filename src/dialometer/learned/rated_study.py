@@ -14,6 +14,7 @@ from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.rated import Rated, to_five_points
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.item import DialogueItem
+from dialometer.model.places import DATABASE_FILE
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.table import long_table, rater_name
@@ -37,7 +38,7 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
             remedy="use a study whose items are of the kind 'dialogue' (rated as a whole) or 'chat'",
         )
     name, scale = _scale_of(study, criterion, where=str(folder))
-    target = database or folder / "study.db"
+    target = database or folder / DATABASE_FILE
     if isinstance(target, Path) and not target.exists():
         raise NotEnoughData(
             "nothing has been collected in this study yet",

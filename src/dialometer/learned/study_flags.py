@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dialometer.learned.noisy_page import Noisy
+from dialometer.model.places import DATABASE_FILE
 from dialometer.model.quality import Finding
 from dialometer.storage.store import Store
 from dialometer.table import long_table, session_name
@@ -18,7 +19,7 @@ RULE = "noisy_rating"
 
 def flag_noisy(folder: Path, noisy: Sequence[Noisy], *, database: str = "", at_ms: int = 0) -> int:
     """Writes a flag for every noisy rating that has none yet, and says how many were new. Nobody is excluded by it."""
-    with Store.open(database or folder / "study.db", create=False) as store:
+    with Store.open(database or folder / DATABASE_FILE, create=False) as store:
         table = long_table(store.judgment_batches())
         session_of = dict(zip(table["judgment"].to_list(), table["session"].to_list(), strict=True))
         ids = {session_name(session.ordinal): session.id for session in store.sessions()}

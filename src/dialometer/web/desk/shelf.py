@@ -11,8 +11,8 @@ from typing import Self
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.lock import LOCK_FILE
 from dialometer.errors import DialometerError
+from dialometer.model.places import DATABASE_FILE
 
-DATABASE_FILE = "study.db"
 ACCOUNTS_FILE = "desk.db"
 RESERVED = frozenset({"desk", "static", "api", "s", "start", "wizard", "healthz", "metrics"})
 """Addresses that are not studies."""

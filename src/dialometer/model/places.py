@@ -1,0 +1,4 @@
+"""Names that files have in a study's folder, wherever one is opened."""
+
+DATABASE_FILE = "study.db"
+"""The database that lies beside a study unless another one is named."""
