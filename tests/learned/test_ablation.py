@@ -9,12 +9,13 @@ from sklearn.linear_model import Ridge
 from dialometer.errors import DialometerError
 from dialometer.learned import plain_rows as plain_module
 from dialometer.learned.ablation import pairs_to_test, run_ablation, table_of
-from dialometer.learned.ablation_rows import TRAINED, Row
+from dialometer.learned.ablation_rows import TRAINED
 from dialometer.learned.ablation_table import as_markdown, record
 from dialometer.learned.fit import FitOptions
 from dialometer.learned.pairs import Pair
 from dialometer.learned.plain_rows import plain_rows, ridge_scores
 from dialometer.learned.rated import Rated
+from dialometer.learned.row import Row
 from dialometer.learned.splits import grouped_splits, rows_of
 from dialometer.learned.stages import StageOptions
 from dialometer.learned.training import TrainingOptions

@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dialometer.learned.best_kernel import Aspect
     from dialometer.learned.pairs import Pair
     from dialometer.learned.rated import Rated, Ratings
     from dialometer.model.dialogue import Dialogue
@@ -52,6 +53,19 @@ def read_experts(path: Path | None, rated: Sequence[Rated]) -> list[Pair]:
     from dialometer.learned.pairs import read_pairs
 
     return read_pairs(path, [one.id for one in rated]) if path is not None else []
+
+
+def read_aspects(text: str) -> tuple[Aspect, ...]:
+    """What an evaluator of the best recipe looks at, in the order in which they are always named."""
+    from dialometer.errors import UnknownName
+    from dialometer.learned.best_kernel import ASPECTS
+    from dialometer.registry import did_you_mean
+
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    for name in named:
+        if name not in ASPECTS:
+            raise UnknownName(f"there is no aspect '{name}'", remedy=did_you_mean(name, list(ASPECTS)))
+    return tuple(aspect for aspect in ASPECTS if aspect in named) or ASPECTS
 
 
 def numbers(text: str, n: int, option: str, example: str) -> list[float]:

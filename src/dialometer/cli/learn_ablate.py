@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dialometer.learned.ablation import Line
-    from dialometer.learned.ablation_rows import Row
     from dialometer.learned.plain_rows import PlainRow
     from dialometer.learned.rated import Rated
+    from dialometer.learned.row import Row
     from dialometer.learned.splits import Split
 
 WIDE = 150

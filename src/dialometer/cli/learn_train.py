@@ -20,12 +20,16 @@ from dialometer.cli._learn_work import (
     checked_options,
     numbers,
     read,
+    read_aspects,
     read_experts,
 )
 from dialometer.cli._study import AsJson, Database
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dialometer.learned.best import BestFit
+    from dialometer.learned.best_kernel import Aspect
     from dialometer.learned.fit import FitOptions, Fitted
     from dialometer.learned.rated import Ratings
 
@@ -47,6 +51,9 @@ def add_to(app: typer.Typer) -> None:
         recipe: Annotated[
             str, typer.Option("--recipe", help="published: the paper's stages; best: what predicts ratings best.")
         ] = "published",
+        aspects: Annotated[
+            str, typer.Option("--aspects", help="What --recipe best looks at; without meaning it needs no encoder.")
+        ] = "words,behaviour,meaning",
         stages: Annotated[
             str, typer.Option("--stages", help="Which of 1, 2, 3; 'none' trains on all pairs of raw ratings.")
         ] = "1,2,3",
@@ -83,7 +90,8 @@ def add_to(app: typer.Typer) -> None:
         """
         if recipe != "published":
             _check_recipe(recipe)
-            _train_best(read(ratings, scale, criterion, database), pairs, out, seed, device, as_json=as_json)
+            found = read(ratings, scale, criterion, database)
+            _train_best(found, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
             return
         from dialometer.cli._retrieval_work import working
         from dialometer.learned.fit import FitOptions, fit_evaluator
@@ -126,14 +134,16 @@ def _check_recipe(recipe: str) -> None:
         raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, ["published", "best"]))
 
 
-def _train_best(found: Ratings, pairs: Path | None, out: Path, seed: int, device: str, *, as_json: bool) -> None:
+def _train_best(
+    found: Ratings, pairs: Path | None, out: Path, seed: int, device: str, aspects: Sequence[Aspect], *, as_json: bool
+) -> None:
     from dialometer.cli._retrieval_work import working
     from dialometer.learned.best import fingerprint_of, fit_best, refuse_other, save_best
 
     experts = read_experts(pairs, found.rated)
-    refuse_other(out, fingerprint_of(found.rated, seed, experts))
+    refuse_other(out, fingerprint_of(found.rated, seed, experts, aspects))
     with working(device, None) as work:
-        fitted = fit_best(found.rated, seed=seed, experts=experts, work=work)
+        fitted = fit_best(found.rated, seed=seed, aspects=aspects, experts=experts, work=work)
     save_best(out, fitted)
     _tell(out, found, fitted, as_json=as_json)
 

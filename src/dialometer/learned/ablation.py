@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError
-from dialometer.learned.ablation_rows import TRAINED, Row, Scored, TrainedRows
+from dialometer.learned.ablation_rows import TRAINED, Scored, TrainedRows
 from dialometer.learned.fit import FitOptions
 from dialometer.learned.materials import from_split
 from dialometer.learned.measures import accuracy, accuracy_estimate, pair_kappa, paired_difference
 from dialometer.learned.pairs import NumberedPairs, Pair, numbered_gap_pairs, to_numbers
 from dialometer.learned.plain_rows import PlainRow
 from dialometer.learned.rated import Rated
+from dialometer.learned.row import Row
 from dialometer.learned.splits import Split, rows_of
 from dialometer.learned.stages import Setting
 from dialometer.model.estimate import Estimate

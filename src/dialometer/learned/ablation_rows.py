@@ -17,6 +17,7 @@ from dialometer.learned.fit import FitOptions
 from dialometer.learned.lessons import AllPairs, Classes, Interleaved, Lesson, Pairs, Regression
 from dialometer.learned.materials import Materials, TrainingData
 from dialometer.learned.ranknet import RankNet
+from dialometer.learned.row import Row
 from dialometer.learned.stages import (
     Drop,
     Outcome,
@@ -33,15 +34,6 @@ from dialometer.model.dialogue import Dialogue
 Floats = NDArray[np.float64]
 N_DEV_PAIRS = 200
 """Development pairs that the row with them is trained on beside the ratings, as many as in the paper."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table. ``published`` is the accuracy that the paper reports for it, on its own expert pairs."""
-
-    name: str
-    label: str
-    published: float | None = None
 
 
 TRAINED = (

@@ -73,14 +73,15 @@ def fit_best(
     not seen the two dialogues' groups.
     """
     check_rated(rated, at_least=MIN_DIALOGUES)
-    fingerprint = fingerprint_of(rated, seed, experts)
+    fingerprint = fingerprint_of(rated, seed, experts, aspects)
     rng = np.random.default_rng(seed)
     if len(rated) > MAX_DIALOGUES:
         chosen = np.sort(rng.choice(len(rated), MAX_DIALOGUES, replace=False))
         rated = [rated[int(n)] for n in chosen]
         table = table.rows(chosen) if table is not None else None
         weights = weights[chosen] if weights is not None else None
-    table = describe([one.dialogue for one in rated], work) if table is None else table
+    if table is None:
+        table = describe([one.dialogue for one in rated], work, has_meaning="meaning" in aspects)
     problem = Problem(rated, table, aspects, np.ones(len(rated)) if weights is None else weights, rng)
     settings, held_out = choose_settings(problem)
     describer = fit_describer(table, aspects)
@@ -151,9 +152,12 @@ def refuse_other(folder: Path | str, fingerprint: str) -> None:
         raise DialometerError("another evaluator stands here already", where=str(folder), remedy=remedy)
 
 
-def fingerprint_of(rated: Sequence[Rated], seed: int, experts: Sequence[Pair] = ()) -> str:
+def fingerprint_of(
+    rated: Sequence[Rated], seed: int, experts: Sequence[Pair] = (), aspects: Sequence[Aspect] = ASPECTS
+) -> str:
     """Equal for two trainings that must give the same evaluator."""
-    digest = hashlib.sha256(f"best {seed}".encode())
+    told = "" if tuple(aspects) == ASPECTS else f" {' '.join(aspects)}"
+    digest = hashlib.sha256(f"best {seed}{told}".encode())
     for one in rated:
         digest.update(repr((one.id, one.rating, one.user, same_text(one.dialogue))).encode())
     for pair in experts:

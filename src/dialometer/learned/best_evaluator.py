@@ -61,12 +61,15 @@ class BestEvaluator(Evaluator):
         found = []
         for start in range(0, len(dialogues), _PART):
             part = dialogues[start : start + _PART]
-            found.append(self.score_table(describe(part, work)))
+            found.append(self.score_table(self._describe(part, work)))
             if report is not None:
                 report(start + len(part), len(dialogues))
         values = np.concatenate([one.values for one in found]) if found else np.empty(0)
         deviations = np.concatenate([one.deviations for one in found]) if found else np.empty(0)
         return Scores(values, deviations, values[None, :])
+
+    def _describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
+        return describe(dialogues, work, has_meaning="meaning" in self.describer.aspects)
 
     def score_table(self, table: FeatureTable) -> Scores:
         """Scores of dialogues whose features are known."""
@@ -78,7 +81,7 @@ class BestEvaluator(Evaluator):
 
     def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
         """Normal scores of behaviour and meaning: a space in which neighbours are alike in quality."""
-        return self.describer(describe(dialogues, work)).scores.astype(np.float32)
+        return self.describer(self._describe(dialogues, work)).scores.astype(np.float32)
 
     def expected_ratings(self, dialogues: Sequence[Dialogue]) -> Floats:
         """What a user would be expected to rate, on the scale from 1 to 5."""
@@ -86,7 +89,7 @@ class BestEvaluator(Evaluator):
 
     def compare(self, first: Dialogue, second: Dialogue) -> Comparison:
         """Which of two is better; ``low`` and ``high`` are the ends of a 95 % interval of the model's own uncertainty."""
-        described = self.describer(describe([first, second]))
+        described = self.describer(self._describe([first, second]))
         cross = likeness(described, self.known).kernel(self.settings)
         values = self.posterior.predict(cross) / self.temperature
         own = likeness(described, described).kernel(self.settings)

@@ -12,7 +12,6 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.learned.ablation_rows import Row
 from dialometer.learned.best import fit_best
 from dialometer.learned.best_kernel import Aspect, counted
 from dialometer.learned.features import FeatureTable, describe
@@ -20,6 +19,7 @@ from dialometer.learned.normal_scores import fit_normal_scores
 from dialometer.learned.plain_rows import PlainRow
 from dialometer.learned.rated import Rated
 from dialometer.learned.rating_values import value_ratings
+from dialometer.learned.row import Row
 from dialometer.retrieval.work import Work
 
 Floats = NDArray[np.float64]

@@ -52,9 +52,23 @@ class FeatureTable:
         )
 
 
-def describe(dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
-    """The features of dialogues; sentence vectors come from the packaged encoder."""
+def describe(dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool = True) -> FeatureTable:
+    """The features of dialogues; sentence vectors come from the packaged encoder, which meaning alone needs."""
     cleaned = [without_begging(clean_dialogue(one)) for one in dialogues]
+    nothing = np.zeros((len(cleaned), 0))
+    meant, names, means = _meaning(cleaned, work) if has_meaning else (nothing, (), nothing)
+    return FeatureTable(
+        *_table([behaviour(one) for one in cleaned]),
+        meant,
+        names,
+        means,
+        tuple("\n".join(turn.text for turn in one.said_by("user")) for one in cleaned),
+        tuple("\n".join(turn.text for turn in one.said_by("agent")) for one in cleaned),
+    )
+
+
+def _meaning(cleaned: Sequence[Dialogue], work: Work) -> tuple[Floats, tuple[str, ...], Floats]:
+    """What the sentence vectors say: features, their names, and the turns' mean vectors."""
     user_seeds, agent_seeds = seed_sentences()
     texts = list(dict.fromkeys([*user_seeds, *agent_seeds, *(turn.text for one in cleaned for turn in one.turns)]))
     place = {text: number for number, text in enumerate(texts)}
@@ -63,19 +77,12 @@ def describe(dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
         vectors[[place[text] for text in user_seeds]],
         vectors[[place[text] for text in agent_seeds]],
     )
-    behaved, meant, means = [], [], []
+    meant, means = [], []
     for one in cleaned:
         own = vectors[np.array([place[turn.text] for turn in one.turns], dtype=np.int64)]
-        behaved.append(behaviour(one))
         meant.append(meaning(one, own, seeds))
         means.append(pooled(one, own))
-    return FeatureTable(
-        *_table(behaved),
-        *_table(meant),
-        np.array(means).reshape(len(cleaned), -1),
-        tuple("\n".join(turn.text for turn in one.said_by("user")) for one in cleaned),
-        tuple("\n".join(turn.text for turn in one.said_by("agent")) for one in cleaned),
-    )
+    return *_table(meant), np.array(means).reshape(len(cleaned), -1)
 
 
 def _table(rows: Sequence[dict[str, float]]) -> tuple[Floats, tuple[str, ...]]:

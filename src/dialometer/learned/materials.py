@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.pairs import Pair, numbered_gap_pairs
+from dialometer.learned.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, Pair, numbered_gap_pairs
 from dialometer.learned.rated import Rated
 from dialometer.learned.splits import Split, groups_of, rows_of
 from dialometer.learned.tokens import Tokens
@@ -31,15 +31,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SUBSTITUTE_GAP = 3.0
-"""Points between two ratings from which the substitute believes them.
-
-The paper's experts disagreed with 22 % of pairs three points apart, 38 % of two, 45 % of one (its Table 2).
-"""
 SMALLER_GAPS = (2.0, 1.0)
 """What is taken to train by where a small study has hardly any pairs that far apart."""
-FEWEST_PAIRS = 5
-MOST_PAIRS = 20_000
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.materials import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP
 from dialometer.learned.neighbours import Features, Numbers, Report, standardise
-from dialometer.learned.pairs import numbered_gap_pairs
+from dialometer.learned.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, numbered_gap_pairs
 from dialometer.learned.rated import Rated
 from dialometer.learned.rating_values import fold_numbers
 from dialometer.learned.shapley import knn_shapley

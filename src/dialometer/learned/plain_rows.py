@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.learned.ablation_rows import Row
 from dialometer.learned.best import fit_best
 from dialometer.learned.features import FeatureTable, describe
 from dialometer.learned.frozen import frozen_features
 from dialometer.learned.neighbours import standardise
 from dialometer.learned.rated import Rated
+from dialometer.learned.row import Row
 from dialometer.learned.splits import groups_of
 from dialometer.learned.word_weights import fit_word_weights
 from dialometer.retrieval.work import Work

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData
 from dialometer.learned.engines import LOCAL, Engine
-from dialometer.learned.materials import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP
 from dialometer.learned.neighbours import Features, Numbers, Report, nearest
-from dialometer.learned.pairs import Pair, numbered_gap_pairs, to_numbers
+from dialometer.learned.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, Pair, numbered_gap_pairs, to_numbers
 from dialometer.learned.rated import Rated
 from dialometer.learned.shapley import knn_shapley
 from dialometer.learned.smooth import DEFAULT_K

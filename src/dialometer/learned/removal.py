@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.materials import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP
 from dialometer.learned.measures import accuracy
 from dialometer.learned.neighbours import Features, Numbers, Report, distance_blocks, standardise
-from dialometer.learned.pairs import NumberedPairs, numbered_gap_pairs
+from dialometer.learned.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, NumberedPairs, numbered_gap_pairs
 from dialometer.learned.rated import Rated
 from dialometer.learned.shapley import knn_shapley
 from dialometer.learned.splits import Split
