@@ -62,7 +62,7 @@ def test_everything_is_one_click_away_and_gone_afterwards(running, tmp_path):
 
 def test_the_page_says_what_is_missing_and_what_failed():
     page = home_page(
-        lambda line: "x/index.html" if line.name == "avatar" else "",
+        lambda line: "x" if line.name == "avatar" else "",
         {"anchoring": "no <space>"},
         live=[("A", "/a/", "b")],
     )

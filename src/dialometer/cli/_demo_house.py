@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialometer.cli._demo_page import home_page
-from dialometer.cli._demo_studies import LIVE, REPORTS, Line, report_page
+from dialometer.cli._demo_studies import LIVE, REPORTS, Line, Workshop, report_page
 from dialometer.flow.engine import now_ms
 from dialometer.storage.store import Store
 from dialometer.web.desk.door import DESK_COOKIE
@@ -26,9 +24,9 @@ VISITOR = "visitor"
 class DemoHouse:
     """An ASGI application for this machine only: whoever opens the dashboard from the first page is let in as an owner."""
 
-    def __init__(self, house: House, folder: Path, failed: dict[str, str]) -> None:
-        self.folder = folder
-        self.failed = failed
+    def __init__(self, house: House, workshop: Workshop) -> None:
+        self.folder = folder = workshop.folder
+        self.workshop = workshop
         self._house = house
         (folder / REPORTS).mkdir(exist_ok=True)
         self._reports: ASGIApp = StaticFiles(directory=folder / REPORTS, html=True)
@@ -48,16 +46,16 @@ class DemoHouse:
 
     def _home(self) -> str:
         def link(line: Line) -> str:
-            return f"/{REPORTS}/{line.name}/index.html" if report_page(line, self.folder).is_file() else ""
+            return f"/{REPORTS}/{line.name}" if report_page(line, self.folder).is_file() else ""
 
         live = (
-            ("Take part in a running study", f"/{LIVE.name}/", "The pages as a rater sees them."),
+            ("Take part in a running study", f"/{LIVE}/", "The pages as a rater sees them."),
             ("Watch it fill", DESK_DOOR, "The experimenter's dashboard; simulated raters arrive while you look."),
         )
-        return home_page(link, self.failed, live=live)
+        return home_page(link, self.workshop.failed, n_done=self.workshop.n_done, live=live)
 
     def _let_in(self, request: Request) -> Response:
-        response = RedirectResponse(f"/desk/studies/{LIVE.name}/", 303)
+        response = RedirectResponse(f"/desk/studies/{LIVE}/", 303)
         set_cookie(request, response, DESK_COOKIE, self._secret, path="/desk", is_embedded=False)
         return response
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dialometer.cli._demo_studies import LINES, Line
 
@@ -17,17 +17,19 @@ _PAGE = """<!doctype html>
 body {{ font: 17px/1.55 system-ui, sans-serif; color: var(--ink); background: light-dark(#f6f7f9, #141a22); margin: 0; }}
 main {{ max-width: 60rem; margin: 0 auto; padding: 2.4rem 1.2rem 3rem; }}
 h1 {{ font-size: 1.8rem; line-height: 1.2; margin: 0 0 .4rem; }}
-h2 {{ font-size: 1.1rem; margin: 1.6rem 0 .25rem; }} article h2 {{ margin-top: 0; }}
+h2 {{ font-size: 1.25rem; margin: 2rem 0 .25rem; }} h3 {{ font-size: 1.1rem; margin: 0 0 .25rem; }}
 p {{ margin: .3rem 0; }} .soft {{ color: var(--soft); }} a {{ color: var(--link); }}
 .cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; margin: .8rem 0; }}
 article {{ background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; min-width: 0; }}
-pre {{ font-size: .8rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; margin: .7rem 0 0; color: var(--soft); }}
+pre {{ font-size: .8rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; margin: .8rem 0 0; padding: .7rem 0 0;
+  color: var(--soft); border-top: 1px solid var(--line); }}
+pre b {{ color: var(--ink); }} .bad {{ color: light-dark(#9b1c1c, #ff9d94); }}
 </style></head><body><main>
 <h1>dialometer at work</h1>
-<p class="soft">Studies from the templates, answered by simulated raters whose truth is known, reported as real ones would be.
-{told}</p>
+<p class="soft">Studies from the templates and rated conversations, all simulated so that the truth is known, and reported as real
+ones would be. {told}</p>
 {live}
-<h2>Reports</h2>
+<h2>Reports, and the commands that made them</h2>
 <div class="cards">
 {cards}
 </div>
@@ -35,28 +37,50 @@ pre {{ font-size: .8rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap:
 """
 
 
-def home_page(link: Callable[[Line], str], failed: dict[str, str], *, live: Sequence[tuple[str, str, str]] = ()) -> str:
-    """The page. ``link`` gives the address of a finished report, or nothing; ``live`` are titles, addresses and words."""
+def home_page(
+    link: Callable[[Line], str],
+    failed: Mapping[str, str],
+    *,
+    n_done: Mapping[str, int] | None = None,
+    live: Sequence[tuple[str, str, str]] = (),
+) -> str:
+    """The page. ``link`` gives the folder of a finished report, or nothing; ``live`` are titles, addresses and words.
+
+    ``n_done`` says how many commands of a line have ended; a line that is not in it has not begun.
+    """
     n_open = sum(not link(line) and line.name not in failed for line in LINES)
     told = f"{n_open} of {len(LINES)} reports are still being made; this page looks again by itself." if n_open else ""
-    cards = "\n".join(_card(line, link(line), failed.get(line.name, "")) for line in LINES)
+    begun = n_done or {}
+    cards = "\n".join(_card(line, link(line), failed.get(line.name, ""), begun.get(line.name)) for line in LINES)
     running = "".join(
-        f'<article><h2><a href="{html.escape(address)}">{html.escape(title)}</a></h2><p>{html.escape(about)}</p></article>'
+        f'<article><h3><a href="{html.escape(address)}">{html.escape(title)}</a></h3><p>{html.escape(about)}</p></article>'
         for title, address, about in live
     )
     return _PAGE.format(
         refresh=f'<meta http-equiv="refresh" content="{REFRESH_S}">' if n_open and live else "",
         told=told,
-        live=f'<h2>Running now</h2><div class="cards">{running}</div>' if running else "",
+        live=f'<h2>Running now</h2>\n<div class="cards">{running}</div>' if running else "",
         cards=cards,
     )
 
 
-def _card(line: Line, address: str, failure: str) -> str:
+def _card(line: Line, folder: str, failure: str, n_done: int | None) -> str:
     title = html.escape(line.title)
-    head = f'<a href="{html.escape(address)}">{title}</a>' if address else title
-    state = f'<p class="soft">Could not be made: {html.escape(failure)}</p>' if failure else ""
-    if not address and not failure:
-        state = '<p class="soft">Being made …</p>'
-    commands = html.escape("\n".join(line.shown()))
-    return f"<article><h2>{head}</h2><p>{html.escape(line.about)}</p>{state}<pre>{commands}</pre></article>"
+    pages = [(words, f"{folder}/{file}") for words, file in line.pages] if folder else []
+    head = f'<a href="{html.escape(pages[0][1])}">{title}</a>' if pages else title
+    if pages:
+        links = " · ".join(f'<a href="{html.escape(address)}">{html.escape(words)}</a>' for words, address in pages)
+        state = f"<p>{links}</p>"
+    elif failure:
+        state = f'<p class="bad">Could not be made: {html.escape(failure)}</p>'
+    else:
+        state = '<p class="soft">' + ("Waits for its turn." if n_done is None else "Being made …") + "</p>"
+    reached = len(line.commands) if pages else n_done
+    commands = "\n".join(_command(text, number, reached) for number, text in enumerate(line.shown()))
+    return f"<article><h3>{head}</h3><p>{html.escape(line.about)}</p>{state}<pre>{commands}</pre></article>"
+
+
+def _command(text: str, number: int, n_done: int | None) -> str:
+    """One command; the one that is at work stands out."""
+    shown = f"$ {html.escape(text)}"
+    return f"<b>{shown}</b>" if number == n_done else shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import subprocess
 import sys
 import threading
@@ -14,52 +16,86 @@ STUDIES = "studies"
 SEED = 1
 N_RESAMPLES = 400
 """Enough for a demonstration; reports of real studies use what the study declares."""
+N_TALKS = 400
+
+
+Command = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of work: a study made from a template, and the commands that make its report."""
+    """One line of work and the commands that make its report; ``{study}`` and ``{out}`` are filled in."""
 
     name: str
-    template: str
-    n_raters: int
     title: str
     about: str
-    commands: Sequence[Sequence[str]]
-    """What follows after the simulated raters; ``{study}`` and ``{out}`` are filled in."""
+    commands: Sequence[Command]
+    pages: Sequence[tuple[str, str]] = (("Open the report", "index.html"),)
+    """What there is to open in the report's folder, the first one first: words and file."""
 
     def steps(self, study: Path, out: Path) -> list[list[str]]:
         """The arguments of every command, in order."""
-        filled = [[part.format(study=study, out=out) for part in command] for command in self.commands]
-        simulated = ["simulate", str(study), "--raters", str(self.n_raters), "--seed", str(SEED)]
-        return [["new", self.template, str(study)], ["freeze", str(study)], simulated, *filled]
+        return [[part.format(study=study, out=out) for part in command] for command in self.commands]
 
     def shown(self) -> list[str]:
         """The commands as somebody would type them."""
         return [" ".join(["dialometer", *step]) for step in self.steps(Path(self.name), Path(f"{self.name}-report"))]
 
 
-_REPORT = ("report", "{study}", "--out", "{out}", "--format", "html", "--resamples", str(N_RESAMPLES))
+def _study(template: str, n_raters: int) -> tuple[Command, ...]:
+    """A study from a template, simulated raters, and its report."""
+    return (
+        ("new", template, "{study}"),
+        ("freeze", "{study}"),
+        ("simulate", "{study}", "--raters", str(n_raters), "--seed", str(SEED)),
+        ("report", "{study}", "--out", "{out}", "--format", "html", "--resamples", str(N_RESAMPLES)),
+    )
+
+
+def _evaluator() -> tuple[Command, ...]:
+    """Simulated rated conversations, an evaluator trained on them, what it is worth, and the ratings it doubts.
+
+    Words are looked at where scikit-learn is installed; behaviour needs nothing that is not always there.
+    """
+    aspects = "words,behaviour" if importlib.util.find_spec("sklearn") is not None else "behaviour"
+    talks, evaluator = "{study}/talks.jsonl", "{study}/evaluator"
+    return (
+        ("learn", "simulate", talks, "--dialogues", str(N_TALKS), "--seed", str(SEED)),
+        ("learn", "train", talks, "--recipe", "best", "--aspects", aspects, "--out", evaluator),
+        ("learn", "noisy", talks, "--evaluator", evaluator, "--out", "{out}/noisy.html"),
+        ("learn", "report", talks, "--aspects", aspects, "--out", "{out}"),
+    )
+
+
 LINES = (
     Line(
-        "strategies", "strategies", 60, "Controlled transcript pairs",
-        "Which interaction strategy do people prefer, before anybody builds it?", (_REPORT,),
+        "strategies",
+        "Controlled transcript pairs",
+        "Which interaction strategy do people prefer, before anybody builds it?",
+        _study("strategies", 60),
     ),
     Line(
-        "avatar", "avatar", 30, "Retrieved answers judged by a crowd",
-        "How good are the answers of an avatar, and who agrees?", (_REPORT,),
+        "evaluator",
+        "An evaluator learned from ratings",
+        "Can a model learn from noisy ratings which of two conversations is better, and which ratings not to believe?",
+        _evaluator(),
+        (("Open the report", "index.html"), ("Read the ratings in doubt", "noisy.html")),
     ),
     Line(
-        "anchoring", "anchoring", 40, "A bias audit of ratings",
-        "Do a shown number and a standard response pull ratings, and make raters agree?", (_REPORT,),
+        "avatar",
+        "Retrieved answers judged by a crowd",
+        "How good are the answers of an avatar, and who agrees?",
+        _study("avatar", 30),
     ),
     Line(
-        "evaluator", "chat", 60, "Ratings for a learned evaluator",
-        "What people say of their own conversations, and how far a model may believe it.",
-        (("learn", "ratings", "{study}", "--out", "{out}", "--no-features"),),
+        "anchoring",
+        "A bias audit of ratings",
+        "Do a shown number and a standard response pull ratings, and make raters agree?",
+        _study("anchoring", 40),
     ),
-)  # fmt: skip
-LIVE = Line("live", "strategies", 0, "A running study", "Take part, and watch it fill.", ())
+)
+LIVE = "live"
+LIVE_TEMPLATE = "strategies"
 """The study that visitors take part in while simulated raters arrive."""
 
 
@@ -69,24 +105,32 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.failed: dict[str, str] = {}
+        self.n_done: dict[str, int] = {}
+        """How many commands of each line that has begun have ended."""
         self._running: set[subprocess.Popen[str]] = set()
         self._is_stopped = False
         self._lock = threading.Lock()
 
     def make(self, line: Line) -> None:
         """One study with its report; what went wrong stands in ``failed``."""
+        self.n_done[line.name] = 0
+        # Small matrices gain nothing from more threads, and the pages want the rest of the machine.
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         for step in line.steps(self.folder / STUDIES / line.name, self.folder / REPORTS / line.name):
             with self._lock:
                 if self._is_stopped:
                     return
                 command = [sys.executable, "-m", "dialometer", *step]
-                work = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                work = subprocess.Popen(
+                    command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+                )
                 self._running.add(work)
             said = work.communicate()[0].strip().splitlines()
             self._running.discard(work)
             if work.returncode:
                 self.failed[line.name] = said[-1] if said else f"{step[0]} ended with {work.returncode}"
                 return
+            self.n_done[line.name] += 1
 
     def make_all_aside(self, n_at_once: int) -> None:
         """All lines, while the caller goes on."""

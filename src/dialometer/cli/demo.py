@@ -62,7 +62,7 @@ def _make_all(folder: Path, _port: int, *, is_opened: bool) -> None:
             raise DialometerError(f"{line.title}: {workshop.failed[line.name]}")
         results.print(f"[green]✓[/] {line.title}", soft_wrap=True)
     index = folder / "index.html"
-    links = {line.name: report_page(line, folder).relative_to(folder).as_posix() for line in LINES}
+    links = {line.name: report_page(line, folder).parent.relative_to(folder).as_posix() for line in LINES}
     index.write_text(home_page(lambda line: links[line.name], {}), encoding="utf-8")
     results.print(f"\nThe reports start at {index}", soft_wrap=True)
     if is_opened and results.is_terminal:
@@ -73,33 +73,33 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     """The page at once; reports and raters come while it is looked at."""
     from dialometer.cli._console import results
     from dialometer.cli._demo_house import DESK_DOOR, DemoHouse
-    from dialometer.cli._demo_studies import LIVE, STUDIES, Workshop
+    from dialometer.cli._demo_studies import LIVE, LIVE_TEMPLATE, STUDIES, Workshop
     from dialometer.design.templates import copy_template
     from dialometer.web.desk.house import open_house
     from dialometer.web.desk.shelf import Shelf
     from dialometer.web.server import Listening, address_of, bind, new_key, serve_app
     from dialometer.web.settings import Settings
 
-    running = folder / STUDIES / LIVE.name
+    running = folder / STUDIES / LIVE
     running.parent.mkdir()
-    copy_template(LIVE.template, running)
+    copy_template(LIVE_TEMPLATE, running)
     listening = Listening("127.0.0.1", port, log_level="error")
     settings = Settings(api_key=new_key())
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
     command = (*report, "--format", "json", "--format", "html", "--resamples", "200")
     house = open_house(Shelf((str(running),), str(folder / STUDIES), "", "", command), settings)
     workshop = Workshop(folder)
-    app = DemoHouse(house, folder, workshop.failed)
+    app = DemoHouse(house, workshop)
     sock = bind(listening)
     address = address_of(sock, "")
     results.print(f"All of it      [bold]{address}[/]", soft_wrap=True)
-    results.print(f"A study        [bold]{address}{LIVE.name}/[/]  to take part in", soft_wrap=True)
+    results.print(f"A study        [bold]{address}{LIVE}/[/]  to take part in", soft_wrap=True)
     results.print(f"Its dashboard  [bold]{address}{DESK_DOOR[1:]}[/]  fills with simulated raters", soft_wrap=True)
     results.print("Reports of four lines of work are made meanwhile. Ctrl+C ends the demo and removes its folder.")
     results.file.flush()
     # Half of the machine, so that the pages stay quick.
     workshop.make_all_aside(max(1, (os.cpu_count() or 2) // 2))
-    arriving = (running, f"{address}{LIVE.name}/", settings.api_key)
+    arriving = (running, f"{address}{LIVE}/", settings.api_key)
     threading.Thread(target=_send_raters, args=arriving, daemon=True).start()
     if is_opened:
         webbrowser.open(address)
