@@ -14,6 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+import dialometer  # noqa: F401 - before any numerical library, which reads the settings it makes
+
 # Commands are tested as on a wide terminal, whichever test is the first to load them in a process.
 os.environ["COLUMNS"] = "200"
 

@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
         folds: Annotated[
             int,
             typer.Option("--folds", min=0, help="Of cross-validation, which trains once per fold; 0 leaves it out."),
-        ] = 5,
+        ] = 3,
         cost_of_wrong: Cost = 1.0,
         seed: Seed = 0,
         device: Device = "auto",

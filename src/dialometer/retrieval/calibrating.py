@@ -40,8 +40,8 @@ def calibrate_across(
     questions. A recorded question whose answer has no other one left stands for what nobody foresaw.
     """
     rankings, right = [], []
-    for known, held in _folds(kb, asked, n_folds, seed):
-        ranking = retriever.fit(known, work).rank(held.queries, 2)
+    for number, (known, held) in enumerate(_folds(kb, asked, n_folds, seed), start=1):
+        ranking = retriever.fit(known, work.during(f"Fold {number} of {n_folds}")).rank(held.queries, 2)
         rankings.append(ranking)
         right.append(_is_right(ranking, held))
     whole = Ranking(

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Marks = NDArray[np.bool_]
+N_FOLDS = 3
+"""Each fold is a training of its own, minutes on a processor; three leave two thirds to learn from."""
 N_READ = 30
 MOST_RECORDED = 2000
 """Recorded questions that are asked back; more would not make weights of a few parts any surer."""
@@ -136,7 +138,7 @@ def _folds(kb: KnowledgeBase, asked: Asked | None, n_folds: int, seed: int) -> _
 
 
 def cross_fit(
-    kb: KnowledgeBase, asked: Asked | None, options: Fused, *, n_folds: int = 5, work: Work = QUIET, seed: int = 0
+    kb: KnowledgeBase, asked: Asked | None, options: Fused, *, n_folds: int = N_FOLDS, work: Work = QUIET, seed: int = 0
 ) -> CrossFit:
     """Trains once per fold, so this takes ``n_folds`` times as long as fitting; dialogues are never split."""
     folds = _folds(kb, asked, n_folds, seed)
@@ -153,14 +155,15 @@ def cross_fit(
         others = asked.only(np.flatnonzero(folds.asked_fold != number)) if asked else None
         held = folds.recorded[folds.recorded_fold == number]
         left = enriched(kb.without_questions(held.tolist()), others)
-        parts, _ = options.fit_parts(left, work)
+        stage = work.during(f"Fold {number + 1} of {n_folds}")
+        parts, _ = options.fit_parts(left, stage)
         rows = np.flatnonzero(folds.fold == number)
         for some, known in ((rows[rows < n_recorded], parts), (rows[rows >= n_recorded], None)):
             if len(some):
                 of_known = known or FusionParts(enriched(kb, others), parts.encoder)
                 scores[some] = of_known.all([queries[row] for row in some])
         if options.n_read:
-            rankers[number] = options.fit_ranker(left, work)
+            rankers[number] = options.fit_ranker(left, stage)
     groups = (*(f"recorded-{number}" for number in folds.recorded_fold), *(asked.dialogues if asked else ()))
     is_asked = np.arange(len(queries)) >= n_recorded
     found = CrossFit(folds.fold, groups, is_asked, scores, right, np.full(right.shape, np.nan, dtype=np.float32))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dialometer.retrieval.calibrating import calibrate_across, calibrate_from, calibrate_on
-from dialometer.retrieval.cross_fit import CrossFit, cross_fit, enriched
+from dialometer.retrieval.cross_fit import N_FOLDS, CrossFit, cross_fit, enriched
 from dialometer.retrieval.fusion_parts import PARTS
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Asked
@@ -38,7 +38,7 @@ def train_retriever(
     work: Work = QUIET,
     *,
     held_out: Asked | None = None,
-    n_folds: int = 5,
+    n_folds: int = N_FOLDS,
     seed: int = 0,
     cost_of_wrong: float = 1.0,
     cuts: Sequence[int] = (1, 2, 10),

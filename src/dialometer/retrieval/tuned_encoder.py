@@ -151,9 +151,9 @@ class _Course:
 
     def loss(self, batch: Sequence[tuple[Example, str, str]]) -> Any:
         """Cross-entropy of finding the own answer and the own other question among all of the batch."""
-        asked = self._encode([shown for _, shown, _ in batch])
-        others = self._encode([other for _, _, other in batch])
-        answers = self._encode([self.kb.answers[example.answer].text for example, _, _ in batch])
+        texts = [shown for _, shown, _ in batch] + [other for _, _, other in batch]
+        texts += [self.kb.answers[example.answer].text for example, _, _ in batch]
+        asked, others, answers = self._encode(texts).split(len(batch))
         is_right = [[two.answer in one.answers for two, _, _ in batch] for one, _, _ in batch]
         also = torch.tensor(is_right, device=self.device)
         also.fill_diagonal_(False)
@@ -164,7 +164,7 @@ class _Course:
         return both_ways / 2 + functional.cross_entropy(to_other, own)
 
     def _encode(self, texts: list[str]) -> Any:
-        """Vectors of a batch. On a CPU, texts of similar length go together: padding would be most of the work."""
+        """Vectors of texts. On a CPU, those of similar length go together: padding would be most of the work."""
         size = len(texts) if self.device != "cpu" else TEXTS_TOGETHER
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
         parts = []

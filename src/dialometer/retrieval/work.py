@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,6 +46,14 @@ class Work:
         for start in range(0, len(rows), size):
             yield start, rows[start : start + size]
             self.report(what, min(start + size, len(rows)), len(rows))
+
+    def during(self, stage: str) -> Work:
+        """The same, with the stage told before what is being done: "Fold 1 of 3: training the encoder"."""
+
+        def report(what: str, n_done: int, n_total: int) -> None:
+            self.report(f"{stage}: {what[:1].lower()}{what[1:]}" if what else what, n_done, n_total)
+
+        return replace(self, report=report)
 
     def folder(self, *parts: str) -> Path | None:
         """A folder of the cache, made if need be."""
