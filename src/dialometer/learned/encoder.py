@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialometer.errors import DialometerError
-from dialometer.learned.packed import can_pack, is_half_on_gpu, keep_attention, run_packed
+from dialometer.learned.packed import can_pack, is_half, keep_attention, run_packed
 from dialometer.learned.tokens import N_SPEAKERS, Strip, Tokeniser, Tokens, bucketed, strip_of
 from dialometer.model.dialogue import Dialogue
 from dialometer.retrieval.packaged import PACKAGED, device_of
@@ -35,6 +35,8 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Report = Callable[[int, int], None]
 TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 16_384, "mps": 8_192}
 """A processor is quickest while a batch fits into its cache, a GPU when it has enough to do."""
+PACKED_ON_CPU = 2304
+"""Tokens of a batch without padding on a processor: fewer gradients of all weights to add up."""
 SMALLEST_WINDOW = 8
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their first position is number 2
 _UNBOUNDED = 10**6  # what tokenizers say when they know no limit
@@ -76,7 +78,7 @@ class DialogueEncoder(nn.Module):
     @property
     def is_packed(self) -> bool:
         """Whether batches are computed without padding now; elsewhere dialogues of similar length are padded."""
-        return self.can_pack and is_half_on_gpu(self.device.type)
+        return self.can_pack and is_half(self.device.type)
 
     def forward(self, batch: Strip) -> Tensor:
         """Features of the batch's dialogues, in single precision."""
@@ -130,21 +132,28 @@ class DialogueEncoder(nn.Module):
         self, tokens: Sequence[Tokens], rows: NDArray[np.int64], n_tokens: int, precision: Precision
     ) -> list[NDArray[np.int64]]:
         """The dialogues ``rows`` in batches of at most ``n_tokens`` (0: what suits the device), as computed at that precision."""
-        most = n_tokens or TOKENS_PER_BATCH.get(self.device.type, TOKENS_PER_BATCH["cpu"])
         with half_precision(self.device.type, precision):
-            return bucketed(tokens, rows, most, is_padded=not self.is_packed)
+            usual = TOKENS_PER_BATCH.get(self.device.type, TOKENS_PER_BATCH["cpu"])
+            if self.is_packed and self.device.type == "cpu":
+                usual = PACKED_ON_CPU
+            return bucketed(tokens, rows, n_tokens or usual, is_padded=not self.is_packed)
 
     @torch.inference_mode()
     def features(
-        self, tokens: Sequence[Tokens], *, tokens_per_batch: int = 0, report: Report | None = None
+        self,
+        tokens: Sequence[Tokens],
+        *,
+        tokens_per_batch: int = 0,
+        precision: Precision = "auto",
+        report: Report | None = None,
     ) -> NDArray[np.float32]:
         """Features of all dialogues, without dropout and in bounded memory."""
         was_training = self.training
         self.eval()
         out = np.empty((len(tokens), self.width), dtype=np.float32)
         n_done = 0
-        for rows in self.batches(tokens, np.arange(len(tokens)), tokens_per_batch, "auto"):
-            with half_precision(self.device.type, "auto"):
+        for rows in self.batches(tokens, np.arange(len(tokens)), tokens_per_batch, precision):
+            with half_precision(self.device.type, precision):
                 out[rows] = self(self.batch(tokens, rows)).cpu().numpy()
             n_done += len(rows)
             if report is not None:
@@ -154,7 +163,7 @@ class DialogueEncoder(nn.Module):
 
 
 def training_precision(device: str, precision: Precision) -> Precision:
-    """``auto`` trains in 16 bits wherever the machine multiplies them by itself; scores on a processor stay in 32."""
+    """``auto`` trains in 16 bits wherever the machine multiplies them by itself; final scores on a processor stay in 32."""
     return "bfloat16" if precision == "auto" and is_half_quicker(device) else precision
 
 

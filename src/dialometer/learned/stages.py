@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dialometer.errors import NotEnoughData
+from dialometer.learned.encoder import training_precision
 from dialometer.learned.lessons import AllPairs, Lesson, Pairs
 from dialometer.learned.materials import Materials
 from dialometer.learned.neighbours import standardise
@@ -202,8 +203,9 @@ def _features(
     model: RankNet, materials: Materials, options: StageOptions, setting: Setting
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Of the training and the development dialogues, by the model as it is now."""
-    found = model.encoder.features(materials.tokens, report=setting.told("Encoding"))
-    development = model.encoder.features(materials.development.tokens)
+    precision = training_precision(model.encoder.device.type, options.training.precision)
+    found = model.encoder.features(materials.tokens, precision=precision, report=setting.told("Encoding"))
+    development = model.encoder.features(materials.development.tokens, precision=precision)
     if options.is_standardised:
         return standardise(found), standardise(development, found)
     return found, development

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from dialometer.errors import DialometerError
 from dialometer.learned.all_pairs import backward
-from dialometer.learned.encoder import Precision
+from dialometer.learned.encoder import Precision, training_precision
 from dialometer.learned.lessons import Lesson
 from dialometer.learned.processes import ALONE, Processes
 from dialometer.learned.ranknet import RankNet
@@ -135,7 +135,8 @@ def _run_epochs(
         history.losses.append(float(run.loss) / len(groups))
         run.loss = 0.0
         if stop is not None and len(stop.pairs):
-            scores = run.model.scores(stop.tokens, precision=options.precision)
+            precision = training_precision(run.model.encoder.device.type, options.precision)
+            scores = run.model.scores(stop.tokens, precision=precision)
             run.judge(share_right(processes.agree(scores), stop.pairs))
         if options.patience and epoch - history.best_epoch >= options.patience and stop is not None:
             return
@@ -153,7 +154,7 @@ class _Run:
         ]
         device = model.encoder.device.type
         self.optimiser = torch.optim.AdamW(
-            groups, lr=options.learning_rate, weight_decay=options.weight_decay, fused=device == "cuda"
+            groups, lr=options.learning_rate, weight_decay=options.weight_decay, fused=device in ("cuda", "cpu")
         )
         self.scaler = torch.amp.GradScaler(device, enabled=options.precision == "float16" and device == "cuda")
         self.loss: Any = 0.0
