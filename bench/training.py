@@ -155,7 +155,7 @@ def main() -> None:
 
 
 def stages() -> float:
-    """The three stages from ratings to an evaluator: seconds by the clock."""
+    """The three stages from ratings to a saved evaluator, with checkpoints: seconds by the clock."""
     data = prepare(dialogues(N_STAGES))
     begin, begin_cpu = time.perf_counter(), time.process_time()
     told = 0.0
@@ -166,7 +166,8 @@ def stages() -> float:
             told = time.perf_counter()
             print(f"{told - begin:.0f} s: {what} {n_done}/{n_total}", file=sys.stderr, flush=True)
 
-    fitted = fit_evaluator(data, FitOptions(encoder=ENCODER), report=report)
+    with tempfile.TemporaryDirectory() as folder:
+        fitted = fit_evaluator(data, FitOptions(encoder=ENCODER), Path(folder) / "evaluator", report=report)
     seconds, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
     steps = {name: history["n_steps"] for name, history in fitted.about["histories"][0].items()}
     goal = f" (at most {LIMIT_S:.0f})" if device_of("auto") == "cuda" else f", {cpu_s:.0f} s of processor time"

@@ -1,6 +1,8 @@
 """Judgments of a study go in directly: conversations that simulated raters held and rated."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -74,3 +76,30 @@ def test_a_study_that_rates_no_dialogues(tmp_path):
     copy_template("anchoring", tmp_path / "anchoring")
     with pytest.raises(DialometerError, match="does not rate whole dialogues"):
         read_rated(tmp_path / "anchoring")
+
+
+def with_sources(collected, folder, sources):
+    """A copy of the study in which some sessions come from others than simulated raters."""
+    shutil.copytree(collected, folder)
+    with closing(sqlite3.connect(folder / "study.db")) as database, database:
+        ids = [row[0] for row in database.execute("SELECT id FROM sessions ORDER BY ordinal")]
+        for number, one in enumerate(ids):
+            database.execute("UPDATE sessions SET source = ? WHERE id = ?", (sources(number), one))
+    return folder
+
+
+def test_nothing_is_learned_from_models(collected, tmp_path):
+    mixed = read_rated(with_sources(collected, tmp_path / "mixed", lambda n: "model" if n % 2 else "simulated"))
+    every = {one.user for one in read_rated(collected)}
+    assert {one.user for one in mixed} < every
+    alone = with_sources(collected, tmp_path / "models", lambda _: "model")
+    with pytest.raises(NotEnoughData, match=r"no person has given a judgment .* models are not learned from"):
+        read_rated(alone)
+
+
+def test_people_come_before_simulated_raters(collected, tmp_path):
+    kinds = ("person", "simulated", "model")
+    found = read_rated(with_sources(collected, tmp_path / "people", lambda n: kinds[n % 3]))
+    alone = with_sources(collected, tmp_path / "only", lambda n: "person" if n % 3 == 0 else "model")
+    assert [one.id for one in found] == [one.id for one in read_rated(alone)]
+    assert len(found) < len(read_rated(collected))

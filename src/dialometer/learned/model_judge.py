@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswerError, DialometerError, NotEnoughData, Problem, ReadError
+from dialometer.learned.rated_study import people_or_simulated
 from dialometer.model.places import DATABASE_FILE
 from dialometer.model.scale import Scale
 from dialometer.model.session import Answer, Judgment
@@ -141,8 +142,9 @@ def _known_keys(study: Study, scores: Mapping[Key, float], where: str) -> list[K
 
 def _people(store: Store, criterion: str) -> Floats:
     table = long_table(store.judgment_batches())
-    is_counted = (table["criterion"] == criterion) & (table["source"] != "model") & ~table["is_practice"]
-    return np.asarray(table.filter(is_counted)["value"].drop_nulls().to_numpy(), dtype=np.float64)
+    is_counted = (table["criterion"] == criterion) & ~table["is_practice"]
+    rows = people_or_simulated(table.filter(is_counted))
+    return np.asarray(rows["value"].drop_nulls().to_numpy(), dtype=np.float64)
 
 
 def _on_scale(scale: Scale, scores: Sequence[float], people: Floats) -> list[Any]:

@@ -26,8 +26,9 @@ _PEOPLE = ("person", "imported")
 def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> list[Rated]:
     """One rated dialogue for each judgment that counts, called ``rater/item``; the judgment's number is in the metadata.
 
-    People's judgments are used, or simulated ones where there are no others; those of excluded raters never. Numbers from
-    another scale are brought to 1 to 5 in proportion. Without ``criterion`` it is the first that has a rating scale.
+    People's judgments are used, or simulated raters' where no person has judged yet (a dry run); those of models and of
+    excluded raters never. Numbers from another scale are brought to 1 to 5 in proportion. Without ``criterion`` it is the
+    first that has a rating scale.
     """
     study = load_study(folder)
     kind = study.spec.items.kind
@@ -49,7 +50,11 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
         table = _counted(long_table(store.judgment_batches()), name)
         dialogues = dict(_conversations(store)) if kind == "chat" else dict(_transcripts(study, table))
     if not len(table):
-        raise NotEnoughData(f"no judgment on '{name}' counts yet", where=str(folder), remedy="collect judgments")
+        raise NotEnoughData(
+            f"no person has given a judgment on '{name}' that counts",
+            where=str(folder),
+            remedy="collect judgments; those of models are not learned from",
+        )
     return list(_rows(table, dialogues, scale, source=study.spec.name))
 
 
@@ -86,8 +91,16 @@ def _counted(table: pl.DataFrame, criterion: str) -> pl.DataFrame:
         & ~pl.col("is_excluded")
         & ~pl.col("state").is_in(_OUTSIDE_STATES)
     )
+    return people_or_simulated(rows)
+
+
+def people_or_simulated(rows: pl.DataFrame) -> pl.DataFrame:
+    """Judgments to learn from: people's; where there are none, simulated raters'; never a model's.
+
+    A model that learned from models would be measured by its own kind.
+    """
     people = rows.filter(pl.col("source").is_in(_PEOPLE))
-    return people if len(people) else rows
+    return people if len(people) else rows.filter(pl.col("source") == "simulated")
 
 
 def _transcripts(study: Study, table: pl.DataFrame) -> Iterator[tuple[tuple[str, str], tuple[Turn, ...]]]:
