@@ -80,3 +80,32 @@ def test_shells_can_complete(shell):
     code = "import sys; sys.argv = ['dialometer']; from dialometer.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert "dialometer" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("dialometer ch", "check"),
+        ("dialometer new anch", "anchoring"),
+        ("dialometer learn tr", "train"),
+        ("dialometer report s --format mark", "markdown"),
+        ("dialometer export s --format par", "parquet"),
+        ("dialometer simulate s --rat", "--raters"),
+    ],
+)
+def test_bash_is_offered_what_may_follow(words, offered):
+    typed = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_DIALOMETER_COMPLETE": "complete_bash"}
+    code = "import sys; sys.argv = ['dialometer']; from dialometer.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **typed}, capture_output=True, text=True, check=False
+    )
+    assert offered in done.stdout.split(), done.stderr
+
+
+def test_help_names_values_in_words_and_none_for_switches():
+    code = "import sys; sys.argv = ['dialometer', 'simulate', '--help']; from dialometer.cli import main; main()"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "NUMBER" in shown
+    assert "TEXT" in shown
+    assert "<bool>" not in shown
+    assert "range>" not in shown

@@ -86,6 +86,7 @@ def test_controlled_pairs_show_their_differences(tmp_path):
     assert "empathy-1" in shown
     assert "words (" in shown
     assert "\x1b[" not in shown  # no colours when piped
+    assert "[-Your entry has been opened and can be changed later-]{+Please do not feel bad" in shown
 
 
 def test_freezing_holds_a_study(tmp_path):
@@ -102,15 +103,37 @@ def test_freezing_holds_a_study(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("check", "nowhere"), "no study.yaml"),
+        (("check", "nowhere"), "there is no folder 'nowhere'"),
+        (("check", "my-stdy"), "did you mean 'my-study'?"),
+        (("check", "."), "did you mean 'my-study'?"),
+        (("check", "my-study/study.yaml"), "name the folder of the study: my-study"),
         (("new", "anchorin", "x"), "did you mean 'anchoring'"),
-        (("simulate", "nowhere"), "no study.yaml"),
+        (("new", "likert", "file/x"), "a part of this path is a file"),
+        (("simulate", "nowhere"), "there is no folder 'nowhere'"),
+        (("report", "my-study"), "nothing has been collected"),
+        (("privacy", "my-study"), "nothing has been collected"),
+        (("preregister", "my-study", "--simulations", "0", "--out", "no/where.md"), "folders above it must exist"),
+        (("preregister", "my-study", "--simulations", "0", "--out", "my-study"), "this is a folder; name a file"),
     ],
 )
 def test_mistakes_get_a_sentence(tmp_path, arguments, words):
+    dialometer("new", "likert", "my-study", cwd=tmp_path)
+    (tmp_path / "file").touch()
     done = dialometer(*arguments, cwd=tmp_path, code=1)
     assert words in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_raters_of_two_truths_are_not_mixed(tmp_path):
+    dialometer("new", "likert", "s", cwd=tmp_path)
+    dialometer("simulate", "s", "--raters", "2", cwd=tmp_path)
+    truth = (tmp_path / "s" / "simulation.json").read_text()
+    for other in (("--seed", "2"), ("--careless", "0.5")):
+        refused = dialometer("simulate", "s", "--raters", "2", *other, cwd=tmp_path, code=1)
+        assert "raters of another truth" in refused.stderr
+        assert (tmp_path / "s" / "simulation.json").read_text() == truth
+    again = dialometer("simulate", "s", "--raters", "2", cwd=tmp_path)
+    assert "nothing new" in again.stdout
 
 
 def test_templates_are_listed():

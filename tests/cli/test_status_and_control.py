@@ -31,6 +31,18 @@ def cells(run):
     return {cell["condition"]: cell for cell in found["sessions"].get("simulated", [])}, found
 
 
+def test_a_study_that_nobody_has_seen_has_a_status(run):
+    assert "Nobody has come yet" in run("status", "s")
+    assert json.loads(run("status", "s", "--json"))["state"] == "not started"
+
+
+def test_what_was_done_is_told_as_it_is_now(run):
+    assert "anchoring is now paused" in run("control", "s", "pause")
+    assert "is now open" in run("control", "s", "start", "--cell", "anchor=both,layout=together")
+    assert "5 raters at most" in run("control", "s", "quota", 5)
+    assert "no limit" in run("control", "s", "quota")
+
+
 def test_a_closed_condition_gets_nobody_and_can_be_opened_again(run):
     closed = "anchor=both, layout=together"
     run("control", "s", "close", "--cell", closed, "--reason", "enough")
@@ -69,4 +81,3 @@ def test_mistakes_are_told(run):
     assert "open or closed" in run(
         "control", "s", "pause", "--cell", "anchor=none,layout=together", fails=DialometerError
     )
-    run("status", "s", fails=DialometerError)  # no database yet

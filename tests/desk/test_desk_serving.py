@@ -136,7 +136,7 @@ def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
     ("prepare", "arguments", "told"),
     [
         (lambda path: (path / "x").mkdir(), ["x", "--database", "postgresql:///one"], "cannot share one database"),
-        (lambda path: None, ["missing"], "no study.yaml"),
+        (lambda path: None, ["missing"], "no folder"),
         (
             lambda path: [shutil.copytree(path / "a", path / n / "a") for n in ("p", "q")],
             ["p/a", "q/a"],

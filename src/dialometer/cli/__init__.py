@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 import sys
+from typing import Any, NoReturn
 
 import typer
 
@@ -14,6 +15,10 @@ from dialometer.errors import DialometerError
 
 EXIT_PROBLEM = 1
 """Something is wrong with the input, or the study refused; the message says what."""
+
+
+_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+_WORDS = {"Path": "PATH", "'str'": "TEXT", "[str]": "TEXT", "int": "NUMBER", "float": "NUMBER"}
 
 
 def _version(is_asked: bool) -> None:
@@ -29,7 +34,7 @@ def build_app() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=_CONTEXT,
     )
 
     @app.callback()
@@ -53,25 +58,59 @@ def build_app() -> typer.Typer:
 def main() -> None:
     """Runs the command line; what is wrong is said in one message, without a traceback."""
     try:
-        build_app()()
+        command = typer.main.get_command(build_app())
+        name_values(command)
+        command()
     except DialometerError as error:
-        from dialometer.cli._console import errors
-
-        errors.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
-        sys.exit(EXIT_PROBLEM)
+        _end_with(str(error))
     except ModuleNotFoundError as error:
         extra = _extra_of(error.name or "")
         if not extra:
             raise
-        from dialometer.cli._console import errors
-
-        told = f"this needs {error.name}, which is not installed — pip install 'dialometer[{extra}]'"
-        errors.print(f"[bold red]error:[/] {_escape(told)}", soft_wrap=True)
-        sys.exit(EXIT_PROBLEM)
+        _end_with(f"this needs {error.name}, which is not installed — pip install 'dialometer[{extra}]'")
     except BrokenPipeError:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        if not error.filename:
+            raise
+        _end_with(_explain(error))
+
+
+def _end_with(told: str) -> NoReturn:
+    from rich.markup import escape
+
+    from dialometer.cli._console import errors
+
+    errors.print(f"[bold red]error:[/] {escape(told)}", soft_wrap=True)
+    sys.exit(EXIT_PROBLEM)
+
+
+def _explain(error: OSError) -> str:
+    """What the system said about a file, in the form of every other message."""
+    remedies = {
+        FileExistsError: "something is there already; choose another place",
+        FileNotFoundError: "check the path; folders above it must exist",
+        IsADirectoryError: "this is a folder; name a file",
+        NotADirectoryError: "a part of this path is a file; choose another place",
+        PermissionError: "see who may read and write there, or choose another place",
+    }
+    remedy = remedies.get(type(error), "see whether the disk is full or the path is right")
+    return f"{error.filename}: {error.strerror} — {remedy}"
+
+
+def name_values(command: Any) -> None:
+    """What stands behind an option in the help, in words: nothing for a switch, NUMBER rather than the name of a type."""
+    for child in getattr(command, "commands", {}).values():
+        name_values(child)
+    # The library makes --help only when it is asked for, and keeps what it made.
+    asking = command.get_help_option(typer.Context(command, **_CONTEXT))
+    for parameter in (*command.params, *([asking] if asking else ())):
+        if parameter.metavar is None and parameter.param_type_name == "option":
+            kind = str(getattr(getattr(parameter, "type_descriptor", None), "annotation", ""))
+            word = next((word for part, word in _WORDS.items() if part in kind), None)
+            parameter.metavar = "" if parameter.is_flag else word
 
 
 def _extra_of(module: str) -> str:
@@ -86,9 +125,3 @@ def _extra_of(module: str) -> str:
             if f'"{extra}"' in marker.replace("'", '"') and re.split(r"[^\w.-]", name.strip())[0].lower() == package:
                 return extra
     return ""
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -39,7 +39,15 @@ def open_study(folder: Path) -> Study:
 
 
 def open_store(folder: Path, database: str, *, create: bool = True) -> Store:
-    """The study's database."""
+    """The study's database; where it is to be read and nobody has come yet, that is said in so many words."""
+    from dialometer.errors import StorageError
     from dialometer.storage.store import Store
+
+    if not create and not database and not (folder / DATABASE_FILE).exists():
+        raise StorageError(
+            "nothing has been collected in this study yet",
+            where=str(folder / DATABASE_FILE),
+            remedy=f"try it with 'dialometer simulate {folder}', or name the database with --database",
+        )
 
     return Store.open(database or folder / DATABASE_FILE, create=create)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
-from dialometer.model.places import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.model.report import Report
@@ -46,20 +45,14 @@ def add_to(app: typer.Typer) -> None:
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
         from dialometer.cli.report import _checked_sources, _steps
-        from dialometer.errors import StorageError
 
         study = open_study(folder)
         sources = _checked_sources(source or [])
-        if not database and not (folder / DATABASE_FILE).exists():
-            raise StorageError(
-                "nothing has been collected in this study yet",
-                where=str(folder / DATABASE_FILE),
-                remedy=f"try it with 'dialometer simulate {folder}', or name the database with --database",
-            )
-        target = out or folder.resolve().with_name(f"{folder.resolve().name}-archive.zip")
+        name = f"{folder.resolve().name}-archive.zip"
+        target = out / name if out and out.is_dir() else out or folder.resolve().with_name(name)
         settings = {"seed": seed, "n_resamples": resamples, "sources": sources}
-        with TemporaryDirectory(prefix="dialometer-archive-") as name, _steps() as step:
-            told = _fill(Path(name), target, folder, study, database, settings, step)
+        with TemporaryDirectory(prefix="dialometer-archive-") as inside, _steps() as step:
+            told = _fill(Path(inside), target, folder, study, database, settings, step)
         if as_json:
             typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
         else:

@@ -92,6 +92,9 @@ def _show_pair(report: PairReport) -> None:
         for segment in segments:
             if segment.kind == "equal":
                 line.append(segment.a)
+            elif results.no_color or not results.is_terminal:
+                line.append(f"[-{segment.a}-]" if segment.a else "")
+                line.append(f"{{+{segment.b}+}}" if segment.b else "")
             else:
                 line.append(segment.a, style="red strike")
                 line.append(segment.b, style="green")
@@ -137,3 +140,9 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
         )
     results.print(f"\n[bold]{spec.title}[/]: no errors\n")
     results.print(table)
+    folder = study.folder
+    results.print(
+        f"\nNext: [bold]dialometer simulate {folder}[/] to try it with made-up raters, "
+        f"[bold]dialometer serve {folder}[/] to see it as raters do",
+        soft_wrap=True,
+    )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Action = Literal["start", "pause", "close", "quota"]
 STATES: dict[str, Literal["running", "paused", "closed"]] = {"start": "running", "pause": "paused", "close": "closed"}
+CELL_STATES = {"start": "open", "close": "closed"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,6 +37,8 @@ def add_to(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Start, pause or close a study or one condition, or set a quota. Raters under way are not thrown out."""
+        from rich.markup import escape
+
         from dialometer.cli._console import results
         from dialometer.errors import DialometerError
         from dialometer.flow.engine import now_ms
@@ -58,11 +61,15 @@ def add_to(app: typer.Typer) -> None:
                 store.set_study_state(STATES[action], by=by, reason=why, at_ms=at_ms)
         what = study.spec.name if index is None else study.cell_label(study.cells[index])
         if as_json:
-            told = {"study": study.spec.name, "cell": cell, "action": action, "reason": why}
-            typer.echo(json.dumps({**told, "quota": number} if action == "quota" else told, ensure_ascii=False))
+            done = {"study": study.spec.name, "cell": cell, "action": action, "reason": why}
+            typer.echo(json.dumps({**done, "quota": number} if action == "quota" else done, ensure_ascii=False))
             return
-        done = f"quota {'removed' if number is None else f'set to {number}'}" if action == "quota" else f"{action} done"
-        results.print(f"{what}: {done}")
+        told = _quota(number) if action == "quota" else STATES[action] if index is None else CELL_STATES[action]
+        results.print(f"{escape(what)} is now {told}" if action != "quota" else f"{escape(what)}: {told}")
+
+
+def _quota(number: int | None) -> str:
+    return "no limit to the number of raters" if number is None else f"{number:,} raters at most"
 
 
 def _find_cell(study: Study, text: str) -> int:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
-from dialometer.model.places import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.exchange.export import Export, Report
@@ -68,19 +67,12 @@ def add_to(app: typer.Typer) -> None:
 
         Raters appear under pseudonyms only. The same data always give the same bytes.
         """
-        from dialometer.errors import StorageError
         from dialometer.exchange.export import export_study
 
         study = open_study(folder)
         if form is not None:
             _write_form(study, form, out or folder / form.value, force=force, as_json=as_json)
             return
-        if not database and not (folder / DATABASE_FILE).exists():
-            raise StorageError(
-                "nothing has been collected in this study yet",
-                where=str(folder / DATABASE_FILE),
-                remedy=f"try it with 'dialometer simulate {folder}', or name the database with --database",
-            )
         with open_store(folder, database, create=False) as store:
             written = export_study(
                 study,

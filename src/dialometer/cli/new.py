@@ -11,12 +11,27 @@ import typer
 from dialometer.cli._study import AsJson
 
 
+def _names_beginning(start: str) -> list[str]:
+    """For the shell, which completes what was typed so far."""
+    from dialometer.design.templates import template_names
+
+    return [name for name in ("list", *template_names()) if name.startswith(start)]
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(name="new", epilog="Example: dialometer new anchoring my-study")
     def new(
-        template: Annotated[str, typer.Argument(help="Name of a template; 'list' shows them all.", show_default=False)],
+        template: Annotated[
+            str,
+            typer.Argument(
+                metavar="TEMPLATE",
+                help="Name of a template; 'list' shows them all.",
+                show_default=False,
+                autocompletion=_names_beginning,
+            ),
+        ],
         folder: Annotated[
             Path | None, typer.Argument(metavar="DIR", help="New folder; the template's name if left out.")
         ] = None,
@@ -29,6 +44,9 @@ def add_to(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Start a study from a template: complete, ready to check, simulate and serve."""
+        from rich.markup import escape
+        from rich.table import Table
+
         from dialometer.cli._console import results
         from dialometer.design.load import load_study
         from dialometer.design.templates import copy_template, template_folder, template_names
@@ -39,8 +57,12 @@ def add_to(app: typer.Typer) -> None:
             if as_json:
                 typer.echo(json.dumps(told, ensure_ascii=False))
                 return
+            table = Table(box=None, pad_edge=False, show_header=False, leading=1)
+            table.add_column(style="bold", no_wrap=True)
             for name, about in told.items():
-                results.print(f"[bold]{name:<12}[/] {about}")
+                table.add_row(name, escape(about))
+            results.print(table)
+            results.print("\nNext: [bold]dialometer new NAME DIR[/] copies one into a new folder DIR")
             return
         target = folder or Path(template)
         if responses is not None:

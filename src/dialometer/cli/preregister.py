@@ -65,6 +65,7 @@ def add_to(app: typer.Typer) -> None:
         target = out or folder / OUT_FILE
         target.write_text(text, encoding="utf-8")
         told = {
+            "study": str(folder),
             "file": str(target),
             "raters": n_raters,
             "effect": effect,
@@ -95,7 +96,10 @@ def _tell(told: dict[str, Any]) -> None:
             f"[yellow]{told['n_collected']:,} judgments of people are there already;[/] the document says so."
         )
     if not told["is_frozen"]:
-        results.print("Next: [bold]dialometer freeze[/], so that the plan cannot change unseen.")
+        results.print(
+            f"Next: [bold]dialometer freeze {escape(told['study'])}[/], so that the plan cannot change unseen.",
+            soft_wrap=True,
+        )
 
 
 def _n_collected(folder: Path, database: str) -> int:

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli._study import AsJson, Database, open_store, open_study
-from dialometer.model.places import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.model.report import Report
 
 OUT_FOLDER = "report"
+
+
+def _formats_beginning(start: str) -> list[str]:
+    """For the shell, which completes what was typed so far."""
+    from dialometer.report import FORMATS
+
+    return [name for name in FORMATS.names() if name.startswith(start)]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,7 +40,10 @@ def add_to(app: typer.Typer) -> None:
         formats: Annotated[
             list[str] | None,
             typer.Option(
-                "--format", help="html, markdown, json, csv, latex, svg or png; all if left out.", show_default=False
+                "--format",
+                help="html, markdown, json, csv, latex or figures (SVG, PNG); all if left out. Repeat for more.",
+                show_default=False,
+                autocompletion=_formats_beginning,
             ),
         ] = None,
         seed: Annotated[
@@ -60,7 +69,6 @@ def add_to(app: typer.Typer) -> None:
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
         from dialometer.analysis.choose import analyse
-        from dialometer.errors import StorageError
         from dialometer.exchange.archive import is_archive
         from dialometer.report import FORMATS, render
 
@@ -76,12 +84,6 @@ def add_to(app: typer.Typer) -> None:
             _say(made, target, files, as_json=as_json, compared=compared)
             return
         study = open_study(folder)
-        if not database and not (folder / DATABASE_FILE).exists():
-            raise StorageError(
-                "nothing has been collected in this study yet",
-                where=str(folder / DATABASE_FILE),
-                remedy=f"try it with 'dialometer simulate {folder}', or name the database with --database",
-            )
         target = out or folder / OUT_FOLDER
         with _steps() as step:
             step("Analysing")

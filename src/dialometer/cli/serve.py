@@ -69,8 +69,13 @@ def add_to(app: typer.Typer) -> None:
             bool, typer.Option("--owner-link", help="Print a link for a new owner even if there are accounts.")
         ] = False,
         log_level: Annotated[
-            str, typer.Option("--log-level", help="debug, info (every request), warning or error.")
-        ] = "info",
+            str,
+            typer.Option(
+                "--log-level",
+                help="debug, info (every request), warning or error; info if left out, on a terminal warning.",
+                show_default=False,
+            ),
+        ] = "",
     ) -> None:
         """Serve studies: raters answer in their browsers, programs through the JSON API, experimenters at /desk.
 
@@ -81,6 +86,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.web.settings import Settings
         from dialometer.web.wizard import has_wizard
 
+        log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
         if log_level not in ("debug", "info", "warning", "error"):
             raise DialometerError(f"'{log_level}' is no log level", remedy="debug, info, warning or error")
         shelf = _shelf(folders, database, accounts)
@@ -95,8 +101,8 @@ def add_to(app: typer.Typer) -> None:
             arrivals_per_minute=arrivals_per_minute,
         )
         listening = Listening(host, port, workers, proxy_headers, forwarded_allow_ips, log_level)
-        token = _prepare(shelf, is_asked=owner_link)
         sock = bind(listening)
+        token = _prepare(shelf, is_asked=owner_link)
         address = address_of(sock, settings.root_path)
         with ExitStack() as stack:
             places = {shelf.folder(name): _address(shelf, address, name) for name in shelf.names()}
@@ -191,6 +197,8 @@ def _tell(shelf: Shelf, studies: dict[str, Study], address: str, settings: Setti
     results.print(f"Dashboard     [bold]{address}desk/[/]", soft_wrap=True)
     if token:
         results.print(f"First owner   [bold]{address}desk/join?token={token}[/] (works once)", soft_wrap=True)
+    if results.is_terminal:
+        results.print("Stop with Ctrl+C", style="dim")
     results.file.flush()
 
 

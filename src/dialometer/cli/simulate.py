@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from dialometer.storage.store import Store
 
 SIMULATION_FILE = "simulation.json"
+PAUSE_S = 0.2
+"""Between lines of progress where there is no terminal."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -68,7 +71,7 @@ def add_to(app: typer.Typer) -> None:
         habits = Habits(
             anchor_pull=anchor_pull, careless_share=careless, position_bias=position_bias, drop_out=drop_out
         )
-        _write_truth(folder, truth, {"seed": seed, "raters": raters, "habits": asdict(habits)})
+        settings = {"seed": seed, "raters": raters, "habits": asdict(habits)}
 
         def run(door: Door, start_ms: int) -> Progress:
             with _ProgressBar(raters) as bar:
@@ -85,11 +88,16 @@ def add_to(app: typer.Typer) -> None:
 
         if url:
             with HttpDoor(url, api_key or _left_key(folder, url)) as over_http:
+                _write_truth(folder, truth, settings)
                 _tell_progress(run(over_http, now_ms()), as_json=as_json)
             return
         with open_store(folder, database) as store:
+            _refuse_another_truth(folder, truth, settings, store)
+            _write_truth(folder, truth, settings)
             progress = run(EngineDoor(Flow(study, store)), _start_ms(store))
             _tell(study, store, progress, as_json=as_json)
+        if not as_json:
+            _tell_next(folder, database)
 
 
 def _left_key(folder: Path, url: str) -> str:
@@ -117,13 +125,34 @@ def _start_ms(store: Store) -> int:
     return first.started_at_ms if first else now_ms()
 
 
+def _as_text(truth: Truth, settings: dict[str, object]) -> str:
+    return json.dumps({**settings, "truth": truth.as_json()}, indent=1) + "\n"
+
+
 def _write_truth(folder: Path, truth: Truth, settings: dict[str, object]) -> None:
-    text = json.dumps({**settings, "truth": truth.as_json()}, indent=1) + "\n"
-    (folder / SIMULATION_FILE).write_text(text, encoding="utf-8")
+    (folder / SIMULATION_FILE).write_text(_as_text(truth, settings), encoding="utf-8")
+
+
+def _refuse_another_truth(folder: Path, truth: Truth, settings: dict[str, object], store: Store) -> None:
+    """Raters of two truths in one database could be compared with neither."""
+    from dialometer.errors import DialometerError
+
+    try:
+        before = json.loads((folder / SIMULATION_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    now = json.loads(_as_text(truth, settings))
+    differing = [name for name in ("seed", "habits", "truth") if before.get(name) != now[name]]
+    if differing and next(iter(store.sessions(source="simulated")), None) is not None:
+        raise DialometerError(
+            f"the study holds simulated raters of another truth (seed {before.get('seed')}; {', '.join(differing)} differ)",
+            where=str(folder / SIMULATION_FILE),
+            remedy="go on with the same options, or keep these apart with --database sqlite:///other.db",
+        )
 
 
 class _ProgressBar:
-    """A bar on a terminal; elsewhere a line of JSON for each batch, written after the batch was stored."""
+    """A bar on a terminal; elsewhere a line of JSON from time to time, written after what it tells was stored."""
 
     def __init__(self, n_raters: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -132,6 +161,7 @@ class _ProgressBar:
 
         self.n_raters = n_raters
         self.is_shown = errors.is_terminal
+        self.told_at_s = 0.0
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -153,7 +183,8 @@ class _ProgressBar:
         """One step of progress; the numbers are of what is already stored."""
         done = progress.n_finished + progress.n_left + progress.n_refused
         self.bar.update(self.task, completed=done, description=f"{progress.n_judgments:,} judgments")
-        if not self.is_shown:
+        if not self.is_shown and (done == self.n_raters or time.monotonic() - self.told_at_s > PAUSE_S):
+            self.told_at_s = time.monotonic()
             line = {"raters_done": done, "raters": self.n_raters, "judgments_stored": progress.n_judgments}
             sys.stderr.write(json.dumps(line) + "\n")
             sys.stderr.flush()
@@ -185,8 +216,24 @@ def _tell_progress(progress: Progress, *, as_json: bool = False) -> None:
     if as_json:
         typer.echo(json.dumps(asdict(progress), indent=2))
         return
-    results.print(
-        f"\n{progress.n_judgments:,} judgments stored, {progress.n_arrived} raters came, {progress.n_left} left early."
-    )
+    if progress.n_arrived and not progress.n_screens:
+        results.print(
+            f"\nThese {progress.n_arrived} raters had been here before: nothing new. Ask for more with --raters."
+        )
+    else:
+        results.print(
+            f"\n{progress.n_judgments:,} judgments stored, {progress.n_arrived} raters came, "
+            f"{progress.n_left} left early."
+        )
     if progress.n_refused:
         results.print(f"{progress.n_refused} more found no place left.")
+
+
+def _tell_next(folder: Path, database: str) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli._console import results
+
+    where = f" --database {database}" if database else ""
+    results.print(f"The truth they saw is in {escape(str(folder / SIMULATION_FILE))}", soft_wrap=True)
+    results.print(f"Next: [bold]dialometer report {escape(f'{folder}{where}')}[/]", soft_wrap=True)

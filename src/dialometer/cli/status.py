@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dialometer.cli._study import AsJson, Database, StudyDir, open_store, open_study
+from dialometer.model.places import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.model.session import Source, State
@@ -24,12 +25,26 @@ def add_to(app: typer.Typer) -> None:
     def status(folder: StudyDir, database: Database = "", as_json: AsJson = False) -> None:
         """Show how far a study has come: raters in each condition, judgments per item, what is open."""
         study = open_study(folder)
-        with open_store(folder, database, create=False) as store:
-            found = _collect(study, store)
+        if database or (folder / DATABASE_FILE).exists():
+            with open_store(folder, database, create=False) as store:
+                found = _collect(study, store)
+        else:
+            found = _before_anybody(study)
         if as_json:
             typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         else:
             _show(found)
+
+
+def _before_anybody(study: Study) -> dict[str, object]:
+    """The same answer for a study that has no database yet: asking how far it has come is no mistake."""
+    return {
+        "study": study.spec.name,
+        "state": "not started",
+        "quota": study.spec.recruitment.quota,
+        "sessions": {},
+        "raters_per_item": {"least": 0, "most": 0, "wanted": study.spec.design.judgments_per_item},
+    }
 
 
 def _collect(study: Study, store: Store) -> dict[str, object]:

@@ -36,8 +36,7 @@ def read_study(folder: Path) -> tuple[Study | None, list[Problem]]:
     """The study if it can be understood, and every problem found, warnings included."""
     path = folder / STUDY_FILE
     if not path.is_file():
-        remedy = "make one with 'dialometer new TEMPLATE DIR'" if folder.exists() else "check the folder's name"
-        return None, [Problem(f"there is no {STUDY_FILE} in '{folder}'", remedy, STUDY_FILE)]
+        return None, [_no_study(folder)]
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -60,6 +59,19 @@ def read_study(folder: Path) -> tuple[Study | None, list[Problem]]:
     problems += text_problems
     problems += inconsistencies(study, source)
     return study, problems
+
+
+def _no_study(folder: Path) -> Problem:
+    """Why a folder holds no study, told by what is there instead: nothing, a file, or other folders that are studies."""
+    if folder.is_file():
+        return Problem(f"'{folder}' is a file", f"name the folder of the study: {folder.parent}", str(folder))
+    beside = folder if folder.is_dir() else folder.parent
+    studies = sorted(path.parent.name for path in beside.glob(f"*/{STUDY_FILE}"))
+    if not folder.exists():
+        remedy = did_you_mean(folder.name, studies) if studies else "check the folder's name, and where you are"
+        return Problem(f"there is no folder '{folder}'", remedy, str(folder))
+    remedy = f"did you mean '{folder / studies[0]}'?" if studies else "make one with 'dialometer new TEMPLATE DIR'"
+    return Problem(f"there is no {STUDY_FILE} in '{folder}'", remedy, STUDY_FILE)
 
 
 def _read_spec(source: Positioned, problems: list[Problem]) -> StudySpec | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import secrets
@@ -64,7 +65,9 @@ def bind(listening: Listening) -> socket.socket:
         server.close()
         raise DialometerError(
             f"cannot listen on {listening.host}:{listening.port}: {error.strerror or error}",
-            remedy="choose another --port, or stop what uses this one",
+            remedy="choose another --port, or stop what uses this one"
+            if error.errno == errno.EADDRINUSE
+            else "choose another --host or --port",
         ) from error
     server.set_inheritable(True)
     return server
