@@ -1,8 +1,8 @@
 """Response generators: throughput beside a plain PyTorch loop in the same run, and the training of all models.
 
 ``python -m bench.generators`` measures on a made-up corpus, on a GPU where there is one. With ``--corpus FOLDER`` it measures
-on a prepared corpus, and with ``--out FOLDER`` it also trains every model, all at the same time on one device, speaks for
-the test split and prints the table that stands in ``docs/explanation/generators.md``.
+on a prepared corpus, and with ``--out FOLDER`` it trains the models instead, one after the other, and lets them answer the
+test split; ``--table FOLDER`` prints the tables of ``docs/explanation/generators.md`` from that.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,23 +21,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from dialometer.generators import measures
+from bench._generator_training import show_table, train_one
 from dialometer.generators.batches import examples_of
-from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus, load_corpus
-from dialometer.generators.decoding import Decoding
 from dialometer.generators.device import choose_device
 from dialometer.generators.generator import GENERATORS, Shape, build
 from dialometer.generators.loss import losses
-from dialometer.generators.sample import Sample, take_sample
 from dialometer.generators.settings import Progress, Settings
 from dialometer.generators.train import train
 
 MODELS = ("seq2seq", "hred", "thred", "transformer")
-N_REPORTS = 4  # of 50 steps each; the first holds the compilation and is left out
+N_REPORTS = 3  # of 50 steps each; the first holds the compilation and is left out
 FLOOR = 1.0
-N_RESPONSES = 4000
-LEARNING_RATE = 1.5e-3
 TINY = {"embedding": 32, "hidden": 64, "n_layers": 2, "n_topic_words": 10}
 
 
@@ -152,104 +144,38 @@ def main() -> int:
     return int(any(row["ratio"] < FLOOR for row in rows))
 
 
-def train_all(
-    corpus_folder: Path, out: Path, wanted: list[str], epochs: int, minutes: float, device: str, size: int
-) -> None:
-    """Every model in a process of its own, all on one device: none of them fills it alone."""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // len(wanted)))}
-    running = []
-    for entry in wanted:
-        command = [sys.executable, "-m", "bench.generators", "--corpus", str(corpus_folder), "--out", str(out)]
-        command += ["--one", entry, "--epochs", str(epochs), "--minutes", str(minutes), "--device", device]
-        command += ["--size", str(size)]
-        running.append(subprocess.Popen(command, env=environment))
-    failed = [entry for entry, process in zip(wanted, running, strict=True) if process.wait()]
-    if failed:
-        sys.exit(f"failed: {', '.join(failed)}")
-
-
-def train_one(entry: str, corpus: Corpus, out: Path, epochs: int, minutes: float, device: str, size: int) -> None:
-    """``NAME`` or ``NAME:turns``; trains, then speaks for the test split."""
-    name, _, turns = entry.partition(":")
-    sizes = {"n_turns": int(turns)} if turns else {}
-    folder = out / entry.replace(":", "-")
-
-    def hear(progress: Progress) -> None:
-        if progress.validation_perplexity is not None:
-            print(
-                f"{entry:14} epoch {progress.epoch + 1:2}  loss {progress.loss:.3f}  validation perplexity "
-                f"{progress.validation_perplexity:7.2f}  {progress.tokens_per_s:9,.0f} tokens/s",
-                flush=True,
-            )
-
-    settings = Settings(
-        n_epochs=epochs, device=device, max_minutes=minutes, batch_size=size, learning_rate=LEARNING_RATE
-    )
-    train(name, corpus, folder, settings, sizes=sizes, report=hear)
-    bot = Bot.load(folder, device)
-    for decoding in (Decoding("greedy"), Decoding("sample"), Decoding("beam")):
-        n_responses = N_RESPONSES if decoding.strategy != "beam" else N_RESPONSES // 4
-        sample = take_sample(bot, corpus, decoding, n_responses=n_responses)
-        sample.write(folder / f"{decoding.strategy}.json")
-    perplexity = math.exp(sum(sample.log_loss) / sum(sample.n_tokens))
-    print(f"{entry:14} test perplexity {perplexity:.2f}", flush=True)
-
-
-def show_table(out: Path) -> None:
-    """What was trained into a folder, as the tables of the documentation."""
-    print("| model | parameters | epochs | validation perplexity by epoch | tokens/s | time | test perplexity |")
-    print("|---|---|---|---|---|---|---|")
-    folders = [folder for folder in sorted(out.iterdir()) if (folder / "greedy.json").is_file()]
-    for folder in folders:
-        sample = Sample.read(folder / "greedy.json")
-        record = sample.about["record"]
-        log = [json.loads(line) for line in (folder / "training.jsonl").read_text(encoding="utf-8").splitlines()]
-        per_epoch = " ".join(f"{entry['validation_perplexity']:.1f}" for entry in log)
-        print(
-            f"| {folder.name} | {sample.about['n_parameters'] / 1e6:.1f} M | {len(log)} | {per_epoch} | "
-            f"{record['tokens_per_s']:,} | {record['seconds']:.0f} s | {measures.perplexity(sample)} |"
-        )
-    print("\n| model | decoding | distinct-1 | distinct-2 | different responses | dull | words | BLEU | ROUGE-L |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for strategy in ("greedy", "beam", "sample"):
-        for folder in folders:
-            found = measures.measure(Sample.read(folder / f"{strategy}.json"), n_resamples=1000)
-            keys = ("distinct_1", "distinct_2", "unique_responses", "dull_share", "length_words", "bleu", "rouge_l")
-            print(f"| {folder.name} | {strategy} | " + " | ".join(str(found[key]) for key in keys) + " |")
-
-
 def run() -> int:
     """The command line of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--models", default=",".join((*MODELS, "seq2seq:5")))
-    parser.add_argument("--one", default="")
-    parser.add_argument("--epochs", type=int, default=14)
-    parser.add_argument("--minutes", type=float, default=6.0)
+    parser.add_argument("--out", type=Path, help="train the models into this folder")
+    parser.add_argument("--models", default=",".join(MODELS), help="NAME, or NAME:TURNS to read so many turns")
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--reports", type=int, default=N_REPORTS)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--no-throughput", action="store_true")
+    parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--table", type=Path, help="only print the tables of what was trained into this folder")
     given = parser.parse_args()
+    wanted = given.models.split(",")
     if given.table is not None:
         show_table(given.table)
-        return 0
-    if given.corpus is None:
+    elif given.corpus is None:
         return main()
-    corpus = load_corpus(given.corpus)
-    if given.one:
-        train_one(given.one, corpus, given.out, given.epochs, given.minutes, given.device, given.size)
-        return 0
-    if given.out is not None:
-        train_all(
-            given.corpus, given.out, given.models.split(","), given.epochs, given.minutes, given.device, given.size
-        )
-    if not given.no_throughput:
-        models = [entry for entry in given.models.split(",") if ":" not in entry]
-        rows = throughput(corpus, {}, size=given.size, device=given.device, n_reports=given.reports, models=models)
-        show_throughput(rows)
+    elif given.out is not None:
+        for entry in wanted:
+            train_one(
+                entry,
+                load_corpus(given.corpus),
+                given.out,
+                n_epochs=given.epochs,
+                device=given.device,
+                batch_size=given.size,
+                is_compiled=False if given.no_compile else None,
+            )
+    else:
+        common = {"size": given.size, "device": given.device, "n_reports": given.reports}
+        show_throughput(throughput(load_corpus(given.corpus), {}, models=wanted, **common))
     return 0
 
 

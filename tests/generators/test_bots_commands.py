@@ -1,6 +1,7 @@
 """The commands of ``dialometer bots`` as a newcomer types them, from dialogues to the report of a study."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -10,6 +11,9 @@ from typer.testing import CliRunner
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
+from dialometer.generators.bot import Bot
+from dialometer.generators.corpus import load_corpus
+from dialometer.generators.sample import log_losses
 
 SIZES = ["--size", "embedding=16", "--size", "hidden=24", "--size", "n_topic_words=6"]
 
@@ -208,12 +212,20 @@ def test_chat_answers_line_by_line(bots):
     assert all(row["reply"] for row in rows)
 
 
-def test_two_processes_train_together(corpus_folder, tmp_path):
-    """Two processes on the CPU, started the way several GPUs are; both end with one bot."""
+def test_two_processes_train_together(run, corpus_folder, tmp_path):
+    """Two processes on the CPU (gloo), started the way several GPUs are, learn what one does with batches twice as large."""
+    common = ["bots", "train", "hred", str(corpus_folder), "--epochs", "3", "--device", "cpu", "--json"]
+    common += [*SIZES, "--size", "dropout=0", "--learning-rate", "0.02"]
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    command += ["-m", "dialometer"]
-    command += ["bots", "train", "hred", str(corpus_folder), "--out", str(tmp_path / "b"), "--epochs", "1"]
-    command += ["--device", "cpu", "--json", *SIZES]
+    command += ["-m", "dialometer", *common, "--out", str(tmp_path / "both"), "--batch-size", "16"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout)["n_processes"] == 2
+    both = json.loads(done.stdout)
+    assert both["n_processes"] == 2
+    alone = json.loads(run(*common, "--out", tmp_path / "alone", "--batch-size", 32))
+    assert both["validation_perplexity"] == pytest.approx(alone["validation_perplexity"], rel=0.15)
+    log = [json.loads(line) for line in (tmp_path / "both" / "training.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert log[-1]["validation_perplexity"] < log[0]["validation_perplexity"]
+    summed, counted = log_losses(Bot.load(tmp_path / "both"), load_corpus(corpus_folder).split("validation"))
+    best = min(entry["validation_perplexity"] for entry in log)  # summed over what each of the two had scored
+    assert math.exp(sum(summed) / sum(counted)) == pytest.approx(best, rel=0.01)

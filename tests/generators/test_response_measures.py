@@ -1,12 +1,14 @@
 """Measures of responses beside counts by hand, sacrebleu and rouge-score themselves, and resamples done one by one."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dialometer.errors import DialometerError
 from dialometer.generators.filters import words_of
-from dialometer.generators.measures import OVERLAP_WARNING, distinct, is_dull, measure, ngrams
+from dialometer.generators.measures import OVERLAP_WARNING, distinct, is_dull, measure, ngrams, perplexity_ratio
 from dialometer.generators.sample import Sample
 
 
@@ -77,6 +79,32 @@ def test_intervals_come_from_whole_dialogues(sample):
     assert found.low == pytest.approx(low)
     assert found.high == pytest.approx(high)
     assert found.n_resamples == 300
+
+
+def test_perplexities_are_compared_dialogue_by_dialogue(sample):
+    """The ratio beside two plain perplexities; its interval from dialogues drawn one by one with the same seed."""
+    rng = np.random.default_rng(8)
+    other = replace(
+        sample,
+        name="y",
+        log_loss=[loss * 1.05 + extra for loss, extra in zip(sample.log_loss, rng.normal(0, 0.1, 20), strict=True)],
+    )
+    found = perplexity_ratio(sample, other, seed=5, n_resamples=400)
+    alone = [measure(s, n_resamples=100)["perplexity"] for s in (sample, other)]
+    assert found.value == pytest.approx(alone[0].value / alone[1].value)
+    ours, theirs, n = (np.asarray(v) for v in (sample.log_loss, other.log_loss, sample.n_tokens))
+    drawn = np.random.default_rng(5).integers(0, 20, size=(400, 20))
+    ratios = [math.exp(ours[d].sum() / n[d].sum()) / math.exp(theirs[d].sum() / n[d].sum()) for d in drawn]
+    assert [found.low, found.high] == pytest.approx(np.quantile(ratios, [0.025, 0.975]))
+    assert found.high / found.low < alone[0].high / alone[0].low  # what both have in common drops out
+    with pytest.raises(DialometerError, match="not measured on the same text"):
+        perplexity_ratio(sample, replace(other, n_tokens=other.n_tokens[::-1]))
+
+
+def test_responses_of_one_word_have_no_word_pairs():
+    found = measure(sample_of(["no", "yes", "no"], ["a b", "c d", "e f"], [0, 1, 2]), n_resamples=100)
+    assert math.isnan(found["distinct_2"].value)
+    assert found["distinct_1"].value == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("text", ["I don't know.", "Yes.", "Yeah, I agree!", "I agree. Me too.", "Oh, really?", "..."])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LABELS = {
     "perplexity": "Perplexity",
+    "perplexity_ratio": "… over that of the first",
     "distinct_1": "Distinct-1",
     "distinct_2": "Distinct-2",
     "unique_responses": "Different responses, share",
@@ -63,10 +64,13 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         as_json: AsJson = False,
     ) -> None:
-        """Perplexity, distinct-n, dull share, length, BLEU and ROUGE, each with an interval over resampled dialogues."""
+        """Perplexity, distinct-n, dull share, length, BLEU and ROUGE, each with an interval over resampled dialogues.
+
+        With several bots, perplexities are also compared with that of the first, dialogue by dialogue.
+        """
         from dialometer.cli._bots_work import decoding_of, named_bots, progress_bar
         from dialometer.generators.corpus import load_corpus
-        from dialometer.generators.measures import measure
+        from dialometer.generators.measures import measure, perplexity_ratio
         from dialometer.generators.sample import take_sample
 
         decoding = decoding_of(
@@ -74,12 +78,16 @@ def add_to(app: typer.Typer) -> None:
         )
         prepared = load_corpus(corpus)
         found: dict[str, dict[str, Estimate]] = {}
+        first = None
         for name, bot in named_bots(bots, device).items():
             with progress_bar() as report:
                 sample = take_sample(
                     bot, prepared, decoding, split=split, n_responses=responses, seed=seed, report=report
                 )
             found[name] = measure(sample, seed=seed, n_resamples=resamples)
+            if first is not None:
+                found[name]["perplexity_ratio"] = perplexity_ratio(sample, first, seed=seed, n_resamples=resamples)
+            first = first or sample
         if as_json:
             rows = {name: {key: asdict(value) for key, value in values.items()} for name, values in found.items()}
             content = {"corpus": prepared.fingerprint, "split": split, "decoding": decoding.as_json(), "bots": rows}
@@ -96,7 +104,8 @@ def _show(found: dict[str, dict[str, Estimate]], split: str, n_responses: int, s
 
     table = Table("", *found, box=None, pad_edge=False, header_style="bold")
     for key, label in LABELS.items():
-        table.add_row(label, *(str(values[key]) for values in found.values()))
+        if any(key in values for values in found.values()):
+            table.add_row(label, *(str(values.get(key, "")) for values in found.values()))
     results.print(table)
     results.print(
         f"\nPerplexity over every response of people in the split '{split}'; the rest over {n_responses:,} responses "

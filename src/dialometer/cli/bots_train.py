@@ -47,7 +47,11 @@ def add_to(app: typer.Typer) -> None:
             bool | None, typer.Option("--mixed/--no-mixed", help="bf16 arithmetic; by default on NVIDIA GPUs.")
         ] = None,
         compile: Annotated[
-            bool | None, typer.Option("--compile/--no-compile", help="torch.compile; by default on NVIDIA GPUs.")
+            bool | None,
+            typer.Option(
+                "--compile/--no-compile",
+                help="torch.compile; by default where it pays: the transformer on NVIDIA GPUs.",
+            ),
         ] = None,
         max_minutes: Annotated[float, typer.Option("--max-minutes", min=0, help="Stop after so long.")] = math.inf,
         resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted training.")] = False,

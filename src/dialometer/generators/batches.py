@@ -119,13 +119,10 @@ def batch_of(
     return _batch(turns, lengths, targets, np.asarray(topics))
 
 
-def order(
-    split: Split, *, size: int, seed: int, epoch: int, is_bucketed: bool = True, n_turns_in_line: int = 0
-) -> list[Ints]:
+def order(split: Split, *, size: int, seed: int, epoch: int, n_turns: int, is_bucketed: bool = True) -> list[Ints]:
     """The batches of one epoch as rows of the split: shuffled, then sorted by length within some dozens of batches.
 
-    Length is that of the response, then of the turn before it; for a model that reads ``n_turns_in_line`` turns and the
-    response as one line, it is that of the whole line.
+    ``n_turns`` is how many turns of the context the model reads.
     """
     rng = np.random.default_rng([seed, epoch])
     rows = rng.permutation(split.examples)
@@ -134,29 +131,38 @@ def order(
     batches = []
     reach = size * _N_BATCHES_SORTED_TOGETHER
     for start in range(0, len(rows), reach):
-        alike = _sorted(split, rows[start : start + reach], n_turns_in_line)
+        alike = _sorted(split, rows[start : start + reach], n_turns)
         batches += [alike[first : first + size] for first in range(0, len(alike), size)]
-    return [batches[i] for i in rng.permutation(len(batches))]
+    batches = [batches[i] for i in rng.permutation(len(batches))]
+    # The largest one first: memory that does not suffice is noticed at once, and what suffices is not asked for again.
+    largest = max(range(len(batches)), key=lambda i: int(split.lengths[batches[i]].max()))
+    batches[0], batches[largest] = batches[largest], batches[0]
+    return batches
 
 
-def by_length(split: Split, rows: Ints, size: int, n_turns_in_line: int = 0) -> Iterator[Ints]:
+def by_length(split: Split, rows: Ints, size: int, n_turns: int) -> Iterator[Ints]:
     """Rows in batches of alike lengths, each row once: for measuring, where the order is no matter."""
-    alike = _sorted(split, rows, n_turns_in_line)
+    alike = _sorted(split, rows, n_turns)
     for start in range(0, len(alike), size):
         yield alike[start : start + size]
 
 
-def _sorted(split: Split, rows: Ints, n_turns_in_line: int) -> Ints:
-    if not n_turns_in_line:
-        return rows[np.lexsort((split.lengths[rows - 1], split.lengths[rows]))]
-    first = rows - np.minimum(np.asarray(split.places[rows], dtype=np.int64), n_turns_in_line)
-    line = split.starts[rows + 1].astype(np.int64) - split.starts[first].astype(np.int64)
-    return rows[np.argsort(line, kind="stable")]
+def _sorted(split: Split, rows: Ints, n_turns: int) -> Ints:
+    """By the response's length, rounded as it will be padded, and among equals by the length of the context.
+
+    Contexts grow within one class of responses and shrink within the next, so that a batch that spans two classes still
+    holds contexts of one length.
+    """
+    first = rows - np.minimum(np.asarray(split.places[rows], dtype=np.int64), n_turns)
+    context = split.starts[rows].astype(np.int64) - split.starts[first].astype(np.int64)
+    said = _rounded(split.lengths[rows])
+    grows = said // _ROUND_TO % 2 == 0
+    return rows[np.lexsort((np.where(grows, context, -context), said))]
 
 
 def _gather(tokens: npt.NDArray[np.uint16], starts: Ints, lengths: Ints) -> Ints:
     """Stretches of the token array as rows of a padded table."""
-    column = np.arange(_rounded(int(lengths.max())))
+    column = np.arange(int(_rounded(lengths.max())))
     is_token = column < lengths[:, None]
     places = np.where(is_token, starts[:, None] + column, 0)
     return np.where(is_token, tokens[places].astype(np.int64), PAD)
@@ -166,7 +172,7 @@ def _batch(turns: Ints, lengths: Ints, targets: Ints, topics: npt.NDArray[np.int
     inputs = np.concatenate([np.full((len(targets), 1), START), targets[:, :-1]], axis=1)
     inputs[inputs == END] = PAD  # nothing follows an end mark
     source_lengths = lengths.sum(axis=1)
-    source = np.full((len(turns), _rounded(int(source_lengths.max()))), PAD, dtype=np.int64)
+    source = np.full((len(turns), int(_rounded(source_lengths.max()))), PAD, dtype=np.int64)
     column = np.arange(turns.shape[2])
     is_token = column < lengths[:, :, None]  # (B, N, L)
     offsets = np.cumsum(lengths, axis=1) - lengths  # (B, N) where each turn begins in the line
@@ -184,5 +190,5 @@ def _batch(turns: Ints, lengths: Ints, targets: Ints, topics: npt.NDArray[np.int
     )
 
 
-def _rounded(length: int) -> int:
-    return -(-length // _ROUND_TO) * _ROUND_TO
+def _rounded(lengths: Ints) -> Ints:
+    return -(-lengths // _ROUND_TO) * _ROUND_TO

@@ -33,6 +33,7 @@ ARRAYS: Mapping[str, Any] = {
     "topics": np.uint16,
 }
 FORM = 1
+_PORTION = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ class Split:
     def ids(self) -> list[str]:
         """Ids of the dialogues, by their number."""
         return [json.loads(line) for line in self.ids_file.read_text(encoding="utf-8").splitlines()]
+
+    def frequencies(self, n_tokens: int) -> npt.NDArray[np.int64]:
+        """How often each token of the vocabulary occurs, counted in portions."""
+        counts = np.zeros(n_tokens, dtype=np.int64)
+        for start in range(0, len(self.tokens), _PORTION):
+            counts += np.bincount(self.tokens[start : start + _PORTION], minlength=n_tokens)
+        return counts
 
     def turn(self, number: int) -> npt.NDArray[np.uint16]:
         """Tokens of one turn without its end mark."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -70,10 +72,10 @@ class Generator(nn.Module):
     """A sentence for the methods section of a study."""
     default_shape: ClassVar[Mapping[str, Any]] = {}
     needs_topics: ClassVar[bool] = False
-    is_one_line: ClassVar[bool] = False
-    """Whether context and response are one line of tokens, whose whole length decides what a step costs."""
-    is_compiled_by_default: ClassVar[bool] = True
+    is_compiled_by_default: ClassVar[bool] = False
     """Whether ``torch.compile`` pays on a GPU (see docs/explanation/generators.md for what was measured)."""
+    bias: nn.Parameter
+    """What every token's score begins with (V,)."""
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
         super().__init__()
@@ -91,11 +93,6 @@ class Generator(nn.Module):
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Scores after one more token (B,) for each conversation: (B, V), and the state from there on."""
-
-    @property
-    def n_turns_in_line(self) -> int:
-        """Turns that share a line with the response; 0 where they are read apart from it."""
-        return self.shape.n_turns if self.is_one_line else 0
 
     @property
     def n_parameters(self) -> int:
@@ -123,6 +120,15 @@ class Generator(nn.Module):
                         nn.init.orthogonal_(gate)
                 elif weight.ndim > 1:
                     nn.init.xavier_uniform_(weight)
+
+    def begin_with_frequencies(self, counts: npt.NDArray[np.int64]) -> None:
+        """Lets scores begin at how often each token (V,) is said, so that no step is spent on learning that.
+
+        Their exponentials sum to the size of the vocabulary, beside which a topic word's second term starts small.
+        """
+        shares = (counts + 1.0) / (counts.sum() + len(counts))
+        with torch.no_grad():
+            self.bias.copy_(torch.from_numpy(np.log(shares * len(counts))))
 
 
 GENERATORS: Registry[type[Generator]] = Registry("generator", "dialometer.generators.models")

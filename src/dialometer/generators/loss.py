@@ -38,7 +38,7 @@ def validation_sums(model: Generator, split: Split, accelerator: Any, size: int)
     """Summed negative log likelihood and number of tokens of this process's share of a split."""
     model.eval()
     sums = torch.zeros(2, dtype=torch.float64, device="cpu")
-    parts = list(by_length(split, split.examples, size, model.n_turns_in_line))[
+    parts = list(by_length(split, split.examples, size, model.shape.n_turns))[
         accelerator.process_index :: accelerator.num_processes
     ]
     window = model.shape.window

@@ -16,6 +16,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from dialometer.errors import DialometerError
 from dialometer.generators.filters import words_of
 from dialometer.generators.sample import Sample
 from dialometer.model.estimate import Estimate
@@ -76,6 +77,32 @@ def perplexity(sample: Sample, *, seed: int = 0, n_resamples: int = _N_RESAMPLES
         statistic,
         len(columns),
         method="perplexity per token",
+        resampled="dialogues",
+        seed=seed,
+        n_resamples=n_resamples,
+    )
+
+
+def perplexity_ratio(sample: Sample, other: Sample, *, seed: int = 0, n_resamples: int = _N_RESAMPLES) -> Estimate:
+    """Perplexity of one bot over that of another, resampled together: both were asked about the same dialogues.
+
+    Much of what makes perplexity uncertain, how predictable the drawn dialogues are, is common to both and drops out.
+    """
+    if sample.n_tokens != other.n_tokens:
+        raise DialometerError(
+            f"'{sample.name}' and '{other.name}' were not measured on the same text",
+            remedy="measure both on the same corpus and split",
+        )
+    columns = np.column_stack([np.subtract(sample.log_loss, other.log_loss), sample.n_tokens])
+
+    def statistic(counts: Floats) -> Floats:
+        sums = weighted_sums(counts, columns)
+        return np.asarray(np.exp(sums[:, 0] / sums[:, 1]))
+
+    return bootstrap(
+        statistic,
+        len(columns),
+        method=f"perplexity over that of {other.name}",
         resampled="dialogues",
         seed=seed,
         n_resamples=n_resamples,
@@ -163,7 +190,7 @@ def _over_types(
     value = statistic(np.asarray(table.sum(axis=0)).ravel())
     counts = draw_counts(np.random.default_rng(seed), n_groups, n_resamples)
     replicates = np.array([statistic(np.asarray(row @ table).ravel()) for row in counts])
-    centred = replicates - np.nanmean(replicates) + value
+    centred = replicates - (math.nan if math.isnan(value) else np.nanmean(replicates)) + value
     if is_share:
         centred = np.clip(centred, 0.0, 1.0)
     note = "replicates moved to the measured value, since resampling loses types"

@@ -14,15 +14,24 @@ from torch.nn.functional import dropout
 from dialometer.generators.batches import moved_to
 from dialometer.generators.generator import State
 
-_MAX_GROUPS = 6
+_MAX_GROUPS = {"cpu": 6, "cuda": 2}  # a GPU waits for the steps along a line, not for the lines beside each other
 _MIN_GROUP = 256  # fewer lines than this do not fill the device
 
 
-class TwoWayEncoder(nn.Module):
-    """Two GRUs, one from each end (Eq. 1 of the study's paper). What stands after a text's end never reaches its states.
+def along(layer: nn.GRU, inputs: Tensor, first: Tensor | None = None) -> Tensor:
+    """States (B, T, H) of a recurrent layer along inputs (B, T, E), from the state ``first`` (B, H) or zeros.
 
-    Lines are padded, not packed: the GPU's fused kernel for half precision works on lines of one length only.
+    In single precision whatever surrounds it. PyTorch's automatic mixed precision runs recurrent layers in fp16, also where
+    bf16 was asked for, and the gradients in them are so small (about 1e-6) that fp16 keeps few of their digits.
     """
+    with torch.autocast(inputs.device.type, enabled=False):
+        begun = None if first is None else first.float()[None].contiguous()
+        states: Tensor = layer(inputs.float(), begun)[0]
+    return states
+
+
+class TwoWayEncoder(nn.Module):
+    """Two GRUs, one from each end (Eq. 1 of the study's paper). What stands after a text's end never reaches its states."""
 
     def __init__(self, n_in: int, n_hidden: int) -> None:
         super().__init__()
@@ -33,8 +42,8 @@ class TwoWayEncoder(nn.Module):
         """(B, S, E) and lengths (B,) in main memory to states (B, S, H) and summaries (B, H)."""
         places = (lengths[:, None] - 1 - torch.arange(embedded.shape[1])).clamp(min=0)  # (B, S) the text backwards
         mirror = moved_to(places, embedded.device)[..., None]
-        ahead, _ = self.ahead(embedded)  # (B, S, H/2)
-        back, _ = self.back(embedded.gather(1, mirror.expand_as(embedded)))  # (B, S, H/2)
+        ahead = along(self.ahead, embedded)  # (B, S, H/2)
+        back = along(self.back, embedded.gather(1, mirror.expand_as(embedded)))  # (B, S, H/2)
         last = mirror[:, :1].expand(-1, -1, ahead.shape[-1])  # (B, 1, H/2) where the text ends
         summary = torch.cat([ahead.gather(1, last), back.gather(1, last)], dim=-1)[:, 0]  # (B, H)
         return torch.cat([ahead, back.gather(1, mirror.expand_as(back))], dim=-1), summary
@@ -42,7 +51,7 @@ class TwoWayEncoder(nn.Module):
     def summaries(self, embed: Callable[[Tensor], Tensor], tokens: Tensor, lengths: Tensor) -> Tensor:
         """Tokens (M, L) to summaries (M, H), in a few groups of alike lengths, so that little is spent on padding."""
         ranked = torch.argsort(lengths)
-        n_groups = min(_MAX_GROUPS, -(-len(lengths) // _MIN_GROUP))
+        n_groups = min(_MAX_GROUPS.get(tokens.device.type, 1), -(-len(lengths) // _MIN_GROUP))
         parts = []
         for group in ranked.chunk(n_groups):
             width = int(lengths[group].max())
@@ -109,7 +118,7 @@ class AttentiveDecoder(nn.Module):
 
     def follow(self, embedded: Tensor, state: State) -> tuple[Tensor, Tensor]:
         """The first layer along inputs (B, T, E): its states (B, T, H) and those before each input, the queries."""
-        states, _ = self.lower(embedded, state["lower"][None].contiguous())
+        states = along(self.lower, embedded, state["lower"])
         queries = torch.cat([state["lower"][:, None].to(states.dtype), states[:, :-1]], dim=1)
         return states, queries
 
@@ -124,7 +133,7 @@ class AttentiveDecoder(nn.Module):
         context = self.attention(queries, state["keys"], state["memory"], state["is_present"])  # (B, T, M)
         seen = [context] if extra is None else [context, extra]
         upper_in = dropout(torch.cat([states, *seen], dim=-1), self.rate, self.training)
-        upper, _ = self.upper(upper_in, state["upper"][None].contiguous())  # (B, T, H)
+        upper = along(self.upper, upper_in, state["upper"])  # (B, T, H)
         vectors = self.out(torch.cat([embedded, upper, *seen], dim=-1))  # (B, T, E)
         new = {**state, "lower": states[:, -1], "upper": upper[:, -1]}
         return dropout(vectors, self.rate, self.training), new

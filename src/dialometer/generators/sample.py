@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from dialometer.generators.ahead import made_ahead
@@ -96,13 +97,24 @@ def take_sample(
 
 
 @torch.inference_mode()
-def log_losses(bot: Bot, split: Split, report: Report = _silent) -> tuple[list[float], list[int]]:
-    """Negative log likelihood and tokens of the responses of people, summed over each dialogue."""
+def log_losses(
+    bot: Bot,
+    split: Split,
+    report: Report = _silent,
+    *,
+    rows: npt.NDArray[np.int64] | None = None,
+    n_turns: int | None = None,
+) -> tuple[list[float], list[int]]:
+    """Negative log likelihood and tokens of the responses of people, summed over each dialogue.
+
+    ``rows`` are the examples to look at, all by default; ``n_turns`` shows fewer turns of the context than the bot reads.
+    """
     n_dialogues = int(split.dialogues[-1]) + 1
     summed, counted = np.zeros(n_dialogues), np.zeros(n_dialogues, dtype=np.int64)
-    parts = list(by_length(split, split.examples, _BATCH, bot.model.n_turns_in_line))
     window = bot.model.shape.window
-    for done, batch in enumerate(made_ahead(lambda rows: examples_of(split, rows, window), parts)):
+    window = window if n_turns is None else replace(window, n_turns=min(n_turns, window.n_turns))
+    parts = list(by_length(split, split.examples if rows is None else rows, _BATCH, window.n_turns))
+    for done, batch in enumerate(made_ahead(lambda part: examples_of(split, part, window), parts)):
         moved = batch.to(bot.device)
         each = losses(bot.model(moved), moved.targets, reduction="none").view(batch.targets.shape)  # (B, T)
         of_dialogue = np.asarray(split.dialogues[parts[done]])

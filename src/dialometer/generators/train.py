@@ -59,6 +59,7 @@ def train(
         raise DialometerError(f"'{folder}' holds a bot already", remedy="choose another folder, or go on with --resume")
     torch.manual_seed(settings.seed)
     model = build(name, shape, corpus.topics)
+    model.begin_with_frequencies(corpus.split("train").frequencies(shape.n_tokens))
     return _Training(name, model, corpus, folder, settings, report).run(is_resumed=is_resumed)
 
 
@@ -123,7 +124,7 @@ class _Training:
             seed=settings.seed,
             epoch=epoch,
             is_bucketed=settings.is_bucketed,
-            n_turns_in_line=self.plain.n_turns_in_line,
+            n_turns=self.plain.shape.n_turns,
         )
         batches = batches[: len(batches) // world * world or None] if world > 1 else batches
         mine = batches[self.accelerator.process_index :: world]

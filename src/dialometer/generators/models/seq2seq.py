@@ -27,7 +27,6 @@ class Seq2Seq(Generator):
     label: ClassVar[str] = "Seq2Seq"
     about: ClassVar[str] = "Recurrent encoder and decoder with attention over the words of the context."
     default_shape: ClassVar[Mapping[str, Any]] = {"n_turns": 1}
-    is_compiled_by_default: ClassVar[bool] = False  # attention over one turn is too little work to gain from it
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
         super().__init__(shape, topics)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, gelu, linear, scaled_dot_product_attention
 
 from dialometer.errors import DialometerError
@@ -18,6 +19,9 @@ from dialometer.generators.batches import Batch, moved_to
 from dialometer.generators.generator import GENERATORS, Generator, Shape, State
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
+
+# Without cuDNN's kernel, which is planned anew for every length: there are hundreds of them, a fifth of a second each.
+_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 class Block(nn.Module):
@@ -59,8 +63,8 @@ class Transformer(Generator):
 
     label: ClassVar[str] = "Transformer"
     about: ClassVar[str] = "Small decoder-only transformer over the words of the context."
-    is_one_line: ClassVar[bool] = True
     default_shape: ClassVar[Mapping[str, Any]] = {"n_layers": 6, "n_heads": 4}
+    is_compiled_by_default: ClassVar[bool] = True
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
         super().__init__(shape, topics)
@@ -72,6 +76,7 @@ class Transformer(Generator):
         self.embedding = nn.Embedding(shape.n_tokens, shape.embedding, padding_idx=PAD)
         self.blocks = nn.ModuleList(Block(shape.embedding, shape.n_heads, shape.dropout) for _ in range(shape.n_layers))
         self.last = nn.LayerNorm(shape.embedding)
+        self.bias = nn.Parameter(self.embedding.weight.new_zeros(shape.n_tokens))
         self.begin_weights()
 
     def forward(self, batch: Batch) -> Tensor:
@@ -80,7 +85,7 @@ class Transformer(Generator):
         is_text = torch.arange(tokens.shape[1], device=tokens.device) >= n_before[:, None]  # (B, S + T)
         x, _ = self._through(tokens, n_before, is_text, 0, None)
         vectors = x[:, source.shape[1] :]  # (B, T, E): only the response is scored
-        return linear(vectors, self.embedding.weight)
+        return linear(vectors, self.embedding.weight, self.bias)
 
     def start(self, batch: Batch) -> State:
         source, n_before = _to_the_right(batch.source, batch.source_lengths)
@@ -91,7 +96,7 @@ class Transformer(Generator):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         is_text = torch.cat([state["is_text"], torch.ones_like(state["is_text"][:, :1])], dim=1)  # (B, P + 1)
         x, past = self._through(tokens[:, None], state["n_before"], is_text, state["is_text"].shape[1], state)
-        scores = linear(x[:, 0], self.embedding.weight)
+        scores = linear(x[:, 0], self.embedding.weight, self.bias)
         return scores, {**past, "n_before": state["n_before"], "is_text": is_text}
 
     def _through(
@@ -108,8 +113,9 @@ class Transformer(Generator):
         x = dropout(self.embedding(tokens) * self.shape.embedding**0.5, self.shape.dropout, self.training)
         angles = _angles(positions, self.shape.embedding // self.shape.n_heads)
         new: State = {}
-        for number, block in enumerate(self.blocks):
-            x, new[f"block{number}"] = block(x, angles, mask, None if past is None else past[f"block{number}"])
+        with sdpa_kernel(_KERNELS):
+            for number, block in enumerate(self.blocks):
+                x, new[f"block{number}"] = block(x, angles, mask, None if past is None else past[f"block{number}"])
         return self.last(x), new
 
 

@@ -1,0 +1,114 @@
+"""The training of all generators, one after the other, and the tables of docs/explanation/generators.md made from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dialometer.generators import measures
+from dialometer.generators.bot import Bot
+from dialometer.generators.corpus import Corpus
+from dialometer.generators.decoding import Decoding
+from dialometer.generators.sample import Sample, log_losses, take_sample
+from dialometer.generators.settings import Progress, Settings
+from dialometer.generators.train import train
+
+N_RESPONSES = 4000
+LEARNING_RATE = 1.5e-3
+N_TURNS = 5
+STRATEGIES = ("greedy", "beam", "sample")
+
+
+def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
+    """``NAME`` or ``NAME:turns``: trains it, then scores and answers the test split."""
+    name, _, turns = entry.partition(":")
+    folder = out / entry.replace(":", "-")
+
+    def hear(progress: Progress) -> None:
+        if progress.validation_perplexity is not None:
+            print(
+                f"{entry:14} epoch {progress.epoch + 1:2}  loss {progress.loss:.3f}  validation perplexity "
+                f"{progress.validation_perplexity:7.2f}  {progress.tokens_per_s:9,.0f} tokens/s",
+                flush=True,
+            )
+
+    sizes = {"n_turns": int(turns)} if turns else {}
+    chosen = Settings(learning_rate=LEARNING_RATE, patience=3, **settings)
+    train(name, corpus, folder, chosen, sizes=sizes, report=hear)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    answer(folder, corpus, chosen.device)
+
+
+def answer(folder: Path, corpus: Corpus, device: str, n_responses: int = N_RESPONSES) -> None:
+    """Writes what the tables are made from beside the bot."""
+    bot = Bot.load(folder, device)
+    for strategy in STRATEGIES:
+        n_asked = n_responses if strategy != "beam" else n_responses // 4
+        sample = take_sample(bot, corpus, Decoding(strategy), n_responses=n_asked)  # type: ignore[arg-type]
+        sample.write(folder / f"{strategy}.json")
+    (folder / "turns.json").write_text(json.dumps(by_turns(bot, corpus)), encoding="utf-8")
+    print(f"{folder.name:14} test perplexity {math.exp(sum(sample.log_loss) / sum(sample.n_tokens)):.2f}", flush=True)
+
+
+def by_turns(bot: Bot, corpus: Corpus) -> dict[str, list[list[float]]]:
+    """Losses and tokens per dialogue when the bot is shown its last 1, 2, … turns, on examples that have five or more.
+
+    THRED's topic is always found in five turns.
+    """
+    split = corpus.split("test")
+    rows = split.examples[np.asarray(split.places[split.examples]) >= N_TURNS]
+    return {
+        str(n_turns): [list(values) for values in log_losses(bot, split, rows=rows, n_turns=n_turns)]
+        for n_turns in range(1, bot.model.shape.n_turns + 1)
+    }
+
+
+def show_table(out: Path) -> None:
+    """What was trained into a folder, as the tables of the documentation."""
+    folders = [folder for folder in sorted(out.iterdir()) if (folder / "greedy.json").is_file()]
+    _show_training(folders)
+    _show_turns(folders)
+    _show_responses(folders)
+
+
+def _show_training(folders: list[Path]) -> None:
+    print(
+        "| model | parameters | epochs | validation perplexity by epoch | tokens/s | time | test perplexity | to seq2seq |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    samples = {folder: Sample.read(folder / "greedy.json") for folder in folders}
+    first = next((samples[folder] for folder in folders if folder.name == "seq2seq"), None)
+    for folder, sample in samples.items():
+        record = sample.about["record"]
+        log = [json.loads(line) for line in (folder / "training.jsonl").read_text(encoding="utf-8").splitlines()]
+        per_epoch = " ".join(f"{entry['validation_perplexity']:.1f}" for entry in log)
+        ratio = "" if first is None else str(measures.perplexity_ratio(sample, first))
+        print(
+            f"| {folder.name} | {sample.about['n_parameters'] / 1e6:.1f} M | {len(log)} | {per_epoch} | "
+            f"{record['tokens_per_s']:,} | {record['seconds']:.0f} s | {measures.perplexity(sample)} | {ratio} |"
+        )
+
+
+def _show_turns(folders: list[Path]) -> None:
+    print("\n| model | " + " | ".join(f"last {n} turns" for n in range(1, N_TURNS + 1)) + " |")
+    print("|---" * (N_TURNS + 1) + "|")
+    for folder in folders:
+        found = json.loads((folder / "turns.json").read_text(encoding="utf-8"))
+        cells = [f"{math.exp(sum(lost) / sum(n)):.2f}" for lost, n in found.values()]
+        print(f"| {folder.name} | " + " | ".join([*cells, *[""] * (N_TURNS - len(cells))]) + " |")
+
+
+def _show_responses(folders: list[Path]) -> None:
+    print("\n| model | decoding | distinct-1 | distinct-2 | different responses | dull | words | BLEU | ROUGE-L |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for strategy in STRATEGIES:
+        for folder in folders:
+            found = measures.measure(Sample.read(folder / f"{strategy}.json"), n_resamples=1000)
+            keys = ("distinct_1", "distinct_2", "unique_responses", "dull_share", "length_words", "bleu", "rouge_l")
+            print(f"| {folder.name} | {strategy} | " + " | ".join(str(found[key]) for key in keys) + " |")
