@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from dialometer.cli._demo_page import home_page
-from dialometer.cli._demo_studies import LINES
+from dialometer.cli._demo_studies import LINES, STUDIES, Line, Workshop, report_page
 
 
 @pytest.fixture
@@ -42,11 +42,15 @@ def test_everything_is_one_click_away_and_gone_afterwards(running, tmp_path):
                 assert time.monotonic() < until
                 time.sleep(0.2)
         assert all(line.title in home.text for line in LINES)
-        assert "dialometer new anchoring anchoring" in home.text
+        typed = [re.sub(r"<[^>]+>", "", line) for line in re.findall(r"<code>.*?</code>", home.text)]
+        assert "dialometer new anchoring anchoring" in typed
+        assert typed == [" ".join(parts) for line in LINES for parts in line.shown()]
+        assert browser.get("/reports/anchoring/index.html").url.path == "/", "what is not made yet leads back"
         assert browser.get("/live/").raise_for_status().text.count("<form") >= 1
         assert browser.get("/desk/").url.path == "/desk/login", "an outsider does not get in without the demo's door"
         desk = browser.get("/show-desk").raise_for_status()
         assert desk.url.path == "/desk/studies/live/"
+        assert desk.url.query == b"source=simulated", "also when a visitor has taken part"
         assert "Raters over time" in desk.text
         until = time.monotonic() + 180
         while 'href="/reports/' not in browser.get("/").text:
@@ -66,9 +70,35 @@ def test_the_page_says_what_is_missing_and_what_failed():
         {"anchoring": "no <space>"},
         live=[("A", "/a/", "b")],
     )
-    assert page.count("Being made") == len(LINES) - 2
+    assert page.count("Waits for its turn") == len(LINES) - 2
     assert "no &lt;space&gt;" in page
     assert 'http-equiv="refresh"' in page
     done = home_page(lambda line: "x", {})
     assert "refresh" not in done
     assert "Being made" not in done
+    assert "Waits" not in done
+    at_work = home_page(lambda line: "", {}, n_done={"strategies": 2})
+    assert at_work.count("Being made") == 1
+    assert at_work.count("<li class=now>") == 1
+    assert re.search(r"<li class=now><code>.*?simulate", at_work)
+
+
+def test_the_evaluator_is_trained_and_its_pages_are_linked(tmp_path):
+    line = next(line for line in LINES if line.name == "evaluator")
+    workshop = Workshop(tmp_path)
+    workshop.make(line)
+    assert not workshop.failed
+    assert workshop.n_done == {"evaluator": len(line.commands)}
+    report = report_page(line, tmp_path)
+    assert "Simulated conversations whose truth is known" in report.read_text(encoding="utf-8")
+    assert (tmp_path / STUDIES / "evaluator" / "evaluator.json").is_file()
+    for _, file in line.pages:
+        assert (report.parent / file).is_file()
+        assert f'href="there/{file}"' in home_page(lambda one: "there" if one is line else "", {})
+
+
+def test_a_command_that_fails_is_told_by_its_last_line(tmp_path):
+    workshop = Workshop(tmp_path)
+    workshop.make(Line("lost", "Lost", "", (("report", "{study}"), ("new", "chat", "{study}"))))
+    assert "lost" in workshop.failed["lost"] or "no" in workshop.failed["lost"]
+    assert not (tmp_path / STUDIES / "lost").exists(), "nothing is done after a failure"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -40,7 +41,10 @@ class DemoHouse:
         elif path == DESK_DOOR:
             await self._let_in(Request(scope))(scope, receive, send)
         elif path.startswith(f"/{REPORTS}/"):
-            await self._reports({**scope, "path": path.removeprefix(f"/{REPORTS}")}, receive, send)
+            try:
+                await self._reports({**scope, "path": path.removeprefix(f"/{REPORTS}")}, receive, send)
+            except HTTPException:  # not made yet: the first page says how far it is
+                await RedirectResponse("/", 303)(scope, receive, send)
         else:
             await self._house(scope, receive, send)
 
@@ -50,12 +54,16 @@ class DemoHouse:
 
         live = (
             ("Take part in a running study", f"/{LIVE}/", "The pages as a rater sees them."),
-            ("Watch it fill", DESK_DOOR, "The experimenter's dashboard; simulated raters arrive while you look."),
+            (
+                "Watch it fill",
+                DESK_DOOR,
+                "The experimenter's dashboard; simulated raters arrive while you look. You are under 'person' once you take part.",
+            ),
         )
         return home_page(link, self.workshop.failed, n_done=self.workshop.n_done, live=live)
 
     def _let_in(self, request: Request) -> Response:
-        response = RedirectResponse(f"/desk/studies/{LIVE}/", 303)
+        response = RedirectResponse(f"/desk/studies/{LIVE}/?source=simulated", 303)
         set_cookie(request, response, DESK_COOKIE, self._secret, path="/desk", is_embedded=False)
         return response
 

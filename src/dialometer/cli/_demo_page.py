@@ -21,9 +21,11 @@ h2 {{ font-size: 1.25rem; margin: 2rem 0 .25rem; }} h3 {{ font-size: 1.1rem; mar
 p {{ margin: .3rem 0; }} .soft {{ color: var(--soft); }} a {{ color: var(--link); }}
 .cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; margin: .8rem 0; }}
 article {{ background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; min-width: 0; }}
-pre {{ font-size: .8rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; margin: .8rem 0 0; padding: .7rem 0 0;
-  color: var(--soft); border-top: 1px solid var(--line); }}
-pre b {{ color: var(--ink); }} .bad {{ color: light-dark(#9b1c1c, #ff9d94); }}
+ol {{ list-style: none; margin: .8rem 0 0; padding: .7rem 0 0; border-top: 1px solid var(--line); color: var(--soft); }}
+li {{ font-size: .8rem; line-height: 1.5; padding: .1rem 0 .1rem 2.4ch; text-indent: -2.4ch; }} li::before {{ content: "$ "; }}
+li span {{ white-space: nowrap; }} li.now {{ color: var(--ink); font-weight: 650; }}
+@media (max-width: 30rem) {{ li span {{ white-space: normal; overflow-wrap: anywhere; }} }}
+.bad {{ color: light-dark(#9b1c1c, #ff9d94); }}
 </style></head><body><main>
 <h1>dialometer at work</h1>
 <p class="soft">Studies from the templates and rated conversations, all simulated so that the truth is known, and reported as real
@@ -53,7 +55,7 @@ def home_page(
     begun = n_done or {}
     cards = "\n".join(_card(line, link(line), failed.get(line.name, ""), begun.get(line.name)) for line in LINES)
     running = "".join(
-        f'<article><h3><a href="{html.escape(address)}">{html.escape(title)}</a></h3><p>{html.escape(about)}</p></article>'
+        f"<article><h3>{_anchor(address, title)}</h3><p>{html.escape(about)}</p></article>"
         for title, address, about in live
     )
     return _PAGE.format(
@@ -65,22 +67,25 @@ def home_page(
 
 
 def _card(line: Line, folder: str, failure: str, n_done: int | None) -> str:
-    title = html.escape(line.title)
     pages = [(words, f"{folder}/{file}") for words, file in line.pages] if folder else []
-    head = f'<a href="{html.escape(pages[0][1])}">{title}</a>' if pages else title
+    head = _anchor(pages[0][1], line.title) if pages else html.escape(line.title)
     if pages:
-        links = " · ".join(f'<a href="{html.escape(address)}">{html.escape(words)}</a>' for words, address in pages)
-        state = f"<p>{links}</p>"
+        state = f"<p>{' · '.join(_anchor(address, words) for words, address in pages)}</p>"
     elif failure:
         state = f'<p class="bad">Could not be made: {html.escape(failure)}</p>'
     else:
         state = '<p class="soft">' + ("Waits for its turn." if n_done is None else "Being made …") + "</p>"
     reached = len(line.commands) if pages else n_done
-    commands = "\n".join(_command(text, number, reached) for number, text in enumerate(line.shown()))
-    return f"<article><h3>{head}</h3><p>{html.escape(line.about)}</p>{state}<pre>{commands}</pre></article>"
+    commands = "".join(_command(parts, number == reached) for number, parts in enumerate(line.shown()))
+    return f"<article><h3>{head}</h3><p>{html.escape(line.about)}</p>{state}<ol>{commands}</ol></article>"
 
 
-def _command(text: str, number: int, n_done: int | None) -> str:
-    """One command; the one that is at work stands out."""
-    shown = f"$ {html.escape(text)}"
-    return f"<b>{shown}</b>" if number == n_done else shown
+def _command(parts: Sequence[str], is_at_work: bool) -> str:
+    """One command, broken between its parts only; the one that is at work stands out."""
+    words = " ".join(f"<span>{html.escape(part)}</span>" for part in parts)
+    return f"<li{' class=now' if is_at_work else ''}><code>{words}</code></li>"
+
+
+def _anchor(address: str, words: str) -> str:
+    """A link that leaves this page open."""
+    return f'<a href="{html.escape(address)}" target="_blank" rel="noopener">{html.escape(words)}</a>'

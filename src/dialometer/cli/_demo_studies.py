@@ -24,7 +24,7 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of work and the commands that make its report; ``{study}`` and ``{out}`` are filled in."""
+    """One line of work and the commands that make its report; ``{study}``, ``{folder}`` and ``{out}`` are filled in."""
 
     name: str
     title: str
@@ -35,11 +35,23 @@ class Line:
 
     def steps(self, study: Path, out: Path) -> list[list[str]]:
         """The arguments of every command, in order."""
-        return [[part.format(study=study, out=out) for part in command] for command in self.commands]
+        inside = "" if study.parent == Path() else f"{study.parent}{os.sep}"
+        filled = {"study": study, "folder": inside, "out": out}
+        return [[part.format(**filled) for part in command] for command in self.commands]
 
-    def shown(self) -> list[str]:
-        """The commands as somebody would type them."""
-        return [" ".join(["dialometer", *step]) for step in self.steps(Path(self.name), Path(f"{self.name}-report"))]
+    def shown(self) -> list[list[str]]:
+        """The commands as somebody would type them, an option together with its value."""
+        return [_together(step) for step in self.steps(Path(self.name), Path(f"{self.name}-report"))]
+
+
+def _together(step: Sequence[str]) -> list[str]:
+    parts = ["dialometer"]
+    for part in step:
+        if parts[-1].startswith("--") and " " not in parts[-1]:
+            parts[-1] += f" {part}"
+        else:
+            parts.append(part)
+    return parts
 
 
 def _study(template: str, n_raters: int) -> tuple[Command, ...]:
@@ -58,7 +70,7 @@ def _evaluator() -> tuple[Command, ...]:
     Words are looked at where scikit-learn is installed; behaviour needs nothing that is not always there.
     """
     aspects = "words,behaviour" if importlib.util.find_spec("sklearn") is not None else "behaviour"
-    talks, evaluator = "{study}/talks.jsonl", "{study}/evaluator"
+    talks, evaluator = "{folder}talks.jsonl", "{folder}evaluator"
     return (
         ("learn", "simulate", talks, "--dialogues", str(N_TALKS), "--seed", str(SEED)),
         ("learn", "train", talks, "--recipe", "best", "--aspects", aspects, "--out", evaluator),

@@ -15,9 +15,12 @@ from typing import Annotated
 import typer
 
 N_LIVE_RATERS = 200
-SESSION_MS = 30 * 60_000
+SESSION_MS = 15 * 60_000
+"""Sessions are shorter; a simulated rater who began so long ago has ended."""
+N_EARLIER, EARLIER_APART_MS = 12, 5 * 60_000
+"""Raters of the last hour, so that there is something to see at once."""
 PAUSE_S = 4.0
-"""Between the simulated raters of the running study: slow enough to watch."""
+"""Between the simulated raters that follow: slow enough to watch."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -86,7 +89,8 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     listening = Listening("127.0.0.1", port, log_level="error")
     settings = Settings(api_key=new_key())
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
-    command = (*report, "--format", "json", "--format", "html", "--resamples", "200")
+    everybody = ("--source", "person", "--source", "simulated")
+    command = (*report, *everybody, "--format", "json", "--format", "html", "--resamples", "200")
     house = open_house(Shelf((str(running),), str(folder / STUDIES), "", "", command), settings)
     workshop = Workshop(folder)
     app = DemoHouse(house, workshop)
@@ -105,6 +109,8 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
         webbrowser.open(address)
     try:
         serve_app(app, listening, sock)
+    except KeyboardInterrupt:  # the way in which a demo ends
+        results.print("\nThe demo has ended.")
     finally:
         workshop.stop()
 
@@ -124,8 +130,11 @@ def _send_raters(folder: Path, url: str, api_key: str) -> None:
     for number in range(1, N_LIVE_RATERS + 1):
         try:
             with HttpDoor(url, api_key) as door:
-                # Their clock is their own: a session of some minutes that has just ended.
-                simulate(study, door, truth, n_raters=1, seed=number, start_ms=now_ms() - SESSION_MS)
+                # Their clock is their own: a session of some minutes that has ended.
+                n_before = max(0, N_EARLIER - number)
+                start_ms = now_ms() - SESSION_MS - n_before * EARLIER_APART_MS
+                simulate(study, door, truth, n_raters=1, seed=number, start_ms=start_ms)
         except (DialometerError, OSError):
             return  # the study was paused, or the demo has ended
-        time.sleep(PAUSE_S)
+        if number >= N_EARLIER:
+            time.sleep(PAUSE_S)
