@@ -30,6 +30,28 @@ def test_parts_change_nothing(evaluator, make_dialogues, tmp_path, monkeypatch):
     assert told == [(10, 25), (20, 25), (25, 25)]
 
 
+def test_eight_bits_for_many_dialogues_that_keep_their_order(evaluator, make_dialogues, tmp_path, monkeypatch):
+    dialogues, _ = make_dialogues(60, seed=3)
+    save_evaluator(tmp_path / "e", evaluator, {})
+    exact, quick, few = (
+        score_dialogues(tmp_path / "e", dialogues, device="cpu", speed=speed).values
+        for speed in ("exact", "quick", "auto")
+    )
+    np.testing.assert_array_equal(few, exact)
+    np.testing.assert_array_equal(quick, evaluator.in_eight_bits().score(dialogues).values)
+    assert 0 < np.abs(quick - exact).max() < 0.3 * exact.std()
+    assert np.corrcoef(np.argsort(np.argsort(exact)), np.argsort(np.argsort(quick)))[0, 1] > 0.98
+    monkeypatch.setattr(scoring, "MANY", 50)
+    np.testing.assert_array_equal(score_dialogues(tmp_path / "e", dialogues, device="cpu").values, quick)
+    assert scoring.order_in_eight_bits(evaluator, dialogues) > 0.98
+    monkeypatch.setattr(scoring, "order_in_eight_bits", lambda *_: 0.97)
+    np.testing.assert_array_equal(score_dialogues(tmp_path / "e", dialogues, device="cpu").values, exact)
+    # Where 8 bits are not to be had, single precision does the work.
+    monkeypatch.setattr("dialometer.learned.evaluator.has_quick_form", lambda _: False)
+    unable = score_dialogues(tmp_path / "e", dialogues, device="cpu", speed="quick")
+    np.testing.assert_array_equal(unable.values, exact)
+
+
 def test_the_mean_probability_over_all_pairs(monkeypatch):
     rng = np.random.default_rng(0)
     first, second = rng.normal(0.5, 1, 30), rng.normal(0, 1, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
@@ -27,6 +27,13 @@ def add_to(app: typer.Typer) -> None:
         out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all scores to this CSV file.")] = None,
         engine: Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")] = "local",
         address: Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")] = "",
+        speed: Annotated[
+            str,
+            typer.Option(
+                "--speed",
+                help="On a processor: exact, quick (8 bits), or auto: quick for thousands whose order it keeps.",
+            ),
+        ] = "auto",
         top: Annotated[int, typer.Option("--top", min=1, help="How many of the best and the worst are shown.")] = 10,
         device: Device = "auto",
         as_json: AsJson = False,
@@ -36,10 +43,14 @@ def add_to(app: typer.Typer) -> None:
         The deviation says how far the evaluator's models differ; it is empty for a single model.
         """
         from dialometer.cli._retrieval_work import working
+        from dialometer.errors import UnknownName
         from dialometer.learned.engines import OnRay, open_engine
         from dialometer.learned.model_file import read_about
-        from dialometer.learned.scoring import score_dialogues
+        from dialometer.learned.scoring import Speed, score_dialogues
+        from dialometer.registry import did_you_mean
 
+        if speed not in (known := get_args(Speed)):
+            raise UnknownName(f"there is no speed '{speed}'", remedy=did_you_mean(speed, list(known)))
         read_about(evaluator)
         given = read_whole(dialogues)
         opened = open_engine(engine, address=address)
@@ -49,6 +60,7 @@ def add_to(app: typer.Typer) -> None:
                     evaluator,
                     given,
                     device=device,
+                    speed=cast("Speed", speed),
                     engine=opened,
                     report=lambda n, total: work.report("Scoring", n, total),
                 )

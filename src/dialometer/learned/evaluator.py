@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.learned.calibration import fit_temperature
+from dialometer.learned.fast_encoding import QuickRankNet, has_quick_form
 from dialometer.learned.lambdas import posterior
 from dialometer.model.dialogue import Dialogue
 
@@ -61,6 +62,18 @@ class Evaluator:
     def __init__(self, members: Sequence[Member], temperature: float = 1.0) -> None:
         self.members = tuple(members)
         self.temperature = temperature
+        self._quick: tuple[QuickRankNet, ...] = ()
+
+    @property
+    def has_quick_form(self) -> bool:
+        """Whether it can score in 8 bits where it is: BERT encoders on a processor, with ONNX Runtime."""
+        return bool(self.members) and all(has_quick_form(member.model.encoder) for member in self.members)
+
+    def in_eight_bits(self) -> Evaluator:
+        """The same evaluator with 8-bit weights: about twice as quick, scores a little different."""
+        quick = Evaluator(self.members, self.temperature)
+        quick._quick = tuple(QuickRankNet(member.model) for member in self.members)
+        return quick
 
     def score(self, dialogues: Sequence[Dialogue], report: Report | None = None) -> Scores:
         """Scores of dialogues; all models read them with one tokeniser."""
@@ -73,7 +86,8 @@ class Evaluator:
                 if report is not None:
                     report(start + n_done, total)
 
-            rows.append((member.model.scores(tokens, report=told) - member.centre) / member.temperature)
+            model = self._quick[number] if self._quick else member.model
+            rows.append((model.scores(tokens, report=told) - member.centre) / member.temperature)
         members = np.array(rows).reshape(len(self.members), len(tokens)) / self.temperature
         alone = len(self.members) < 2
         deviations = np.full(len(tokens), np.nan) if alone else members.std(axis=0, ddof=1)

@@ -23,6 +23,7 @@ from dialometer.learned.tokens import Tokens, batch_of, bucketed
 
 if TYPE_CHECKING:
     from dialometer.learned.encoder import DialogueEncoder
+    from dialometer.learned.ranknet import RankNet
 
 Floats = NDArray[np.float32]
 Report = Callable[[int, int], None]
@@ -105,12 +106,34 @@ class QuickEncoder:
         return out
 
 
+class QuickRankNet:
+    """Stands in for a :class:`RankNet` where dialogues are only scored, on a processor."""
+
+    def __init__(self, model: RankNet) -> None:
+        self.encoder = model.encoder
+        self._quick = QuickEncoder(model.encoder)
+        self._weight = model.head.weight.detach().cpu().numpy().astype(np.float64)
+        self._bias = model.head.bias.detach().cpu().numpy().astype(np.float64)
+        self._levels = np.array(model.levels)
+
+    def scores(self, tokens: Sequence[Tokens], *, report: Report | None = None) -> NDArray[np.float64]:
+        """As ``RankNet.scores``."""
+        from dialometer.learned.ranknet import expected_rating  # noqa: PLC0415 - needs torch
+
+        outputs = self._quick.features(tokens, report=report) @ self._weight.T + self._bias
+        return expected_rating(outputs, self._levels) if len(self._levels) else np.asarray(outputs[:, 0])
+
+
+def has_quick_form(encoder: DialogueEncoder) -> bool:
+    """Whether an encoder can be run in 8 bits where it is."""
+    return encoder.device.type == "cpu" and is_available() and is_known(encoder.network.config.to_dict())
+
+
 def quick_features(encoder: DialogueEncoder, tokens: Sequence[Tokens], *, report: Report | None = None) -> Floats:
     """Features by the quickest way there is: 8 bits on a processor, torch on a GPU or where the quick form is missing."""
-    is_quick = encoder.device.type == "cpu" and is_available() and is_known(encoder.network.config.to_dict())
-    return (
-        QuickEncoder(encoder).features(tokens, report=report) if is_quick else encoder.features(tokens, report=report)
-    )
+    if has_quick_form(encoder):
+        return QuickEncoder(encoder).features(tokens, report=report)
+    return encoder.features(tokens, report=report)
 
 
 class QuickTextEncoder:
