@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench._generator_topics import show_topics
 from bench._generator_training import show_table, train_one
 from dialometer.generators.batches import examples_of
 from dialometer.generators.corpus import Corpus, load_corpus
@@ -156,10 +157,13 @@ def run() -> int:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--table", type=Path, help="only print the tables of what was trained into this folder")
+    parser.add_argument("--topics", type=Path, help="only show what topic words do in the bots of this folder")
     given = parser.parse_args()
     wanted = given.models.split(",")
     if given.table is not None:
         show_table(given.table)
+    elif given.topics is not None:
+        show_topics(given.topics, load_corpus(given.corpus), given.device)
     elif given.corpus is None:
         return main()
     elif given.out is not None:

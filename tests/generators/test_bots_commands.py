@@ -2,16 +2,20 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
+import time
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
 from dialometer.generators.bot import Bot
+from dialometer.generators.checkpoint import load_checkpoint
 from dialometer.generators.corpus import load_corpus
 from dialometer.generators.sample import log_losses
 
@@ -210,6 +214,37 @@ def test_chat_answers_line_by_line(bots):
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["said"] for row in rows] == ["I like the oven.", "I like the garlic."]
     assert all(row["reply"] for row in rows)
+
+
+def test_a_file_that_cannot_be_learned_from_leaves_no_folder(run, dialogues, tmp_path, monkeypatch):
+    single = tmp_path / "single.jsonl"
+    single.write_text('{"id": "a", "turns": ["alone"]}\n', encoding="utf-8")
+    with pytest.raises(DialometerError, match="none of the 1 dialogues has two turns"):
+        run("bots", "train", "hred", single, "--out", tmp_path / "new" / "bot")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(DialometerError, match="several processes cannot prepare"):
+        run("bots", "train", "hred", dialogues, "--out", tmp_path / "new" / "bot")
+    assert [path.name for path in tmp_path.iterdir()] == ["single.jsonl"]
+
+
+def test_a_killed_training_goes_on_where_it_was(run, corpus_folder, tmp_path):
+    """Killed by the system after an epoch, with nothing to say farewell; the weights in the end are the same to the last bit."""
+    common = ["bots", "train", "thred", str(corpus_folder), "--epochs", "4", "--batch-size", "16", "--device", "cpu"]
+    common += ["--patience", "4", *SIZES]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "dialometer", *common, "--out", str(tmp_path / "cut")]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "cut" / "state.pt").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+    assert not (tmp_path / "cut" / "bot.safetensors").exists()
+    done = subprocess.run([*command, "--resume"], env=environment, capture_output=True, timeout=120, check=True)
+    assert b"validation perplexity" in done.stdout
+    assert not (tmp_path / "cut" / "state.pt").exists()
+    run(*common, "--out", tmp_path / "whole")
+    cut, whole = (load_checkpoint(tmp_path / name).model.state_dict() for name in ("cut", "whole"))
+    assert all(torch.equal(cut[key], whole[key]) for key in whole)
 
 
 def test_two_processes_train_together(run, corpus_folder, tmp_path):

@@ -14,7 +14,7 @@ from dialometer.cli._bots_work import Device, Seed
 from dialometer.cli._study import AsJson
 
 if TYPE_CHECKING:
-    from dialometer.cli._bots_work import Report
+    from dialometer.cli._progress import Report
     from dialometer.generators.corpus import Corpus
     from dialometer.generators.settings import Progress
 
@@ -63,7 +63,7 @@ def add_to(app: typer.Typer) -> None:
 
         Interrupted? Run the same command with --resume: it ends with the weights it would have had.
         """
-        from dialometer.cli._bots_work import progress_bar
+        from dialometer.cli._progress import progress_bar
         from dialometer.generators.checkpoint import load_checkpoint
         from dialometer.generators.device import choose_device
         from dialometer.generators.generator import GENERATORS
@@ -101,6 +101,7 @@ def add_to(app: typer.Typer) -> None:
 
 def _corpus(given: Path, out: Path, report: Report) -> Corpus:
     """The prepared corpus, prepared into the bot's folder where a plain file was given."""
+    from dialometer.errors import DialometerError
     from dialometer.generators.corpus import is_corpus, load_corpus
     from dialometer.generators.preparing import prepare_corpus
 
@@ -109,6 +110,12 @@ def _corpus(given: Path, out: Path, report: Report) -> Corpus:
     folder = out / "corpus"
     if is_corpus(folder):
         return load_corpus(folder)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise DialometerError(
+            "several processes cannot prepare one corpus",
+            where=str(given),
+            remedy=f"first run: dialometer bots prepare {given} --out corpus",
+        )
     return prepare_corpus([given], folder, report=lambda what, n_done: report(what, n_done, 0))
 
 

@@ -83,12 +83,16 @@ def prepare_corpus(
         raise DialometerError(f"'{folder}' exists already", remedy="choose another folder or remove this one")
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
+    made = [parent for parent in part.parents if not parent.exists()]
     part.mkdir(parents=True)
     try:
         _Preparing(part, options, report).run(sources, format, lenient=lenient)
         part.replace(folder)
-    finally:
+    except BaseException:
         shutil.rmtree(part, ignore_errors=True)
+        for parent in made:
+            parent.rmdir()
+        raise
     return load_corpus(folder)
 
 

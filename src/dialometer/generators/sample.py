@@ -66,15 +66,13 @@ def take_sample(
     same_vocabulary(bot.checkpoint, corpus.vocabulary, str(corpus.folder))
     part = corpus.split(split)
     log_loss, n_tokens = log_losses(bot, part, report)
-    rng = np.random.default_rng([seed, 11])
-    n_asked = min(n_responses, len(part.examples))
-    rows = np.sort(rng.choice(part.examples, n_asked, replace=False))
+    rows = asked_about(part, n_responses, seed)
     contexts = [part.context(int(row), bot.model.shape.n_turns) for row in rows]
     said = bot.respond_to_tokens(
         contexts,
         decoding,
         [int(row) + seed for row in rows],
-        report=lambda n_done: report("answering", n_done, n_asked),
+        report=lambda n_done: report("answering", n_done, len(rows)),
     )
     checkpoint = bot.checkpoint
     about = {
@@ -94,6 +92,12 @@ def take_sample(
         references=[bot.vocabulary.decode(part.turn(int(row)).tolist()) for row in rows],
         dialogues=[int(part.dialogues[row]) for row in rows],
     )
+
+
+def asked_about(split: Split, n_responses: int, seed: int = 0) -> npt.NDArray[np.int64]:
+    """The examples that are answered, drawn by the seed alone."""
+    n_asked = min(n_responses, len(split.examples))
+    return np.sort(np.random.default_rng([seed, 11]).choice(split.examples, n_asked, replace=False))
 
 
 @torch.inference_mode()
