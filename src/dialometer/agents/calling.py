@@ -165,4 +165,4 @@ def _parse(content: bytes) -> Any:
 def _shown(url: str) -> str:
     """The address without what may be secret in it."""
     parsed = httpx.URL(url)
-    return f"{parsed.scheme}://{parsed.host}{parsed.path}"
+    return str(parsed.copy_with(username=None, password=None, query=None, fragment=None))

@@ -25,8 +25,8 @@ def study_id_of(folder: Path, given: str) -> str:
     found = given or Ledger(folder).study_id
     if not found:
         raise DialometerError(
-            "nobody knows which study on Prolific this is",
-            remedy="make one with 'dialometer recruit prolific draft', or give --study-id",
+            "this study has no draft on Prolific yet",
+            remedy="make one with 'dialometer recruit prolific draft --live', or name one with --study-id",
         )
     return found
 

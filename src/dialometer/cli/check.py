@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli._study import AsJson, StudyDir
+from dialometer.model.places import DATABASE_FILE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dialometer.design.pairs import PairReport
     from dialometer.design.protocol import Protocol
+    from dialometer.errors import Problem
     from dialometer.model.study import Study
 
 
@@ -42,12 +46,12 @@ def add_to(app: typer.Typer) -> None:
                 )
             )
         else:
-            _show(study, problems, with_diff=with_diff)
+            _show(study, problems, folder, with_diff=with_diff)
         if errors:
             raise typer.Exit(1)
 
 
-def _show(study: Study | None, problems: list, *, with_diff: bool) -> None:  # type: ignore[type-arg]
+def _show(study: Study | None, problems: list[Problem], folder: Path, *, with_diff: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli._console import results
@@ -75,6 +79,7 @@ def _show(study: Study | None, problems: list, *, with_diff: bool) -> None:  # t
             if isinstance(item, PairItem):
                 _show_pair(inspect_pair(item))
     _show_protocol(study, protocol(study))
+    _tell_next(folder)
 
 
 def _show_pair(report: PairReport) -> None:
@@ -140,9 +145,16 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
         )
     results.print(f"\n[bold]{spec.title}[/]: no errors\n")
     results.print(table)
-    folder = study.folder
-    results.print(
-        f"\nNext: [bold]dialometer simulate {folder}[/] to try it with made-up raters, "
-        f"[bold]dialometer serve {folder}[/] to see it as raters do",
-        soft_wrap=True,
-    )
+
+
+def _tell_next(folder: Path) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli._console import results
+
+    shown = escape(str(folder))
+    steps = {"status": "for how far it has come", "report": "for the answer so far"}
+    if not (folder / DATABASE_FILE).exists():
+        steps = {"simulate": "to try it with made-up raters", "serve": "to open it to people"}
+    told = ", ".join(f"[bold]dialometer {verb} {shown}[/] {why}" for verb, why in steps.items())
+    results.print(f"\nNext: {told}", soft_wrap=True)

@@ -161,7 +161,7 @@ def _tell(done: Import, folder: Path) -> None:
         results.print("\nNothing was stored: this was a dry run.")
         return
     shown = escape(str(folder))
-    results.print(f"\nNext: [bold]dialometer check {shown}[/], then [bold]dialometer export {shown}[/]", soft_wrap=True)
+    results.print(f"\nNext: [bold]dialometer check {shown}[/], then [bold]dialometer report {shown}[/]", soft_wrap=True)
 
 
 def _tell_file(file: FileImport, *, is_dry_run: bool) -> None:

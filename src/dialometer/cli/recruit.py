@@ -10,8 +10,30 @@ import typer
 
 from dialometer.cli._study import AsJson, StudyDir, open_study
 
+
+def _address(given: str) -> str:
+    """A whole address; half of one would be sent to everybody."""
+    from urllib.parse import urlsplit
+
+    from dialometer.errors import DialometerError
+
+    parts = urlsplit(given)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise DialometerError(
+            f"'{given}' is no address that raters can open", where="--url", remedy="such as https://study.example.org"
+        )
+    return given
+
+
 Address = Annotated[
-    str, typer.Option("--url", help="Address under which raters reach the study.", show_default=False, metavar="URL")
+    str,
+    typer.Option(
+        "--url",
+        help="Address under which raters reach the study.",
+        show_default=False,
+        metavar="URL",
+        callback=_address,
+    ),
 ]
 
 
@@ -107,7 +129,8 @@ def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJs
     if as_json:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
         return
-    results.print(f"Raters of [bold]{told['platform']}[/] open  {escape(str(told['link']))}", soft_wrap=True)
+    results.print(f"Platform     {escape(str(told['platform']))}")
+    results.print(f"Raters open  [bold]{escape(str(told['link']))}[/]", soft_wrap=True)
     if told["rater"]:
         kept = f"; also kept: {', '.join(told['kept'])}" if told["kept"] else ""
         results.print(f"A rater is known by the parameter {escape(str(told['rater']))}{escape(kept)}", soft_wrap=True)
