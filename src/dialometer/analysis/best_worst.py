@@ -20,7 +20,7 @@ from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_p
 from dialometer.analysis.leader import CORRECTIONS, standing_words
 from dialometer.analysis.leaderboard_sections import rank_words
 from dialometer.analysis.part_names import with_prefix
-from dialometer.analysis.system_votes import compared_criteria
+from dialometer.analysis.system_votes import compared_criteria, primary_between_systems
 from dialometer.analysis.words import listed, n_of, percent, sentence
 from dialometer.model.report import Headline, Method
 from dialometer.model.study import Comparison, Study
@@ -46,7 +46,7 @@ class BestWorst:
         singles = [
             best_worst_standing(found.on((found.criteria[k],)), found.criterion_labels[k], options) for k in asked
         ] if len(asked) > 1 else []  # fmt: skip
-        primary = _primary(study, found)
+        primary = primary_between_systems(study, found.criteria)
         main = _main(primary, found, singles, overall, options)
         sections = [*declared_section(study, found, options), board_section(main, found, primary)]
         if singles:
@@ -81,15 +81,6 @@ ANALYSES.register("best_worst")(BestWorst())
 
 def _label(found: BestWorstData) -> str:
     return ALL_QUESTIONS if len(found.criteria) > 1 else found.criterion_labels[0]
-
-
-def _primary(study: Study, found: BestWorstData) -> Comparison | None:
-    analysis = study.spec.analysis
-    for comparison in analysis.comparisons:
-        is_about = not comparison.criteria or set(comparison.criteria) & set(found.criteria)
-        if comparison.name == analysis.primary and comparison.between == "systems" and is_about:
-            return comparison
-    return None
 
 
 def _main(

@@ -21,7 +21,7 @@ from dialometer.analysis.meetings import head_to_head_section
 from dialometer.analysis.part_names import with_prefix
 from dialometer.analysis.standings import Standing, standing
 from dialometer.analysis.system_groups import system_group_section
-from dialometer.analysis.system_votes import SystemVotes, compared_criteria, system_votes
+from dialometer.analysis.system_votes import SystemVotes, compared_criteria, primary_between_systems, system_votes
 from dialometer.analysis.words import listed
 from dialometer.model.report import Method
 from dialometer.model.study import Comparison, Study
@@ -51,7 +51,7 @@ class Leaderboard:
         singles = (
             [fit(found.on((found.criteria[k],)), found.criterion_labels[k]) for k in asked] if len(asked) > 1 else []
         )
-        primary = _primary(study, found)
+        primary = primary_between_systems(study, found.criteria)
         main = _main(primary, found, singles, overall, fit)
         is_declared = primary is not None
         sections = [
@@ -90,15 +90,6 @@ class Leaderboard:
 
 
 ANALYSES.register("leaderboard")(Leaderboard())
-
-
-def _primary(study: Study, found: SystemVotes) -> Comparison | None:
-    analysis = study.spec.analysis
-    for comparison in analysis.comparisons:
-        is_about = not comparison.criteria or set(comparison.criteria) & set(found.criteria)
-        if comparison.name == analysis.primary and comparison.between == "systems" and is_about:
-            return comparison
-    return None
 
 
 def _main(

@@ -41,18 +41,10 @@ def subgroup_section(data: StudyData, choices: PairChoices, question: str, optio
     whole = _difference(choices, group, levels, "all strategies")
     if len(choices.strategies) > 1:
         rows.append(_row(choices, group, groups, whole, options))
-    columns = [Column("strategy", "Strategy")]
-    columns += [
-        Column(f"group-{k}", f"{level} (n = {groups.n_raters(k)})", "percent_estimate")
-        for k, level in enumerate(groups.levels)
-    ]
-    columns.append(Column("p", "p (groups differ)", "p_value"))
-    if options.correction in CORRECTIONS:
-        columns.append(Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value"))
     table = Table(
         f"subgroup-{question}",
         f"Share that preferred the experimental version by “{groups.text}”",
-        tuple(columns),
+        (Column("strategy", "Strategy"), *groups.columns(options.correction)),
         tuple(rows),
         notes=_notes(groups, levels),
     )

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.data import StudyData
 from dialometer.analysis.labels import question_text
+from dialometer.analysis.leader import CORRECTIONS
 from dialometer.errors import NotEnoughData
+from dialometer.model.report import Column
 from dialometer.model.scale import Scale
 from dialometer.stats.observations import Ints
 
@@ -32,6 +34,17 @@ class RaterGroups:
     def n_raters(self, level: int) -> int:
         """How many raters are in a group."""
         return int(np.sum(self.of_rater == level))
+
+    def columns(self, correction: str) -> list[Column]:
+        """A share for each group, and whether the groups differ, by itself and corrected."""
+        shares = [
+            Column(f"group-{k}", f"{level} (n = {self.n_raters(k)})", "percent_estimate")
+            for k, level in enumerate(self.levels)
+        ]
+        tests = [Column("p", "p (groups differ)", "p_value")]
+        if correction in CORRECTIONS:
+            tests.append(Column("p_adjusted", f"p ({CORRECTIONS[correction]})", "p_value"))
+        return [*shares, *tests]
 
 
 def rater_groups(data: StudyData, question: str, raters: Sequence[str] | NDArray[np.str_]) -> RaterGroups:

@@ -50,18 +50,10 @@ def system_group_section(data: StudyData, found: SystemVotes, question: str, opt
         last = [p_cell(test.p_value)]
         last += [p_cell(p_adjusted(test))] if options.correction in CORRECTIONS else []
         rows.append((found.systems[k], *cells, *last))
-    columns = [Column("system", "System")]
-    columns += [
-        Column(f"group-{k}", f"{level} (n = {groups.n_raters(k)})", "percent_estimate")
-        for k, level in enumerate(groups.levels)
-    ]
-    columns.append(Column("p", "p (groups differ)", "p_value"))
-    if options.correction in CORRECTIONS:
-        columns.append(Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value"))
     table = Table(
         f"subgroup-{question}",
         f"Share of points by “{groups.text}”",
-        tuple(columns),
+        (Column("system", "System"), *groups.columns(options.correction)),
         tuple(rows),
         caption="A win is one point, a tie half a point; over all questions. Intervals take each rater as one cluster.",
         notes=(groups.note,) if groups.note else (),

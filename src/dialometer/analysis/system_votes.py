@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,7 +16,7 @@ from dialometer.analysis.labels import criterion_label, system_label
 from dialometer.analysis.measures import gold_items
 from dialometer.analysis.words import listed, n_of
 from dialometer.errors import NotEnoughData
-from dialometer.model.study import Criterion, Study
+from dialometer.model.study import Comparison, Criterion, Study
 from dialometer.scales.pairwise import CANNOT_TELL, TIE
 from dialometer.stats.duplicates import RepeatedVote, repeated_votes
 from dialometer.stats.votes import FIRST, SECOND, Votes
@@ -66,6 +67,16 @@ def votes_where(votes: Votes, kept: NDArray[np.bool_]) -> Votes:
         item=None if votes.item is None else votes.item[kept],
         n_self=0,
     )
+
+
+def primary_between_systems(study: Study, criteria: Sequence[str]) -> Comparison | None:
+    """The declared primary comparison, where it is between systems and about one of these criteria."""
+    analysis = study.spec.analysis
+    for comparison in analysis.comparisons:
+        is_about = not comparison.criteria or set(comparison.criteria) & set(criteria)
+        if comparison.name == analysis.primary and comparison.between == "systems" and is_about:
+            return comparison
+    return None
 
 
 def compared_criteria(study: Study, scale_type: str) -> tuple[Criterion, ...]:

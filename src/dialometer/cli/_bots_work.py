@@ -1,14 +1,9 @@
-"""What the verbs of ``dialometer bots`` share: their arguments, a progress bar, and bots by name."""
+"""What the verbs of ``dialometer bots`` share: their arguments, and bots by name."""
 
 from __future__ import annotations
 
-import json
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,8 +24,6 @@ TopK = Annotated[int, typer.Option("--top-k", min=0, help="Likeliest tokens that
 Temperature = Annotated[float, typer.Option("--temperature", help="Below 1 draws more of the likely, above 1 less.")]
 MaxTokens = Annotated[int, typer.Option("--max-tokens", min=3, help="Longest response, in tokens.")]
 Cut = Annotated[bool, typer.Option("--cut", help="Let a bot see only the end of contexts that are too long for it.")]
-
-Report = Callable[[str, int, int], None]
 
 
 def decoding_of(
@@ -74,39 +67,3 @@ def named_bots(given: list[str], device: str) -> dict[str, Bot]:
             )
         bots[name] = bot
     return bots
-
-
-@contextmanager
-def progress_bar() -> Iterator[Report]:
-    """A bar on a terminal, a line of JSON every ten seconds elsewhere."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from dialometer.cli._console import errors
-
-    if not errors.is_terminal:
-        yield _Lines().report
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def report(what: str, n_done: int, n_total: int) -> None:
-            label = what.partition(",")[0]
-            if label not in tasks:
-                tasks[label] = bar.add_task(what, total=n_total or None)
-            bar.update(tasks[label], description=what, completed=n_done, total=n_total or None)
-
-        yield report
-
-
-class _Lines:
-    """Progress where no terminal shows a bar."""
-
-    def __init__(self) -> None:
-        self.told_at = time.monotonic()
-
-    def report(self, what: str, n_done: int, n_total: int) -> None:
-        if time.monotonic() - self.told_at > 10:
-            self.told_at = time.monotonic()
-            sys.stderr.write(json.dumps({"doing": what, "done": n_done, "of": n_total}) + "\n")
-            sys.stderr.flush()

@@ -1,10 +1,8 @@
-"""What the verbs of ``dialometer retrieval`` share: their arguments, the retrievers they name, and a progress bar."""
+"""What the verbs of ``dialometer retrieval`` share: their arguments, the retrievers they name, and how the work is done."""
 
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from dialometer.retrieval.knowledge_base import KnowledgeBase
     from dialometer.retrieval.queries import Asked
     from dialometer.retrieval.retriever import Fitted, Retriever
-    from dialometer.retrieval.work import Report, Work
+    from dialometer.retrieval.work import Work
 
 KbFile = Annotated[
     Path,
@@ -69,49 +67,14 @@ NOT_BY_NAME = ("crowd",)
 @contextmanager
 def working(device: str, cache: Path | None) -> Iterator[Work]:
     """How the work is done, with a bar on a terminal and a line of JSON now and then elsewhere."""
+    from dialometer.cli._progress import progress_bar
     from dialometer.errors import DialometerError
     from dialometer.retrieval.work import Work, default_cache
 
     if device not in ("auto", "cpu", "cuda", "mps"):
         raise DialometerError(f"unknown device '{device}'", remedy="use auto, cpu, cuda or mps")
-    with _bar() as report:
+    with progress_bar() as report:
         yield Work(device=device, report=report, cache=cache or default_cache())  # type: ignore[arg-type]
-
-
-@contextmanager
-def _bar() -> Iterator[Report]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from dialometer.cli._console import errors
-
-    if not errors.is_terminal:
-        yield _Lines().report
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def report(what: str, n_done: int, n_total: int) -> None:
-            if not what:
-                return
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=n_total)
-            bar.update(tasks[what], completed=n_done, total=n_total, visible=n_done < n_total)
-
-        yield report
-
-
-class _Lines:
-    """Progress where no terminal shows a bar: one line every few seconds."""
-
-    def __init__(self) -> None:
-        self.told_at = time.monotonic()
-
-    def report(self, what: str, n_done: int, n_total: int) -> None:
-        if what and time.monotonic() - self.told_at > 10:
-            self.told_at = time.monotonic()
-            sys.stderr.write(json.dumps({"doing": what, "done": n_done, "of": n_total}) + "\n")
-            sys.stderr.flush()
 
 
 def chosen(names: list[str]) -> dict[str, Retriever | Path]:

@@ -68,7 +68,8 @@ def add_to(app: typer.Typer) -> None:
 
         With several bots, perplexities are also compared with that of the first, dialogue by dialogue.
         """
-        from dialometer.cli._bots_work import decoding_of, named_bots, progress_bar
+        from dialometer.cli._bots_work import decoding_of, named_bots
+        from dialometer.cli._progress import progress_bar
         from dialometer.generators.corpus import load_corpus
         from dialometer.generators.measures import measure, perplexity_ratio
         from dialometer.generators.sample import take_sample

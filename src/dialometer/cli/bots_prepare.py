@@ -42,7 +42,7 @@ def add_to(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Filter, split by dialogue, number the tokens, find topics. The files are streamed, whatever their size."""
-        from dialometer.cli._bots_work import progress_bar
+        from dialometer.cli._progress import progress_bar
         from dialometer.generators.filters import Limits, read_word_list
         from dialometer.generators.preparing import Preparation, prepare_corpus
 
