@@ -158,8 +158,22 @@ def _bounds(about: dict[str, Any]) -> str:
     return f" ({', '.join(told)})" if told else ""
 
 
+STEPS = {
+    "A study and its judgments": (
+        "new_study", "load_study", "simulate_raters", "read_judgments", "read_dialogues", "power",
+    ),
+    "Numbers": ("icc", "compare"),
+    "Reports": ("analyse_folder", "analyse", "render"),
+    "Retrieved answers": ("evaluate_retrievers",),
+    "A learned evaluator": (
+        "read_ratings", "simulate_ratings", "train_evaluator", "load_evaluator", "score_dialogues", "report_evaluator",
+    ),
+    "What they give and take": ("Report", "Estimate", "Study", "Store", "long_table", "DialometerError"),
+}  # fmt: skip
+
+
 def python_names() -> str:
-    """The public names of the package."""
+    """The public names of the package, in the order of an analysis."""
     lines = [
         NOTE,
         "# Python",
@@ -167,24 +181,31 @@ def python_names() -> str:
         "`import dialometer as dm` gives the names below; each loads what it needs when it is first used. Everything else is",
         "importable too, and may change between versions.",
         "",
-        '```python title="analysis.py"',
+        "```python",
         "import dialometer as dm",
         "",
-        'report = dm.analyse_folder("my-study")',
-        "report.summary.answer  # one sentence",
+        'dm.new_study("strategies", "my-study")',
+        'judgments = dm.simulate_raters("my-study", n_raters=12)',
+        'print(dm.compare(judgments, "experimental", "control", "utility"))',
+        'report = dm.analyse_folder("my-study", n_resamples=200)',
+        "print(report.summary.answer)",
         'dm.render(report, "my-report")  # page, tables, figures',
         "```",
         "",
-        "In a notebook, a report, a table or a figure as the last line of a cell shows itself, and an error is one sentence.",
+        "In a notebook, a report, a table, a figure or an estimate as the last line of a cell shows itself, and an error is one",
+        "sentence. [A whole analysis in a notebook](../notebooks/whole-analysis.ipynb) goes through all of it.",
         "",
     ]
-    for name in sorted(dialometer.__all__, key=str.lower):
-        thing = getattr(dialometer, name)
-        if name.startswith("__"):
-            continue
-        lines += [f"## {name}", "", *_signature(name, thing), _docstring(thing), ""]
-        if inspect.isclass(thing):
-            lines += _methods(thing)
+    left = sorted(set(dialometer.__all__) - {name for names in STEPS.values() for name in names} - {"__version__"})
+    if left:
+        sys.exit(f"public names without a place in STEPS: {', '.join(left)}")
+    for step, names in STEPS.items():
+        lines += [f"## {step}", ""]
+        for name in names:
+            thing = getattr(dialometer, name)
+            lines += [f"### {name}", "", *_signature(name, thing), _docstring(thing), ""]
+            if inspect.isclass(thing):
+                lines += _methods(thing)
     return "\n".join(lines) + "\n"
 
 
@@ -208,7 +229,9 @@ def _signature(name: str, thing: Any) -> list[str]:
         return []
     if len(signature) > 600:
         return []
-    return ["```text", f"{name}{signature}".replace("'", ""), "```", ""]
+    # Annotations are texts here, defaults are not: only the former lose their quotes.
+    bare = re.sub(r"""(: |-> )(?:'([^']*)'|"([^"]*)")""", r"\1\2\3", signature)
+    return ["```text", f"{name}{bare}", "```", ""]
 
 
 GROUPS = {

@@ -15,7 +15,7 @@ LINES = [
     {"design", "storage", "agents", "recruit", "retrieval", "generators", "simulate", "table"},
     {"flow", "exchange"},
     {"web", "analysis", "learned", "judge"},
-    {"cli"},
+    {"cli", "public"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 FILES = sorted(ROOT.rglob("*.py"))

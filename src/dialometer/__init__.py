@@ -20,9 +20,20 @@ if TYPE_CHECKING:
     from dialometer.analysis.folder import analyse_folder
     from dialometer.design.load import load_study
     from dialometer.errors import DialometerError
+    from dialometer.learned.rated import read_ratings
     from dialometer.model.estimate import Estimate
     from dialometer.model.report import Report
     from dialometer.model.study import Study
+    from dialometer.public.evaluators import (
+        load_evaluator,
+        report_evaluator,
+        score_dialogues,
+        simulate_ratings,
+        train_evaluator,
+    )
+    from dialometer.public.judged import compare, icc
+    from dialometer.public.retrievers import evaluate_retrievers
+    from dialometer.public.studies import new_study, power, read_judgments, simulate_raters
     from dialometer.readers import read_dialogues
     from dialometer.report import render
     from dialometer.storage.store import Store
@@ -36,10 +47,23 @@ _HOMES = {
     "Study": "dialometer.model.study",
     "analyse": "dialometer.analysis.choose",
     "analyse_folder": "dialometer.analysis.folder",
+    "compare": "dialometer.public.judged",
+    "evaluate_retrievers": "dialometer.public.retrievers",
+    "icc": "dialometer.public.judged",
+    "load_evaluator": "dialometer.public.evaluators",
     "load_study": "dialometer.design.load",
     "long_table": "dialometer.table",
+    "new_study": "dialometer.public.studies",
+    "power": "dialometer.public.studies",
     "read_dialogues": "dialometer.readers",
+    "read_judgments": "dialometer.public.studies",
+    "read_ratings": "dialometer.learned.rated",
     "render": "dialometer.report",
+    "report_evaluator": "dialometer.public.evaluators",
+    "score_dialogues": "dialometer.public.evaluators",
+    "simulate_raters": "dialometer.public.studies",
+    "simulate_ratings": "dialometer.public.evaluators",
+    "train_evaluator": "dialometer.public.evaluators",
 }
 
 __all__ = [
@@ -51,10 +75,23 @@ __all__ = [
     "__version__",
     "analyse",
     "analyse_folder",
+    "compare",
+    "evaluate_retrievers",
+    "icc",
+    "load_evaluator",
     "load_study",
     "long_table",
+    "new_study",
+    "power",
     "read_dialogues",
+    "read_judgments",
+    "read_ratings",
     "render",
+    "report_evaluator",
+    "score_dialogues",
+    "simulate_raters",
+    "simulate_ratings",
+    "train_evaluator",
 ]
 
 

@@ -5,6 +5,7 @@ import re
 import pytest
 from rich_report import HOSTILE
 
+from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Figure, Report, Table, Turns
 from dialometer.report import notebook
 
@@ -13,7 +14,7 @@ from dialometer.report import notebook
 def enabled():
     notebook.load_ipython_extension(None)
     yield
-    for kind in (Report, Table, Figure, Turns):
+    for kind in (Report, Table, Figure, Turns, Estimate):
         del kind._repr_html_
 
 
@@ -45,3 +46,14 @@ def test_style_stays_inside_the_part(report):
     for selectors in re.findall(r"([^{}]+)\{", style):
         if not selectors.strip().startswith("@"):
             assert all(one.strip().startswith(".dialometer-part") for one in selectors.split(",")), selectors
+
+
+@pytest.mark.usefixtures("enabled")
+def test_an_estimate_is_a_line_with_what_it_rests_on():
+    shown = Estimate(0.4321, 30, "ICC <one>", 0.31, 0.55, p_value=0.0004, label="a & b")._repr_html_()
+    assert "a &amp; b" in shown
+    assert "<b>0.43</b> (95% interval 0.31 to 0.55), p &lt; .001" in shown or "p < .001" in shown
+    assert "ICC &lt;one&gt;, n = 30" in shown
+    missing = unknown("mean", "no <ratings>")._repr_html_()
+    assert "not enough data" in missing
+    assert "no &lt;ratings&gt;" in missing

@@ -84,7 +84,7 @@ LINES = (
         "strategies",
         "Controlled transcript pairs",
         "Which interaction strategy do people prefer, before anybody builds it?",
-        _study("strategies", 60),
+        _study("strategies", 145),
     ),
     Line(
         "evaluator",
@@ -97,13 +97,13 @@ LINES = (
         "avatar",
         "Retrieved answers judged by a crowd",
         "How good are the answers of an avatar, and who agrees?",
-        _study("avatar", 30),
+        _study("avatar", 20),
     ),
     Line(
         "anchoring",
         "A bias audit of ratings",
         "Do a shown number and a standard response pull ratings, and make raters agree?",
-        _study("anchoring", 40),
+        _study("anchoring", 80),
     ),
 )
 LIVE = "live"

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 N_LIVE_RATERS = 200
-SESSION_MS = 15 * 60_000
+SESSION_MS = 25 * 60_000
 """Sessions are shorter; a simulated rater who began so long ago has ended."""
 N_EARLIER, EARLIER_APART_MS = 12, 5 * 60_000
 """Raters of the last hour, so that there is something to see at once."""

@@ -44,7 +44,7 @@ MAX_PAIRS = 500_000
 _TOO_FAR = 2.0  # usual errors between a rating and what the others let expect, beyond which it is not believed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BestFit:
     """A trained evaluator, what its cross-validation found, and a verdict on every rating."""
 
@@ -54,6 +54,14 @@ class BestFit:
     """On the pairs that ``about`` names, each dialogue scored by a model that has not seen its group."""
     reliability: Reliability
     about: dict[str, Any]
+
+    def __repr__(self) -> str:
+        n_doubted = self.about["n_not_believed"]
+        return (
+            f"BestFit(evaluator of {self.about['n_ratings']} ratings by {', '.join(self.about['aspects'])}; right on "
+            f"{self.accuracy:.1%} of {self.about['n_stopping_pairs']:,} pairs ({self.about['pairs']}); "
+            f"{n_doubted} ratings not believed)"
+        )
 
 
 def fit_best(

@@ -55,12 +55,16 @@ class Rated:
         return len(self.dialogue.turns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Ratings:
     """Rated dialogues in the order of their files, and how many were left out for which reason."""
 
     rated: tuple[Rated, ...]
     n_left_out: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        left_out = "".join(f", {n} left out ({why})" for why, n in self.n_left_out.items())
+        return f"Ratings({len(self.rated)} rated dialogues{left_out})"
 
 
 def read_rated(

@@ -276,7 +276,7 @@ class StudySpec(Part):
 MAIN_BLOCK = Block(name="main")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study:
     """A loaded study: the declared design, its items and its texts. Knows nothing of files beyond where it came from."""
 
@@ -284,6 +284,10 @@ class Study:
     items: tuple[Item, ...]
     texts: Mapping[str, str]
     folder: Path | None = None
+
+    def __repr__(self) -> str:
+        systems, criteria = len(self.spec.systems), len(self.spec.criteria)
+        return f"Study('{self.spec.name}': {len(self.items)} items, {systems} systems, {criteria} criteria)"
 
     @cached_property
     def items_by_id(self) -> dict[str, Item]:

@@ -1,4 +1,4 @@
-"""Reports, tables and figures that show themselves in notebooks.
+"""Reports, tables, figures and estimates that show themselves in notebooks.
 
 ``enable()`` gives the model's classes the method that Jupyter, Colab, marimo and others look for. The model itself
 knows nothing of HTML, so whoever wants the display switches it on; ``%load_ext dialometer.report.notebook`` does too.
@@ -6,10 +6,13 @@ knows nothing of HTML, so whoever wants the display switches it on; ``%load_ext 
 
 from __future__ import annotations
 
+import math
 from html import escape
 
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Report, Table, Turns
 from dialometer.report.formats.html_page import html_page, html_part
+from dialometer.report.numbers import digits_of, write_number, write_p
 from dialometer.report.style import fragment_style
 
 _HEIGHT_PX = 720
@@ -20,6 +23,7 @@ def enable() -> None:
     setattr(Report, "_repr_html_", report_html)  # noqa: B010 (the classes are frozen for type checkers, not for us)
     for part in (Table, Figure, Turns):
         setattr(part, "_repr_html_", part_html)  # noqa: B010
+    setattr(Estimate, "_repr_html_", estimate_html)  # noqa: B010
 
 
 def load_ipython_extension(_shell: object) -> None:
@@ -39,3 +43,19 @@ def report_html(report: Report) -> str:
         f'<iframe srcdoc="{page}" title="{escape(report.title, quote=True)}" sandbox="" '
         f'style="width:100%;height:{_HEIGHT_PX}px;border:1px solid #8886;border-radius:8px"></iframe>'
     )
+
+
+def estimate_html(estimate: Estimate) -> str:
+    """The number with its interval, and in small letters what it rests on."""
+    head = f"{escape(estimate.label)}: " if estimate.label else ""
+    n_digits = digits_of(estimate, 3)
+    if not estimate.is_known:
+        return f"<p>{head}<i>not enough data</i><br><small>{escape('; '.join(estimate.notes))}</small></p>"
+    told = f"<b>{write_number(estimate.value, n_digits)}</b>"
+    if estimate.has_interval:
+        low, high = (write_number(end, n_digits) for end in (estimate.low, estimate.high))
+        told += f" ({estimate.confidence:.0%} interval {low} to {high})"
+    if not math.isnan(estimate.p_value):
+        told += f", {escape(write_p(estimate.p_value))}"
+    small = "; ".join([f"{estimate.method}, n = {estimate.n:,}", *estimate.notes])
+    return f"<p>{head}{told}<br><small>{escape(small)}</small></p>"

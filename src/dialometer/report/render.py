@@ -37,15 +37,16 @@ Format = Callable[[Rendering], list[Path]]
 FORMATS: Registry[Format] = Registry("report format", "dialometer.report.formats")
 
 
-def render(report: Report, folder: Path, *, formats: Sequence[str] | None = None) -> list[Path]:
+def render(report: Report, folder: str | Path, *, formats: Sequence[str] | None = None) -> list[Path]:
     """Write the report into ``folder`` (all formats unless named) and return the files in a fixed order.
 
     The same report gives the same bytes each time. Files of other reports in the folder are left alone.
     """
     names = tuple(dict.fromkeys(FORMATS.names() if formats is None else formats))
     writers = [FORMATS.get(name) for name in names]
-    folder.mkdir(parents=True, exist_ok=True)
-    rendering = Rendering(report, folder, names)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    rendering = Rendering(report, place, names)
     return [path for write in writers for path in write(rendering)]
 
 

@@ -38,6 +38,11 @@ _FRAGMENT_RULES = (
 )
 
 
+_SCOPE = ".dialometer-part" * 3
+"""Named three times, so that the rules weigh more than those of notebooks, which set every table to the right and in stripes."""
+_NOTEBOOK_RULES = "table{margin:0;font-size:1em}tr{text-align:start}tbody tr:nth-child(n){background:none}"
+
+
 def page_style() -> str:
     """The whole style sheet of a page."""
     light = _variables({**LIGHT, **_PAGE_LIGHT})
@@ -60,7 +65,7 @@ def fragment_style() -> str:
     return (
         f".dialometer-part{{{own}}}\n"
         f"@media (prefers-color-scheme:dark){{.dialometer-part{{{dark}}}}}\n"
-        f"{_within('.dialometer-part', drawing_rules())}\n{_within('.dialometer-part', rules)}"
+        f"{_within(_SCOPE, _NOTEBOOK_RULES)}\n{_within(_SCOPE, drawing_rules())}\n{_within(_SCOPE, rules)}"
     )
 
 

@@ -1,0 +1,79 @@
+"""The learned evaluator in a few calls: trained on ratings, reported on, and asked about dialogues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from dialometer.learned.best import BestFit, fit_best, save_best
+from dialometer.learned.best_kernel import ASPECTS, Aspect
+from dialometer.learned.evaluator import Evaluator
+from dialometer.learned.evaluator_report import evaluator_report
+from dialometer.learned.model_file import load_evaluator as load_folder
+from dialometer.learned.rated import Rated, Ratings, clean, read_ratings
+from dialometer.model.dialogue import Dialogue
+from dialometer.model.report import Report
+from dialometer.public.extras import needs_extra
+from dialometer.simulate.talks import TalkHabits, simulate_talks
+
+
+def simulate_ratings(n_dialogues: int = 400, *, seed: int = 1, careless_share: float = 0.15) -> Ratings:
+    """Simulated conversations that their users rated, some without care, to try an evaluator on; their truth is known."""
+    talks = simulate_talks(n_dialogues, seed, TalkHabits(careless_share=careless_share))
+    return clean(
+        Rated(one, float(one.metadata["rating"]), one.metadata["user"], "simulation", one.metadata["system"])
+        for one in talks
+    )
+
+
+@needs_extra("learn")
+def train_evaluator(
+    ratings: Ratings | str | Path,
+    *,
+    aspects: Sequence[Aspect] = ASPECTS,
+    seed: int = 0,
+    out: str | Path | None = None,
+) -> BestFit:
+    """Trains an evaluator by the best recipe on rated dialogues (a file, a folder, a study, or what ``read_ratings`` gave).
+
+    The result holds the ``evaluator``, its cross-validated ``accuracy`` and a verdict on every rating (``verdicts``). With
+    ``out`` it is also written to a folder. Without ``meaning`` among the aspects no sentence encoder is needed.
+    """
+    fitted = fit_best(_read(ratings).rated, seed=seed, aspects=tuple(aspects))
+    if out is not None:
+        save_best(out, fitted)
+    return fitted
+
+
+@needs_extra("learn")
+def load_evaluator(folder: str | Path) -> Evaluator:
+    """An evaluator from the folder that ``train_evaluator`` or ``dialometer learn train`` wrote."""
+    return load_folder(folder)
+
+
+@needs_extra("learn")
+def score_dialogues(evaluator: Evaluator | BestFit, dialogues: Iterable[Dialogue]) -> pl.DataFrame:
+    """A score for each dialogue and how uncertain it is; 0 is a typical training dialogue, differences are log odds."""
+    chosen = list(dialogues)
+    found = (evaluator.evaluator if isinstance(evaluator, BestFit) else evaluator).score(chosen)
+    columns = {"id": [one.id for one in chosen], "score": found.values, "deviation": found.deviations}
+    return pl.DataFrame(columns, schema={"id": pl.String, "score": pl.Float64, "deviation": pl.Float64})
+
+
+@needs_extra("learn")
+def report_evaluator(
+    ratings: Ratings | str | Path, *, aspects: Sequence[Aspect] = ASPECTS, seed: int = 0, name: str = ""
+) -> Report:
+    """How often an evaluator of these ratings is right on held-out users, beside simpler judges, and whom it doubts."""
+    found = _read(ratings)
+    data = name or (Path(ratings).name if isinstance(ratings, str | Path) else "ratings")
+    command = f"dialometer learn report {data} --aspects {','.join(aspects)} --seed {seed}"
+    return evaluator_report(
+        found.rated, aspects=tuple(aspects), data=data, command=command, left_out=found.n_left_out, seed=seed
+    )
+
+
+def _read(ratings: Ratings | str | Path) -> Ratings:
+    return ratings if isinstance(ratings, Ratings) else read_ratings(ratings)

@@ -1,0 +1,117 @@
+"""Two questions that every table of judgments is asked: do raters agree, and which of two systems is better?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from dialometer.errors import DialometerError, UnknownName
+from dialometer.model.estimate import Estimate
+from dialometer.registry import did_you_mean
+from dialometer.stats.clustered import clustered_mean
+from dialometer.stats.clustered_preference import clustered_preference
+from dialometer.stats.icc_crossed import icc_crossed
+from dialometer.stats.two_groups import welch_t
+
+_UNDECIDED = {"tie": 0.0, "cannot_tell": None}
+
+
+def icc(judgments: pl.DataFrame, criterion: str = "", *, form: str = "ICC(2,1)", confidence: float = 0.95) -> Estimate:
+    """How far raters agree on a criterion: the intraclass correlation of ratings, from every judgment there is.
+
+    ``judgments`` is what :func:`~dialometer.public.studies.read_judgments` gives, or any table with ``rater``, ``item``,
+    ``criterion`` and ``value`` (and ``system``, where one item shows several). Ratings need not be complete: the variance
+    components are estimated by REML (see ``dialometer.stats.icc_crossed``). ``ICC(2,1)`` is the reliability of one rater,
+    ``ICC(2,k)`` that of the mean over as many raters as an item has.
+    """
+    rows = _of(judgments, criterion).filter(pl.col("value").is_not_null())
+    if not len(rows):
+        raise DialometerError(
+            f"no judgment on '{_name(rows, criterion)}' is a number", remedy="choose a rating criterion"
+        )
+    shown = [name for name in ("item", "system", "turn") if name in rows.columns]
+    target = rows.select(pl.concat_str([pl.col(name).cast(pl.String).fill_null("") for name in shown], separator=" · "))
+    return icc_crossed(
+        rows["value"].to_numpy(),
+        target.to_series().to_numpy(),
+        rows["rater"].to_numpy(),
+        form,
+        confidence=confidence,
+        label=_name(rows, criterion),
+    )
+
+
+def compare(
+    judgments: pl.DataFrame, first: str, second: str, criterion: str = "", *, confidence: float = 0.95
+) -> Estimate:
+    """By how much ``first`` is better than ``second`` on a criterion, with a test that respects raters who answer often.
+
+    Ratings: the mean difference, rater by rater on the same items where raters saw both systems, else between raters (Welch
+    on raters' means). Choices between the two: the share that prefers ``first``, tested against one half; ties and "cannot
+    tell" are left out. In a report, the study's own declared comparisons come first; this is for looking.
+    """
+    rows = _of(judgments, criterion)
+    label = f"{first} − {second}"
+    systems = set(rows["system"].drop_nulls().to_list()) | _shown_systems(rows)
+    for name in (first, second):
+        if name not in systems:
+            raise UnknownName(f"there is no system '{name}'", remedy=did_you_mean(name, sorted(systems)))
+    if first == second:
+        raise DialometerError(f"'{first}' is compared with itself", remedy="name two systems")
+    ratings = rows.filter(pl.col("value").is_not_null() & pl.col("system").is_in([first, second]))
+    if len(ratings):
+        return _by_ratings(ratings, first, second, label, confidence)
+    return _by_choices(rows, first, second, confidence)
+
+
+def _by_ratings(rows: pl.DataFrame, first: str, second: str, label: str, confidence: float) -> Estimate:
+    means = rows.group_by("rater", "item", "system").agg(pl.col("value").mean())
+    wide = means.pivot(on="system", index=["rater", "item"], values="value", sort_columns=True)
+    both = wide.drop_nulls([first, second]) if {first, second} <= set(wide.columns) else wide.clear()
+    if len(both):
+        apart = (both[first] - both[second]).to_numpy()
+        return clustered_mean(apart, both["rater"].to_numpy(), null=0.0, confidence=confidence, label=label)
+    by_rater = rows.group_by("system", "rater").agg(pl.col("value").mean())
+    own, other = (by_rater.filter(pl.col("system") == name)["value"].to_numpy() for name in (first, second))
+    return welch_t(own, other, confidence=confidence, label=label)
+
+
+def _by_choices(rows: pl.DataFrame, first: str, second: str, confidence: float) -> Estimate:
+    """+1 for the first, -1 for the second; screens that showed other systems are passed over."""
+    pair = rows.filter(pl.col("order").is_in([f"{first}|{second}", f"{second}|{first}"]))
+    signs = {first: 1.0, second: -1.0, **_UNDECIDED}
+    kept = pair.filter(pl.col("choice").is_in(list(signs)))
+    if not len(kept):
+        message = f"nobody has rated or chosen between '{first}' and '{second}' here"
+        raise DialometerError(message, remedy="look at the columns value and choice of the judgments")
+    signed: list[Any] = [signs[choice] for choice in kept["choice"].to_list()]
+    values = [float("nan") if sign is None else sign for sign in signed]
+    label = f"prefer {first} to {second}"
+    return clustered_preference(values, kept["rater"].to_numpy(), confidence=confidence, label=label)
+
+
+def _of(judgments: Any, criterion: str) -> pl.DataFrame:
+    """The judgments on one criterion, which need not be named where there is only one."""
+    table = judgments if isinstance(judgments, pl.DataFrame) else pl.DataFrame(judgments)
+    missing = [name for name in ("rater", "item", "criterion") if name not in table.columns]
+    if missing:
+        remedy = "give the table of read_judgments, or one with its column names"
+        raise DialometerError(f"the judgments have no column '{missing[0]}'", remedy=remedy)
+    known = table["criterion"].unique(maintain_order=True).to_list()
+    if not criterion and len(known) > 1:
+        raise DialometerError("there are several criteria", remedy=f"name one of: {', '.join(map(str, known))}")
+    if criterion and criterion not in known:
+        raise UnknownName(f"there are no judgments on '{criterion}'", remedy=did_you_mean(criterion, known))
+    return table.filter(pl.col("criterion") == criterion) if criterion else table
+
+
+def _name(rows: pl.DataFrame, criterion: str) -> str:
+    return criterion or (str(rows["criterion"][0]) if len(rows) else "this criterion")
+
+
+def _shown_systems(rows: pl.DataFrame) -> set[str]:
+    """Systems that stood side by side."""
+    if "order" not in rows.columns:
+        return set()
+    return {name for order in rows["order"].drop_nulls().unique().to_list() for name in order.split("|") if name}

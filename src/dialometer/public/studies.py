@@ -1,0 +1,85 @@
+"""A study from its folder: begun, filled by simulated raters, read as a table, and planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from dialometer.analysis.data import load_data
+from dialometer.analysis.power import PowerAnalysis
+from dialometer.analysis.power_report import power_report
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.flow.engine import Flow, now_ms
+from dialometer.flow.simulated import EngineDoor
+from dialometer.model.places import DATABASE_FILE
+from dialometer.model.report import Report
+from dialometer.model.study import Study
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+
+def new_study(template: str, folder: str | Path) -> Study:
+    """A complete study in a new folder, from a template such as ``anchoring``, ``strategies``, ``avatar`` or ``chat``."""
+    copy_template(template, Path(folder))
+    return load_study(Path(folder))
+
+
+def simulate_raters(folder: str | Path, n_raters: int = 30, *, seed: int = 1, database: str = "") -> pl.DataFrame:
+    """A dry run: raters whose truth is known answer the study in a folder. Gives the judgments that count.
+
+    The same as ``dialometer simulate`` does with its usual habits. A study that holds judgments already is refused, so that
+    simulated raters never stand beside people unasked.
+    """
+    study = load_study(Path(folder))
+    with Store.open(database or Path(folder) / DATABASE_FILE) as store:
+        if next(iter(store.sessions()), None) is not None:
+            remedy = "make a new folder with new_study, or read what is there with read_judgments"
+            raise DialometerError("the study holds sessions already", where=str(folder), remedy=remedy)
+        door = EngineDoor(Flow(study, store))
+        simulate(study, door, draw_truth(study, seed), n_raters=n_raters, seed=seed, start_ms=now_ms())
+    return read_judgments(folder, database=database)
+
+
+def read_judgments(folder: str | Path, *, database: str = "", sources: Sequence[str] = ()) -> pl.DataFrame:
+    """The judgments of a study that count in its analysis, one row each: rater, item, system, criterion, value, choice …
+
+    Practice, excluded raters and withdrawn sessions are left out. Without ``sources`` (``person``, ``imported``,
+    ``simulated``, ``model``) it is people's judgments, or simulated ones where there are no others.
+    """
+    study = load_study(Path(folder))
+    target = database or Path(folder) / DATABASE_FILE
+    if isinstance(target, Path) and not target.exists():
+        remedy = "collect judgments, or fill it with simulate_raters"
+        raise NotEnoughData("nothing has been collected in this study yet", where=str(folder), remedy=remedy)
+    with Store.open(target, create=False) as store:
+        return load_data(study, store, sources=tuple(sources)).judgments
+
+
+def power(
+    folder: str | Path,
+    effect: float = 0.5,
+    *,
+    raters: Sequence[int] = (10, 20, 40, 80),
+    items: Sequence[int] = (),
+    target: float = 0.8,
+    alpha: float = 0.05,
+    n_simulations: int = 200,
+    seed: int = 1,
+    n_processes: int = 1,
+) -> Report:
+    """How many raters the study in a folder needs to find an effect, by simulating it with its declared analysis.
+
+    The effect between systems is the distance of the best and the worst in standard deviations of quality; between levels of
+    a factor it is Cohen's d of raters' mean ratings.
+    """
+    study = load_study(Path(folder))
+    analysis = PowerAnalysis(
+        study, effect, alpha=alpha, target=target, n_simulations=n_simulations, seed=seed, n_processes=n_processes
+    )
+    result = analysis.run(sorted(raters), sorted(items))
+    return power_report(study, result, n_simulations=n_simulations, seed=seed, alpha=alpha)

@@ -1,0 +1,179 @@
+"""Whole steps of an analysis in one call: the same numbers as the parts they are made of, and sentences where they cannot."""
+
+import inspect
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dialometer as dm
+from dialometer.errors import DialometerError, NotEnoughData, UnknownName
+from dialometer.stats.clustered import clustered_mean
+from dialometer.stats.clustered_preference import clustered_preference
+from dialometer.stats.icc import icc as icc_of_matrix
+from dialometer.stats.two_groups import welch_t
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studies") / "replies"
+    study = dm.new_study("anchoring", folder)
+    assert repr(study) == "Study('anchoring': 51 items, 3 systems, 2 criteria)"
+    return folder, dm.simulate_raters(folder, 6, seed=2)
+
+
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studies") / "pairs"
+    dm.new_study("strategies", folder)
+    return dm.simulate_raters(folder, 8, seed=2)
+
+
+def table(**columns):
+    return pl.DataFrame({"criterion": ["c"] * len(columns["rater"]), **columns})
+
+
+def test_judgments_are_those_that_count(ratings):
+    folder, judgments = ratings
+    assert not judgments["is_practice"].any()
+    assert judgments.equals(dm.read_judgments(folder))
+    assert not len(dm.read_judgments(folder, sources=["person"]))
+    report = dm.analyse_folder(folder, n_resamples=100)
+    assert f"{len(judgments):,}" in str(report.provenance) or report.provenance["n_judgments"] == len(judgments)
+
+
+def test_icc_of_complete_ratings_is_that_of_the_matrix():
+    rng = np.random.default_rng(4)
+    matrix = rng.normal(size=(12, 1)) + rng.normal(0, 0.4, (1, 5)) + rng.normal(0, 0.7, (12, 5))
+    item, rater = (index.ravel() for index in np.indices(matrix.shape))
+    rows = table(rater=[f"R{n}" for n in rater], item=[f"i{n}" for n in item], value=matrix.ravel())
+    for form in ("ICC(2,1)", "ICC(2,k)"):
+        assert dm.icc(rows, form=form).value == pytest.approx(icc_of_matrix(matrix, form).value, abs=2e-3)
+
+
+def test_icc_tells_systems_of_one_item_apart(ratings):
+    _, judgments = ratings
+    found = dm.icc(judgments, "readability")
+    rows = judgments.filter(pl.col("criterion") == "readability")
+    assert found.n == rows.select("item", "system").unique().height
+    assert found.label == "readability"
+
+
+def test_systems_that_raters_saw_both_are_compared_within_raters(ratings):
+    _, judgments = ratings
+    found = dm.compare(judgments, "thred", "hred", "coherence")
+    wide = (
+        judgments.filter((pl.col("criterion") == "coherence") & pl.col("system").is_in(["thred", "hred"]))
+        .pivot(on="system", index=["rater", "item"], values="value")
+        .drop_nulls()
+    )
+    expected = clustered_mean(wide["thred"] - wide["hred"], wide["rater"], null=0.0)
+    assert (found.value, found.low, found.p_value) == pytest.approx((expected.value, expected.low, expected.p_value))
+    assert dm.compare(judgments, "hred", "thred", "coherence").value == pytest.approx(-found.value)
+
+
+def test_systems_of_different_raters_are_compared_between_raters():
+    rows = table(
+        rater=["a", "a", "b", "c", "d", "d"],
+        item=["1", "2", "1", "1", "1", "2"],
+        system=["x", "x", "x", "y", "y", "y"],
+        value=[4.0, 5.0, 3.0, 2.0, 2.0, 1.0],
+    )
+    expected = welch_t([4.5, 3.0], [2.0, 1.5])
+    found = dm.compare(rows, "x", "y")
+    assert (found.value, found.p_value) == pytest.approx((expected.value, expected.p_value))
+
+
+def test_choices_give_the_share_that_prefers_the_first(choices):
+    criterion = choices["criterion"][0]
+    rows = choices.filter(pl.col("criterion") == criterion)
+    first, second = sorted(rows["order"][0].split("|"))
+    found = dm.compare(choices, first, second, criterion)
+    asked = rows.filter(pl.col("order").is_in([f"{first}|{second}", f"{second}|{first}"]))
+    signed = asked["choice"].replace_strict({first: 1.0, second: -1.0, "tie": 0.0}, default=None).to_list()
+    signed = [np.nan if sign is None else sign for sign in signed]
+    assert found.value == pytest.approx(clustered_preference(signed, asked["rater"]).value)
+
+
+def test_what_cannot_be_done_is_a_sentence(ratings, tmp_path):
+    folder, judgments = ratings
+    with pytest.raises(UnknownName, match="did you mean 'readability'"):
+        dm.icc(judgments, "readabilty")
+    with pytest.raises(DialometerError, match="name one of: readability, coherence"):
+        dm.icc(judgments)
+    with pytest.raises(UnknownName, match="there is no system 'nobody'"):
+        dm.compare(judgments, "thred", "nobody", "coherence")
+    with pytest.raises(DialometerError, match="compared with itself"):
+        dm.compare(judgments, "thred", "thred", "coherence")
+    with pytest.raises(DialometerError, match="no column 'rater'"):
+        dm.icc(pl.DataFrame({"value": [1.0]}))
+    with pytest.raises(DialometerError, match="holds sessions already"):
+        dm.simulate_raters(folder, 2)
+    dm.new_study("chat", tmp_path / "chat")
+    with pytest.raises(NotEnoughData, match="nothing has been collected"):
+        dm.read_judgments(tmp_path / "chat")
+    with pytest.raises(DialometerError):
+        dm.new_study("nonsense", tmp_path / "x")
+
+
+def test_sample_size_comes_as_a_report(tmp_path):
+    dm.new_study("strategies", tmp_path / "pairs")
+    report = dm.power(tmp_path / "pairs", raters=[6], n_simulations=20)
+    assert report.figures()
+    assert report.tables()
+
+
+def test_retrievers_come_as_one_table(tmp_path):
+    dm.new_study("avatar", tmp_path / "avatar")
+    kb, asked = tmp_path / "avatar" / "knowledge_base.jsonl", tmp_path / "avatar" / "dialogues.jsonl"
+    found = dm.evaluate_retrievers(kb, asked, ["random", "tfidf"], cuts=[1, 5], n_resamples=200)
+    assert [column.name for column in found.columns] == ["retriever", "R@1", "R@5", "MRR", "MAP", "SR@1", "SR@5"]
+    by_name = {row[0]: row for row in found.rows}
+    assert len(by_name) == 2
+    mrr = [row[3].value for row in found.rows]
+    assert mrr[1] > mrr[0], "words beat chance"
+
+
+def test_an_evaluator_is_trained_kept_and_asked(tmp_path):
+    given = dm.simulate_ratings(90, seed=3)
+    assert repr(given) == "Ratings(90 rated dialogues)"
+    fit = dm.train_evaluator(given, aspects=["behaviour"], out=tmp_path / "evaluator")
+    assert repr(fit).startswith("BestFit(evaluator of 90 ratings by behaviour; right on ")
+    dialogues = [one.dialogue for one in given.rated[:5]]
+    scores = dm.score_dialogues(fit, dialogues)
+    assert scores.columns == ["id", "score", "deviation"]
+    again = dm.score_dialogues(dm.load_evaluator(tmp_path / "evaluator"), dialogues)
+    assert again["score"].to_list() == pytest.approx(scores["score"].to_list(), abs=1e-6)
+    assert len(dm.score_dialogues(fit, [])) == 0
+
+
+def test_a_missing_extra_is_told(monkeypatch):
+    from dialometer.public import evaluators
+
+    def lacking(*_, **__):
+        raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+
+    monkeypatch.setattr(evaluators, "fit_best", lacking)
+    with pytest.raises(DialometerError, match=r"needs sklearn.*pip install 'dialometer\[learn\]'"):
+        dm.train_evaluator(dm.simulate_ratings(30))
+
+
+@pytest.mark.parametrize("name", [name for name in dm.__all__ if name != "__version__"])
+def test_types_and_docstrings_are_complete(name):
+    thing = getattr(dm, name)
+    assert inspect.getdoc(thing), name
+    if inspect.isclass(thing):
+        functions = [
+            member
+            for member_name, member in inspect.getmembers(thing, inspect.isfunction)
+            if not member_name.startswith("_") and member.__module__.startswith("dialometer")
+        ]
+        assert all(inspect.getdoc(member) for member in functions)
+    else:
+        functions = [thing]
+    for function in functions:
+        signature = inspect.signature(function)
+        assert signature.return_annotation is not inspect.Signature.empty, f"{name}.{function.__name__}"
+        for parameter in signature.parameters.values():
+            is_typed = parameter.annotation is not inspect.Parameter.empty
+            assert is_typed or parameter.name in ("self", "cls"), f"{name}.{function.__name__}: {parameter.name}"
