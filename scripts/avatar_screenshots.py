@@ -19,6 +19,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
 sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "tests" / "retrieval_commands")]
 
 from avatar_server import served  # noqa: E402
@@ -36,6 +37,8 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {**PHONE, "device_scale_factor": 1, "color_scheme": "light"},
     "dark": {**DESKTOP, "color_scheme": "dark"},
 }
+PICTURES = ("avatar-chat-desktop.png", "avatar-pooled-phone.png")
+"""What stands in docs/images; other folders get the conversation in every look."""
 ASKED = ("What's your name?", "Did anything dangerous ever happen out there?", "Can you recommend a dentist in Bergen?")
 
 
@@ -56,7 +59,8 @@ def talk(browser: Browser, address: str, folder: Path) -> None:
             page.click("#say button")
             page.locator("#log .turn").nth(2 * number + 1).wait_for()
         page.evaluate("document.activeElement.blur()")
-        keep(page, folder / f"avatar-chat-{look}.png")
+        if f"avatar-chat-{look}.png" in PICTURES or folder != IMAGES:
+            keep(page, folder / f"avatar-chat-{look}.png")
 
 
 def judge(browser: Browser, folder: Path, work: Path) -> None:
@@ -73,7 +77,7 @@ def judge(browser: Browser, folder: Path, work: Path) -> None:
 
 def main() -> None:
     """All pictures."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     folder.mkdir(parents=True, exist_ok=True)
     kb = read_knowledge_base(KB)
     fitted = make_retriever("mixed").fit(kb)

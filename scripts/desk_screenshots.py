@@ -62,10 +62,9 @@ PAGES = {
     "me": "/me",
 }
 SELECTION = {
-    "desktop": ("studies", "overview", "rater", "item", "quality", "results", "control", "preview", "files"),
-    "phone": ("overview", "raters"),
-    "dark": ("overview",),
+    "desktop": ("studies", "overview", "rater", "quality", "results", "control", "preview", "files"),
 }
+PICTURES = tuple(f"desk-{name}-{look}.png" for look, names in SELECTION.items() for name in names)
 
 
 def make_studies(parent: Path) -> int:

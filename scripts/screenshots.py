@@ -75,32 +75,17 @@ STUDIES: dict[str, tuple[str, Change]] = {
 }
 # What stands in docs/images: study, look, kind of screen, whether it is filled in, whether only the window is shown.
 SELECTION: list[tuple[str, str, str, bool, bool]] = [
-    ("anchoring", "desktop", "consent", False, True),
-    ("anchoring", "desktop", "instructions", False, True),
-    ("anchoring", "desktop", "practice", False, True),
     ("anchoring", "desktop", "item", True, False),
-    ("anchoring", "phone", "item", False, False),
-    ("anchoring", "desktop", "post", True, False),
     ("strategies", "desktop", "item", True, False),
     ("strategies", "phone", "item", False, True),
-    ("acute", "desktop", "comprehension", False, True),
     ("best-worst", "desktop", "item", True, False),
     ("best-worst", "phone", "item", True, True),
-    ("avatar", "desktop", "item", True, False),
-    ("avatar", "dark", "item", False, True),
-    ("avatar", "desktop", "more", False, True),
-    ("chat", "desktop", "chat", True, False),
-    ("chat", "phone", "chat", True, True),
-    ("likert", "desktop", "item", True, True),
     ("likert", "dark", "item", True, True),
-    ("replies", "desktop", "errors", False, True),
     ("replies", "desktop", "item", True, False),
-    ("turns", "desktop", "item", True, False),
-    ("turns", "desktop", "end", False, True),
     ("arabic", "desktop", "item", True, False),
-    ("arabic", "phone", "post", True, False),
     ("wizard", "desktop", "console", False, True),
 ]
+PICTURES = tuple(f"{study}-{kind}-{look}.png" for study, look, kind, _, _ in SELECTION)
 
 
 class Photographer(Rater):
