@@ -265,3 +265,10 @@ def test_remaining_time_follows_the_raters_pace(shorten, arrive):
     for _ in range(3):
         fast.submit(seconds=1)
     assert slow.flow.remaining_s(slow.session) > 1.5 * fast.flow.remaining_s(fast.session)
+
+
+def test_remaining_time_begins_with_what_raters_were_told(shorten, arrive):
+    study = shorten("anchoring")
+    arrived = arrive(study, "somebody")
+    assert study.spec.recruitment.minutes
+    assert arrived.flow.remaining_s(arrived.session) == pytest.approx(60 * study.spec.recruitment.minutes, rel=0.02)

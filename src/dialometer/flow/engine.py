@@ -126,10 +126,15 @@ class Flow:
         return self.study.spec.design.may_go_back and is_earlier and path.steps[index].kind == "item"
 
     def remaining_s(self, session: Session, at_ms: int | None = None) -> float:
-        """Honest remaining time: the estimate for what is left, scaled by the rater's own pace so far."""
+        """Honest remaining time: the estimate for what is left, scaled by the rater's own pace so far.
+
+        Where the study tells raters how long it takes, the estimate begins with that, so that the two agree.
+        """
         path = self.path(session)
         seconds = [step_seconds(self.study, path, step) for step in path.steps]
-        done, left = sum(seconds[: session.step]), sum(seconds[session.step :])
+        told = self.study.spec.recruitment.minutes
+        usual = 60 * told / sum(seconds) if told and sum(seconds) else 1.0
+        done, left = usual * sum(seconds[: session.step]), usual * sum(seconds[session.step :])
         elapsed = ((session.last_seen_at_ms if at_ms is None else at_ms) - session.started_at_ms) / 1000
         # The first minute says little about pace, so the estimate counts as much as a minute of evidence.
         pace = (elapsed + 60) / (done + 60)
