@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from dialometer.errors import DialometerError
 from dialometer.learned.packed import can_pack, is_half, keep_attention, run_packed
+from dialometer.learned.quick_dropout import use_quick_dropout
 from dialometer.learned.tokens import N_SPEAKERS, Strip, Tokeniser, Tokens, bucketed, strip_of
 from dialometer.model.dialogue import Dialogue
 from dialometer.retrieval.packaged import PACKAGED, device_of
@@ -61,6 +62,7 @@ class DialogueEncoder(nn.Module):
         self.can_pack = can_pack(network)
         if self.can_pack:
             keep_attention(network)
+        use_quick_dropout(network)
         self.width = int(network.config.hidden_size)
         self.speaker = nn.Embedding(N_SPEAKERS, self.width)
         nn.init.zeros_(self.speaker.weight)
