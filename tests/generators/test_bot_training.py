@@ -13,7 +13,7 @@ from dialometer.generators.batches import Window, examples_of
 from dialometer.generators.bot import Bot
 from dialometer.generators.checkpoint import load_checkpoint, same_vocabulary
 from dialometer.generators.decoding import Decoding
-from dialometer.generators.loss import scheduled
+from dialometer.generators.loss import losses, scheduled
 from dialometer.generators.sample import log_losses
 from dialometer.generators.settings import Settings
 from dialometer.generators.train import train
@@ -59,6 +59,22 @@ def test_perplexity_is_that_of_a_plain_sum_over_tokens(bots, corpus):
     assert sum(counted) == n_tokens
     assert sum(summed) == pytest.approx(log_loss, rel=1e-5)
     assert len(summed) == len(np.unique(np.asarray(split.dialogues)))
+
+
+def test_fewer_turns_can_be_shown_than_a_bot_reads(bots, corpus):
+    """Some examples with their last turn alone: as if nothing had been said before it."""
+    bot = Bot.load(bots / "hred")
+    split = corpus.split("test")
+    rows = split.examples[np.asarray(split.places[split.examples]) >= 3]
+    summed, counted = log_losses(bot, split, rows=rows, n_turns=1)
+    batch = examples_of(split, rows, Window(1, 64))
+    with torch.no_grad():
+        expected = losses(bot.model(batch), batch.targets, reduction="sum").item()
+    assert sum(summed) == pytest.approx(expected, rel=1e-5)
+    assert sum(counted) == batch.n_targets
+    whole = log_losses(bot, split, rows=rows)[0]
+    assert log_losses(bot, split, rows=rows, n_turns=9)[0] == pytest.approx(whole)
+    assert abs(sum(whole) - sum(summed)) > 1e-3 * sum(whole)
 
 
 class _PowerCut(Exception):

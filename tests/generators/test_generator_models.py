@@ -149,3 +149,39 @@ def test_sizes_that_do_not_fit_are_refused(corpus):
         build("transformer", Shape(n_tokens=400, embedding=30, n_heads=4))
     with pytest.raises(DialometerError, match="needs topics"):
         build("thred", Shape(n_tokens=400))
+
+
+@pytest.mark.parametrize("name", ["seq2seq", "hred", "thred"])
+def test_recurrent_layers_stay_in_single_precision(name, corpus, batch):
+    """Mixed precision halves the rest; what recurrent layers give out, and the gradients there, keep all their digits."""
+    torch.manual_seed(0)
+    model = build(name, Shape(n_tokens=len(corpus.vocabulary), **SIZES), corpus.topics)
+    seen = {}
+
+    def note(layer, inputs, outputs):
+        def hear(gradient):
+            seen[layer] = (outputs[0].dtype, gradient.dtype)
+
+        outputs[0].register_hook(hear)
+
+    layers = [part for part in model.modules() if isinstance(part, torch.nn.GRU)]
+    for layer in layers:
+        layer.register_forward_hook(note)
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = model(batch)
+    assert name == "thred" or scores.dtype == torch.bfloat16  # thred adds two terms in single precision
+    losses(scores, batch.targets).backward()
+    assert set(seen) == set(layers)
+    assert set(seen.values()) == {(torch.float32, torch.float32)}
+
+
+def test_scores_begin_at_the_frequencies_of_the_corpus(model, corpus):
+    """The counts beside a plain loop over the turns; topic words aside, the bias alone gives each token its share."""
+    split = corpus.split("train")
+    counts = split.frequencies(len(corpus.vocabulary))
+    said = [int(token) for number in range(len(split.places)) for token in (*split.turn(number), 2)]
+    assert counts.tolist() == np.bincount(said, minlength=len(corpus.vocabulary)).tolist()
+    model.begin_with_frequencies(counts)
+    shares = torch.softmax(model.bias.double(), dim=0).detach().numpy()
+    np.testing.assert_allclose(shares, (counts + 1) / (counts + 1).sum(), rtol=1e-5)
+    assert model.bias.exp().sum().item() == pytest.approx(len(counts), rel=1e-4)

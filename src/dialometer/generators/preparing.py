@@ -243,16 +243,17 @@ class _Writer:
 
     def flush(self, vocabulary: Vocabulary) -> None:
         """Numbers and writes what waits."""
-        rows = vocabulary.encode([turn for turn, _, _ in self.waiting])
-        for (turn, place, number), tokens in zip(self.waiting, rows, strict=True):
-            self._put("tokens", [*tokens, END])
-            self.counts["tokens"] += len(tokens) + 1
-            self._put("starts", [self.counts["tokens"]])
-            self._put("places", [place])
-            self._put("dialogues", [number])
-            self.counts["turns"] += 1
-            self.counts["examples"] += place > 0
-            self.counts["words"] += len(turn.split())
+        rows = [[*tokens, END] for tokens in vocabulary.encode([turn for turn, _, _ in self.waiting])]
+        places = [place for _, place, _ in self.waiting]
+        ends = self.counts["tokens"] + np.cumsum([len(row) for row in rows], dtype=np.int64)
+        self._put("tokens", [token for row in rows for token in row])
+        self._put("starts", ends.tolist())
+        self._put("places", places)
+        self._put("dialogues", [number for _, _, number in self.waiting])
+        self.counts["tokens"] += sum(len(row) for row in rows)
+        self.counts["turns"] += len(rows)
+        self.counts["examples"] += sum(place > 0 for place in places)
+        self.counts["words"] += sum(len(turn.split()) for turn, _, _ in self.waiting)
         self.waiting = []
 
     def _put(self, kind: str, values: list[int]) -> None:
