@@ -81,7 +81,10 @@ def _place(argument: click.Parameter) -> str:
 
 def _row(parameter: Any) -> str:
     names = [*parameter.opts, *parameter.secondary_opts]
-    shown = ", ".join(f"`{name}`" for name in names) if names[0].startswith("-") else f"`{names[0].upper()}`"
+    is_option = names[0].startswith("-")
+    shown = (
+        ", ".join(f"`{name}`" for name in names) if is_option else f"`{_cell(parameter.metavar or names[0].upper())}`"
+    )
     default = parameter.default
     is_told = default not in (None, (), [], "", False) and not callable(default) and not parameter.required
     if is_told and not isinstance(default, bool | int | float | str):

@@ -100,3 +100,17 @@ def test_no_block_has_an_unknown_language():
     }
     for page in PAGES:
         assert {language for language, _, _ in blocks(page)} <= known - {"bash"}, page
+
+
+def test_the_site_builds_without_a_warning_and_asks_nobody_else(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    for page in (tmp_path / "site").rglob("*.html"):
+        asked = re.findall(
+            r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(https?://[^\">]+)", page.read_text("utf-8")
+        )
+        assert asked == [], page
+    assert (tmp_path / "site" / "reference" / "formulas.html").read_text("utf-8").count("<math") > 20

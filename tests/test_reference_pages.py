@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import markdown
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -19,10 +21,14 @@ def test_formulas_become_mathml_and_code_stays():
     spec = importlib.util.spec_from_file_location("formulas_as_mathml", place)
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
-    page = hook.on_page_markdown(
-        "Share $w / n$ costs 5 $ and `$HOME` stays.\n\n$$x^2$$\n\n```sh\necho $HOME $PATH\n```\n"
+    marked = hook.on_page_markdown(
+        "Share $w / n$ of $a_i * b_i * c$ costs 5 $ and `$HOME` stays.\n\n$$x^2 < 3$$\n\n```sh\necho $HOME $PATH\n```\n"
     )
-    assert page.count("<math") == 2
-    assert "`$HOME`" in page
+    page = hook.on_page_content(markdown.markdown(marked, extensions=["fenced_code"]))
+    assert page.count("<math") == 3
+    first = page.split("</p>")[0]
+    assert first.count("<math") == 2, "a formula in a sentence does not end its paragraph"
+    assert "costs 5 $ and" in first
+    assert "<em>" not in page
+    assert "<code>$HOME</code>" in page
     assert "echo $HOME $PATH" in page
-    assert "costs 5 $ and" in page

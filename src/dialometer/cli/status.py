@@ -65,8 +65,11 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
             for cell, condition in enumerate(study.cells)
         ]
     done: dict[str, int] = {}
-    for (_, item), n in store.item_counts().items():
-        done[item] = done.get(item, 0) + n.get("done", 0)
+    # As in the report: people where there are any, else whoever there is.
+    came = [source for source in sources if source in by_source]
+    for source in [one for one in came if one in ("person", "imported")] or came:
+        for (_, item), states in store.item_counts(source=source).items():
+            done[item] = done.get(item, 0) + states.get("done", 0)
     per_item = [done.get(item.id, 0) for item in study.rated_items]
     return {
         "study": study.spec.name,
