@@ -7,7 +7,7 @@ time and by experience, one criterion against another; with tests that treat rat
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from dialometer.analysis.best_system import best_system
@@ -33,16 +33,15 @@ from dialometer.analysis.factor_sentences import effect_sentence, factor_questio
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
 from dialometer.analysis.group_effects import group_section
 from dialometer.analysis.labels import is_anchor
-from dialometer.analysis.measures import Measures, numeric_measures
 from dialometer.analysis.order_effects import order_section
 from dialometer.analysis.pull import Nearness, criteria_table, nearness, nearness_sentence, nearness_table
-from dialometer.analysis.rater_rows import RaterRows, rater_rows
+from dialometer.analysis.rater_rows import RaterRows
 from dialometer.analysis.rating_spread import disputed_section, distribution_section
+from dialometer.analysis.rating_work import RatingWork
 from dialometer.analysis.reliability_form import Reliability
 from dialometer.analysis.scale_units import has_numeric_criteria
 from dialometer.analysis.session_minutes import minutes_section
 from dialometer.analysis.split_raters import Split, question_split, time_split
-from dialometer.analysis.system_ratings import SystemRatings
 from dialometer.analysis.system_section import system_methods, system_section
 from dialometer.analysis.systems_by_condition import shift_section
 from dialometer.errors import DialometerError
@@ -78,32 +77,12 @@ class Anchoring:
         )
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(RatingWork):
     """One run: what several sections share is computed once."""
-
-    data: StudyData
-    options: Options
-
-    @property
-    def study(self) -> Study:
-        return self.data.study
-
-    @cached_property
-    def measures(self) -> Measures:
-        return numeric_measures(self.data)
-
-    @cached_property
-    def rows(self) -> RaterRows:
-        return rater_rows(self.data, self.measures)
 
     @cached_property
     def effects(self) -> list[FactorEffects]:
         return [FactorEffects(self.study, m, self.rows, self.options) for m in self.measures.all]
-
-    @cached_property
-    def systems(self) -> list[SystemRatings]:
-        return [SystemRatings(self.study, m, self.options) for m in self.measures.all]
 
     @cached_property
     def tests(self) -> list[DeclaredTest]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from dialometer.analysis.anchoring import KINDS
@@ -11,12 +10,11 @@ from dialometer.analysis.data import StudyData
 from dialometer.analysis.declared import DeclaredTest, declared_tests
 from dialometer.analysis.declared_results import best_headline, declared_headlines, declared_section
 from dialometer.analysis.family import ANALYSES, Findings, Options, section_or_problem
-from dialometer.analysis.measures import Measures, numeric_measures
 from dialometer.analysis.order_effects import order_section
-from dialometer.analysis.rater_rows import RaterRows, rater_rows
 from dialometer.analysis.rating_agreement import agreement_section
 from dialometer.analysis.rating_groups import rating_group_section
 from dialometer.analysis.rating_spread import disputed_section, distribution_section
+from dialometer.analysis.rating_work import RatingWork
 from dialometer.analysis.scale_units import has_numeric_criteria
 from dialometer.analysis.system_ratings import SystemRatings
 from dialometer.analysis.system_section import mean_figures, system_methods, system_section
@@ -51,28 +49,8 @@ class Ratings:
         )
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(RatingWork):
     """One run: what several sections share is computed once."""
-
-    data: StudyData
-    options: Options
-
-    @property
-    def study(self) -> Study:
-        return self.data.study
-
-    @cached_property
-    def measures(self) -> Measures:
-        return numeric_measures(self.data)
-
-    @cached_property
-    def rows(self) -> RaterRows:
-        return rater_rows(self.data, self.measures)
-
-    @cached_property
-    def systems(self) -> list[SystemRatings]:
-        return [SystemRatings(self.study, m, self.options) for m in self.measures.all]
 
     @cached_property
     def deciding(self) -> SystemRatings:
