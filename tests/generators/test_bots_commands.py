@@ -83,6 +83,10 @@ def test_evaluate_measures_bots_side_by_side(run, bots, corpus_folder):
     assert set(told["bots"]) == {"seq2seq", "hred"}
     value = told["bots"]["hred"]["perplexity"]
     assert value["low"] < value["value"] < value["high"]
+    assert "over that of the first" in out
+    ratio = told["bots"]["hred"]["perplexity_ratio"]["value"]
+    assert ratio == pytest.approx(value["value"] / told["bots"]["seq2seq"]["perplexity"]["value"])
+    assert "perplexity_ratio" not in told["bots"]["seq2seq"]
     with pytest.raises(DialometerError, match="two bots are called 'hred'"):
         run("bots", "evaluate", bots / "hred", bots / "hred", "--corpus", corpus_folder)
 

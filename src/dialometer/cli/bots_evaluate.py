@@ -86,7 +86,7 @@ def add_to(app: typer.Typer) -> None:
                     bot, prepared, decoding, split=split, n_responses=responses, seed=seed, report=report
                 )
             found[name] = measure(sample, seed=seed, n_resamples=resamples)
-            if first is not None:
+            if first is not None and first.n_tokens == sample.n_tokens:  # else one of them cuts long responses
                 found[name]["perplexity_ratio"] = perplexity_ratio(sample, first, seed=seed, n_resamples=resamples)
             first = first or sample
         if as_json:
