@@ -23,7 +23,7 @@ FeaturesOf = Annotated[
     typer.Option(
         "--evaluator",
         "-e",
-        help="Features of this trained evaluator; by default means of the packaged encoder's utterance vectors.",
+        help="Features of this trained evaluator; by default behaviour and meaning as the best recipe sees them.",
     ),
 ]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the page and tables go.")]
@@ -32,14 +32,15 @@ Address = Annotated[str, typer.Option("--address", help="Address of a running Ra
 
 
 def features_of(rated: Sequence[Rated], evaluator: Path | None, work: Work) -> Features:
-    """Standardised features of the dialogues: frozen ones, or those of a trained evaluator's encoder."""
+    """Standardised features of the dialogues: such as need no training, or those of a trained evaluator's encoder."""
     from dialometer.learned.neighbours import standardise
 
     dialogues = [one.dialogue for one in rated]
     if evaluator is None:
-        from dialometer.learned.frozen import frozen_features
+        from dialometer.learned.best_kernel import quality_space
+        from dialometer.learned.features import describe
 
-        return standardise(frozen_features(dialogues, work))
+        return standardise(quality_space(describe(dialogues, work)))
     from dialometer.learned.best_evaluator import BestEvaluator
     from dialometer.learned.fast_encoding import quick_features
     from dialometer.learned.model_file import load_evaluator

@@ -48,7 +48,8 @@ def add_to(app: typer.Typer) -> None:
             if as_json:
                 typer.echo(json.dumps({"a": a, "b": b, **asdict(single)}, indent=2))
                 return
-            spread = f" ({single.low:.0%} to {single.high:.0%} by model)" if single.n_models > 1 else ""
+            how = "by model" if single.n_models > 1 else "by the model's own uncertainty"
+            spread = f" ({single.low:.0%} to {single.high:.0%} {how})" if single.low < single.high else ""
             _say(f"A is better with a probability of {single.probability:.0%}{spread}.")
             return
         found = compare_collections(loaded, first, second, seed=seed)

@@ -40,7 +40,8 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Score dialogues. A score of 0 is a typical training dialogue; a difference is the log of the odds to be better.
 
-        The deviation says how far the evaluator's models differ; it is empty for a single model.
+        The deviation says how far the evaluator's models differ, or how unsure an evaluator of the best recipe is; it is empty
+        for a single model of the published one.
         """
         from dialometer.cli._retrieval_work import working
         from dialometer.errors import UnknownName

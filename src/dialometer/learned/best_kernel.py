@@ -86,6 +86,12 @@ def counted(table: FeatureTable, aspects: Sequence[Aspect]) -> Floats:
     return np.hstack(parts) if parts else np.zeros((len(table), 0))
 
 
+def quality_space(table: FeatureTable) -> NDArray[np.float32]:
+    """Normal scores of behaviour and meaning: where neighbours are alike in quality, though no rating was looked at."""
+    raw = counted(table, ("behaviour", "meaning"))
+    return fit_normal_scores(raw)(raw).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class Likeness:
     """The parts of the kernel between two sets of dialogues, before the settings weigh them."""

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.learned.best import fit_best
-from dialometer.learned.best_kernel import Aspect, counted
+from dialometer.learned.best_kernel import Aspect, quality_space
 from dialometer.learned.features import FeatureTable, describe
-from dialometer.learned.normal_scores import fit_normal_scores
 from dialometer.learned.plain_rows import PlainRow
 from dialometer.learned.rated import Rated
 from dialometer.learned.rating_values import value_ratings
@@ -87,9 +86,7 @@ class _Known:
 
 def _values(rated: Sequence[Rated], table: FeatureTable) -> Floats:
     """Cross-fitted Shapley values in the space of behaviour and meaning, where neighbours are alike in quality."""
-    raw = counted(table, ("behaviour", "meaning"))
-    features = fit_normal_scores(raw)(raw).astype(np.float32)
-    return value_ratings(rated, features, seed=_SEED).values
+    return value_ratings(rated, quality_space(table), seed=_SEED).values
 
 
 def _ranks(values: Floats) -> Floats:

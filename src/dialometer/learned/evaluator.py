@@ -39,7 +39,10 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Probability that the first dialogue is better; ``low`` and ``high`` are the extremes over the models."""
+    """Probability that the first dialogue is better; ``low`` and ``high`` are the extremes over the models.
+
+    A single model that knows its own uncertainty gives the ends of a 95 % interval instead.
+    """
 
     probability: float
     low: float
