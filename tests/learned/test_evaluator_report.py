@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dialometer.errors import NotEnoughData
 from dialometer.learned.contest import EVALUATOR, any_gap, far_apart, hold_contest
 from dialometer.learned.doubts import doubts_section, is_simulated, truth_pairs
 from dialometer.learned.evaluator_report import evaluator_report
@@ -66,6 +67,11 @@ def test_probabilities_belong_to_the_evaluators_choice(contest):
         for scores, part in zip(contest.scores[EVALUATOR], contest.pairs(any_gap), strict=True)
     )
     assert float(((np.sign(gaps) + 1) / 2).sum()) == pytest.approx(hits)
+
+
+def test_too_few_ratings_are_told_before_anything_is_done(rated):
+    with pytest.raises(NotEnoughData, match="21 rated dialogues are left after cleaning, at least 25 are needed"):
+        hold_contest(rated[:21], ("behaviour",))
 
 
 def test_doubted_ratings_are_listed_with_the_truth_where_it_is_known(rated):

@@ -7,6 +7,7 @@ its settings on them alone.
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.learned.behaviour import behaviour
-from dialometer.learned.best import fit_best
+from dialometer.learned.best import MIN_DIALOGUES, fit_best
 from dialometer.learned.best_kernel import Aspect
 from dialometer.learned.features import FeatureTable, describe
 from dialometer.learned.measures import accuracy_difference, accuracy_estimate
 from dialometer.learned.pairs import NumberedPairs, numbered_gap_pairs
 from dialometer.learned.plain_rows import plain_rows
-from dialometer.learned.rated import Rated
+from dialometer.learned.rated import Rated, check_rated
 from dialometer.learned.row import Row
 from dialometer.learned.splits import grouped_splits, groups_of
 from dialometer.model.estimate import Estimate
@@ -96,6 +97,7 @@ def hold_contest(
     rated: Sequence[Rated], aspects: Sequence[Aspect], *, n_folds: int = N_FOLDS, seed: int = 0, work: Work = QUIET
 ) -> tuple[Contest, FeatureTable]:
     """Scores every conversation by everybody, held out; the features are given back, since computing them costs most."""
+    check_rated(rated, at_least=math.ceil(MIN_DIALOGUES * n_folds / (n_folds - 1)))
     table = describe([one.dialogue for one in rated], work, has_meaning="meaning" in aspects)
     place = {one.id: number for number, one in enumerate(rated)}
 
