@@ -142,6 +142,22 @@ def test_train_score_compare(trained):
     assert weights.stat().st_mtime_ns == written_at
 
 
+def test_scores_in_eight_bits(trained):
+    folder, _, _ = trained
+    exact, quick = (
+        json.loads(
+            dialometer("score", "ratings.jsonl", "--speed", speed, "--json", "--device", "cpu", cwd=folder).stdout
+        )
+        for speed in ("exact", "quick")
+    )
+    scores = [np.array([row["score"] for row in rows]) for rows in (exact, quick)]
+    assert np.abs(scores[0] - scores[1]).max() > 0
+    ranks = [np.argsort(np.argsort(one)) for one in scores]
+    assert np.corrcoef(ranks[0], ranks[1])[0, 1] > 0.98
+    refused = dialometer("score", "ratings.jsonl", "--speed", "fast", cwd=folder, code=1)
+    assert "there is no speed 'fast'" in refused.stderr
+
+
 def test_two_collections(trained, tmp_path):
     folder, _, _ = trained
     lines = (folder / "ratings.jsonl").read_text().splitlines()
