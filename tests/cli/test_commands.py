@@ -105,7 +105,7 @@ def test_freezing_holds_a_study(tmp_path):
     [
         (("check", "nowhere"), "there is no folder 'nowhere'"),
         (("check", "my-stdy"), "did you mean 'my-study'?"),
-        (("check", "."), "did you mean 'my-study'?"),
+        (("check", "."), "name a study that is in it: my-study"),
         (("check", "my-study/study.yaml"), "name the folder of the study: my-study"),
         (("new", "anchorin", "x"), "did you mean 'anchoring'"),
         (("new", "likert", "file/x"), "a part of this path is a file"),

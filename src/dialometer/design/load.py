@@ -70,7 +70,8 @@ def _no_study(folder: Path) -> Problem:
     if not folder.exists():
         remedy = did_you_mean(folder.name, studies) if studies else "check the folder's name, and where you are"
         return Problem(f"there is no folder '{folder}'", remedy, str(folder))
-    remedy = f"did you mean '{folder / studies[0]}'?" if studies else "make one with 'dialometer new TEMPLATE DIR'"
+    named = ", ".join(str(folder / name) for name in studies[:5])
+    remedy = f"name a study that is in it: {named}" if studies else "make one with 'dialometer new TEMPLATE DIR'"
     return Problem(f"there is no {STUDY_FILE} in '{folder}'", remedy, STUDY_FILE)
 
 
