@@ -272,7 +272,7 @@ def statistics() -> str:
             lines += [f"### {name}", "", _docstring(module), ""]
             for title, function in inspect.getmembers(module, inspect.isfunction):
                 if function.__module__ == module.__name__ and not title.startswith("_") and inspect.getdoc(function):
-                    lines += [f"- **`{title}`**: {_inline(inspect.getdoc(function) or '')}"]
+                    lines += [f"- **`{title}`**: {_inline(inspect.getdoc(function) or '')}", ""]
             lines.append("")
     return "\n".join(lines) + "\n"
 
@@ -291,7 +291,8 @@ def _docstring(thing: Any) -> str:
 
 
 def _inline(text: str) -> str:
-    return _plain(text).replace("\n\n", "\n\n  ").replace("\n", "\n  ")
+    # Four spaces: Markdown ends a list at a paragraph that stands further out.
+    return "\n".join(f"    {line}" if line else line for line in _plain(text).split("\n")).lstrip()
 
 
 def _plain(text: str) -> str:
