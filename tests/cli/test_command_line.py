@@ -109,3 +109,15 @@ def test_help_names_values_in_words_and_none_for_switches():
     assert "TEXT" in shown
     assert "<bool>" not in shown
     assert "range>" not in shown
+
+
+def test_a_reader_who_has_seen_enough_is_no_problem(tmp_path):
+    command = f"{sys.executable} -m dialometer"
+    subprocess.run(f"{command} new strategies s", shell=True, cwd=tmp_path, capture_output=True, check=True)
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{command} check s | head -n 1"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.console import Console
 
-results = Console(highlight=False, emoji=False)
-errors = Console(stderr=True, highlight=False, emoji=False)
+
+class _Quiet(Console):
+    """A reader who has seen enough, such as ``head``, is no problem of the command."""
+
+    def on_broken_pipe(self) -> None:
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            sys.exit(0)
+
+
+results = _Quiet(highlight=False, emoji=False)
+errors = _Quiet(stderr=True, highlight=False, emoji=False)
