@@ -3,7 +3,8 @@
 ``python scripts/evaluator_checks.py transfer`` trains on ConvAI2 and asks which of two chats with movie recommenders left its
 user satisfied (CRSArena-Dial). ``python scripts/evaluator_checks.py halves FOLDER`` reads the scores that
 ``learn evaluate --out FOLDER`` wrote and measures them on pairs within each half of the groups: only the first half was looked
-at while the recipe was made.
+at while the recipe was made. ``python scripts/evaluator_checks.py quick EVALUATOR`` scores ConvAI2 dialogues with a trained
+evaluator in single precision and in 8 bits.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import csv
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 
 from dialometer.learned.best_rows import best_rows
 from dialometer.learned.measures import accuracy, paired_difference
+from dialometer.learned.model_file import load_evaluator
 from dialometer.learned.pairs import NumberedPairs, numbered_gap_pairs
 from dialometer.learned.plain_rows import plain_rows
 from dialometer.learned.rated import Rated, read_rated
@@ -93,10 +96,27 @@ def _half_of_groups(rated: list[Rated]) -> dict[str, int]:
     return {one.id: half[group] for one, group in zip(rated, groups, strict=True)}
 
 
+def quick(folder: Path, n: int = 250) -> None:
+    """Whether 8 bits keep the order of dialogues, and what they cost."""
+    rated = read_rated(DATA / "convai2")
+    some = [rated[place].dialogue for place in np.random.default_rng(1).permutation(len(rated))[:n]]
+    exact = load_evaluator(folder, "cpu")
+    scores, seconds = [], []
+    for evaluator in (exact, exact.in_eight_bits()):
+        begin = time.process_time()
+        scores.append(evaluator.score(some).values)
+        seconds.append(time.process_time() - begin)
+    ranks = [np.argsort(np.argsort(one)) for one in scores]
+    same = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    print(f"{n} dialogues: rank correlation {same:.3f}, processor time {seconds[0]:.1f} s and {seconds[1]:.1f} s in 8 bits")
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["transfer"]:
         transfer()
     elif sys.argv[1:2] == ["halves"] and len(sys.argv) == 3:
         halves(Path(sys.argv[2]))
+    elif sys.argv[1:2] == ["quick"] and len(sys.argv) == 3:
+        quick(Path(sys.argv[2]))
     else:
         print(__doc__)

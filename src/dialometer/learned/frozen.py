@@ -50,7 +50,7 @@ def text_vectors(texts: Sequence[str], work: Work = QUIET) -> Floats:
     missing = cache.read(texts, out) if cache is not None else list(range(len(texts)))
     # By length, so that a portion needs little padding; the portions are what an interrupted run keeps.
     order = sorted(missing, key=lambda row: len(texts[row]))
-    for _, rows in work.portions(_WHAT, order, _TEXTS_AT_A_TIME):
+    for _, rows in work.portions(_WHAT, order, _TEXTS_AT_A_TIME) if order else ():
         some = [texts[row] for row in rows]
         out[list(rows)] = encoder.encode(some)
         if cache is not None:
