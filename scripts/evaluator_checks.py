@@ -108,7 +108,9 @@ def quick(folder: Path, n: int = 250) -> None:
         seconds.append(time.process_time() - begin)
     ranks = [np.argsort(np.argsort(one)) for one in scores]
     same = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-    print(f"{n} dialogues: rank correlation {same:.3f}, processor time {seconds[0]:.1f} s and {seconds[1]:.1f} s in 8 bits")
+    print(
+        f"{n} dialogues: rank correlation {same:.3f}, processor time {seconds[0]:.1f} s and {seconds[1]:.1f} s in 8 bits"
+    )
 
 
 if __name__ == "__main__":
