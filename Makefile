@@ -30,7 +30,7 @@ browser: $(VENV)/.dev
 	@sh scripts/browser.sh
 
 test: $(VENV)/.dev browser  ## every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff and mypy, strict
 	$(BIN)/ruff check .
