@@ -32,7 +32,8 @@ from dialometer.retrieval.packaged import device_of, model_path
 from dialometer.retrieval.training import is_half_quicker
 
 FLOOR = 2.0
-GROUP = 64
+GROUP = 64 if device_of("auto") == "cuda" else 8
+"""Dialogues of a step; the Trainer pads them to 512 tokens, for which a small machine has no memory."""
 N_STAGES = 3000
 N_WARM = 4
 """Steps that are not counted, on a GPU; one is enough elsewhere."""

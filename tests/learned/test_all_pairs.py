@@ -121,3 +121,34 @@ def test_no_pairs_no_gradient(make_encoder, make_dialogues):
     loss, found = grouped(model, tokens, np.ones(5))
     assert loss == 0.0
     assert all(float(value.abs().max()) == 0.0 for value in found.values())
+
+
+def test_activations_are_kept_as_far_as_memory_goes(make_encoder, make_dialogues, tmp_path, monkeypatch):
+    """With little memory free they are computed twice, and the gradient is the same."""
+    encoder = make_encoder()
+    dialogues, quality = make_dialogues(40)
+    tokens = encoder.tokens(dialogues)
+    memory = tmp_path / "meminfo"
+    monkeypatch.setattr(all_pairs, "_MEMORY", memory)
+    found, seen = [], []
+    forward = RankNet.forward
+    monkeypatch.setattr(RankNet, "forward", lambda self, batch: seen.append(len(batch.rows)) or forward(self, batch))
+    for kilobytes, n_passes in ((10_000_000, 1), (100, 2)):
+        memory.write_text(f"MemTotal: 1 kB\nMemAvailable: {kilobytes} kB\n")
+        model = RankNet(encoder)
+        model.zero_grad()
+        seen.clear()
+        backward(
+            model,
+            tokens,
+            np.arange(40),
+            lambda outputs: pairwise_loss(outputs[:, 0], quality),
+            seed=3,
+            tokens_per_batch=300,
+            precision="float32",
+        )
+        assert sum(seen) == n_passes * 40
+        found.append(encoder.network.get_input_embeddings().weight.grad.clone())
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+    memory.unlink()
+    assert all_pairs._tokens_that_fit(model, torch.device("cpu")) == np.inf

@@ -11,7 +11,9 @@ it, because a model needs many steps to learn and a step over everything costs a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,9 @@ Loss = Callable[[Tensor], Tensor]
 """From the outputs of a group, dialogues × outputs, to one number."""
 DIRECT_UP_TO = 1024
 """Dialogues whose pairs are summed one by one, on the device; above, the sub-quadratic sums are quicker."""
+_BYTES_A_STATE = 170
+"""Of activations, for each token, layer and dimension of a BERT; measured at 150, attention of usual lengths included."""
+_MEMORY = Path("/proc/meminfo")
 _N_TOLD = 4096  # dialogues from which the loss of a larger group is estimated; its gradient is exact
 
 
@@ -76,16 +81,18 @@ def backward(
 ) -> Tensor:
     """Adds the gradient of ``loss`` over the dialogues ``rows`` to the model and returns the loss.
 
-    ``seed`` decides dropout, batch by batch. Activations of up to ``tokens_kept`` tokens are kept, others are computed
-    again. ``scale`` multiplies the gradient (16-bit floats need it). Of several processes each takes its ``share`` (its
-    number, how many) of the batches; ``add_up`` sums outputs over them, gradients are left for the caller to sum.
+    ``seed`` decides dropout, batch by batch. Activations of up to ``tokens_kept`` tokens are kept where half of the free memory
+    holds them, others are computed again. ``scale`` multiplies the gradient (16-bit floats need it). Of several processes each
+    takes its ``share`` (its number, how many) of the batches; ``add_up`` sums outputs over them, gradients are left for the
+    caller to sum.
     """
     device = model.encoder.device
     precision = training_precision(device.type, precision)
     place = {int(row): number for number, row in enumerate(rows)}
     batches = model.encoder.batches(tokens, rows, tokens_per_batch, precision)
     own = range(share[0], len(batches), share[1])
-    is_kept = sum(tokens[row].longest * len(tokens[row].chunks) for row in rows) <= tokens_kept
+    n_tokens = sum(tokens[row].longest * len(tokens[row].chunks) for row in rows) / share[1]
+    is_kept = n_tokens <= min(tokens_kept, _tokens_that_fit(model, device))
 
     def run(number: int) -> Tensor:
         torch.manual_seed(_mixed(seed, number))
@@ -110,6 +117,22 @@ def backward(
         found = kept.pop(number) if is_kept else run(number)
         found.backward(scale * weights[_places(place, batches[number], device)])  # type: ignore[no-untyped-call]
     return value.detach()
+
+
+def _tokens_that_fit(model: RankNet, device: torch.device) -> float:
+    """How many tokens' activations half of the free memory holds; no limit where that is not known."""
+    config = model.encoder.network.config
+    n_bytes = _BYTES_A_STATE * int(getattr(config, "num_hidden_layers", 12)) * model.encoder.width
+    if device.type == "cuda":
+        # What torch holds back for later counts as free.
+        held_back = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return (torch.cuda.mem_get_info(device)[0] + held_back) / 2 / n_bytes
+    try:
+        lines = _MEMORY.read_text().splitlines() if device.type == "cpu" else []
+    except OSError:
+        lines = []
+    free = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
+    return free[0] / 2 / n_bytes if free else math.inf
 
 
 def _places(place: dict[int, int], batch: NDArray[np.int64], device: torch.device) -> Tensor:

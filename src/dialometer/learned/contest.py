@@ -6,7 +6,6 @@ its settings on them alone.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,8 +106,7 @@ def hold_contest(
 
     contestants: dict[str, Callable[[Sequence[Rated], Sequence[Rated]], Floats]] = {EVALUATOR: evaluator}
     plain = {one.row.name: one.score for one in plain_rows(rated, work)}
-    if importlib.util.find_spec("sklearn") is not None:
-        contestants["tfidf-ridge"] = plain["tfidf-ridge"]
+    contestants["tfidf-ridge"] = plain["tfidf-ridge"]
     contestants |= {"approval": _approval, "utterances": plain["utterances"]}
     scores: dict[str, list[Floats]] = {name: [] for name in contestants}
     tests = []

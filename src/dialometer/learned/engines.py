@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from dialometer.errors import DialometerError
@@ -66,10 +66,7 @@ def n_threads_allowed() -> int:
 
 
 def _single_products() -> AbstractContextManager[Any]:
-    try:
-        library: Any = importlib.import_module("threadpoolctl")  # comes with scikit-learn
-    except ImportError:
-        return nullcontext()
+    library: Any = importlib.import_module("threadpoolctl")  # comes with scikit-learn
     limits: AbstractContextManager[Any] = library.threadpool_limits(1, user_api="blas")
     return limits
 
