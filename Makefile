@@ -12,7 +12,7 @@ help:  ## list the targets
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "dialometer needs Python 3.11 or newer; set PYTHON=python3.12, for example"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -e . scikit-learn
+	$(BIN)/pip install --quiet -e .
 	@touch $@
 
 # The release of torch that the tests run with; TORCH=torch takes the newest.

@@ -8,7 +8,7 @@ import pytest
 
 BARE = """
 import importlib.util, sys
-missing = {"torch", "sklearn", "numba", "onnxruntime", "transformers", "tokenizers", "faiss", "accelerate"}
+missing = {"torch", "numba", "onnxruntime", "transformers", "tokenizers", "faiss", "accelerate"}
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name in missing else found(name, package)
 
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 
 def test_nothing_but_the_core_is_needed(folder):
     bare = ("-c", BARE)
-    looked_at = ("--aspects", "behaviour")
+    looked_at = ("--aspects", "words,behaviour")
     trained = run(folder, "learn", "train", "talks.jsonl", "--recipe", "best", *looked_at, "--out", "ev", program=bare)
     assert trained.returncode == 0, trained.stderr
     scored = run(folder, "learn", "score", "talks.jsonl", "--evaluator", "ev", "--json", program=bare)
@@ -55,7 +55,7 @@ def test_nothing_but_the_core_is_needed(folder):
     assert report.returncode == 0, report.stderr
     assert "finds the better of two conversations" in report.stdout
     assert {"index.html", "noisy.html"} <= {path.name for path in (folder / "report").iterdir()}
-    assert json.loads((folder / "ev" / "evaluator.json").read_text(encoding="utf-8"))["aspects"] == ["behaviour"]
+    assert json.loads((folder / "ev" / "evaluator.json").read_text(encoding="utf-8"))["aspects"] == ["words", "behaviour"]
 
 
 def test_unknown_aspects_are_told(folder):

@@ -151,10 +151,10 @@ def test_a_missing_extra_is_told(monkeypatch):
     from dialometer.public import evaluators
 
     def lacking(*_, **__):
-        raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+        raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
 
     monkeypatch.setattr(evaluators, "fit_best", lacking)
-    with pytest.raises(DialometerError, match=r"needs sklearn.*pip install 'dialometer\[learn\]'"):
+    with pytest.raises(DialometerError, match=r"needs transformers.*pip install 'dialometer\[learn\]'"):
         dm.train_evaluator(dm.simulate_ratings(30))
 
 

@@ -117,7 +117,7 @@ def _extra_of(module: str) -> str:
     """The extra of this package that brings a module along; empty for modules that no extra names."""
     from importlib.metadata import requires
 
-    names = {"sklearn": "scikit-learn", "faiss": "faiss-cpu", "PIL": "pillow"}
+    names = {"faiss": "faiss-cpu", "PIL": "pillow"}
     package = names.get(module.partition(".")[0], module.partition(".")[0]).replace("_", "-").lower()
     for extra in ("learn", "postgres", "ray"):
         for line in requires("dialometer") or ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -67,9 +66,9 @@ def _study(template: str, n_raters: int) -> tuple[Command, ...]:
 def _evaluator() -> tuple[Command, ...]:
     """Simulated rated conversations, an evaluator trained on them, what it is worth, and the ratings it doubts.
 
-    Words are looked at where scikit-learn is installed; behaviour needs nothing that is not always there.
+    Words and behaviour need no encoder, so nothing has to be installed for it.
     """
-    aspects = "words,behaviour" if importlib.util.find_spec("sklearn") is not None else "behaviour"
+    aspects = "words,behaviour"
     talks, evaluator = "{folder}talks.jsonl", "{folder}evaluator"
     return (
         ("learn", "simulate", talks, "--dialogues", str(N_TALKS), "--seed", str(SEED)),
