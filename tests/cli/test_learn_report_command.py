@@ -55,7 +55,10 @@ def test_nothing_but_the_core_is_needed(folder):
     assert report.returncode == 0, report.stderr
     assert "finds the better of two conversations" in report.stdout
     assert {"index.html", "noisy.html"} <= {path.name for path in (folder / "report").iterdir()}
-    assert json.loads((folder / "ev" / "evaluator.json").read_text(encoding="utf-8"))["aspects"] == ["words", "behaviour"]
+    assert json.loads((folder / "ev" / "evaluator.json").read_text(encoding="utf-8"))["aspects"] == [
+        "words",
+        "behaviour",
+    ]
 
 
 def test_unknown_aspects_are_told(folder):

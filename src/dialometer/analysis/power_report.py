@@ -24,9 +24,10 @@ def power_report(study: Study, result: PowerResult, *, n_simulations: int, seed:
         answer = f"{setting.n_raters} raters reach a power of {result.target:.0%} for {effect}."
         reached = f"Power {result.smallest.power.value:.0%} with {setting.n_items} items"
         certainty = f"{reached}, from {n_simulations} simulated studies{_cost(result.smallest)}."
-    headlines = (
-        () if result.smallest is None else (Headline("Power of the smallest design", result.smallest.power, certainty),)
-    )
+    headlines: tuple[Headline, ...] = ()
+    if result.smallest is not None:
+        label = "Power of the smallest design"
+        headlines = (Headline(label, result.smallest.power, certainty, is_confirmatory=True),)
     return Report(
         study=study.spec.name,
         title=f"Power of: {study.spec.title}",

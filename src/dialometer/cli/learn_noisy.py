@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
     def noisy_(
         ratings: RatingsPath,
         pairs: PairsFile = None,
-        out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("noisy.html"),
+        out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page.")] = Path("noisy.html"),
         top: Annotated[int, typer.Option("--top", min=1, help="How many ratings.")] = 30,
         is_flagged: Annotated[
             bool, typer.Option("--flag", help="Write them into the study as quality flags; its report shows them.")

@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
 from dialometer.web.desk.desk import Desk
 from dialometer.web.desk.entry import DeadLink, NotAllowed, NotSignedIn
-from dialometer.web.desk.shelf import NoStudy
+from dialometer.web.desk.shelf import IsDraft, NoStudy
 from dialometer.web.failures import TooLarge, headers_of
 from dialometer.web.limits import TooOften
 from dialometer.web.logs import log_failure
@@ -19,6 +19,7 @@ _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (NotAllowed, 403, "Not allowed"),
     (DeadLink, 403, "This link does not work"),
     (Forged, 403, "This form is too old"),
+    (IsDraft, 409, "Not started yet"),
     (NoStudy, 404, "No such study"),
     (TooOften, 429, "Too many attempts"),
     (TooLarge, 413, "Too large"),

@@ -12,7 +12,7 @@ from dialometer.errors import DialometerError, Problem, StudyError
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.app import StudyApp, create_app
-from dialometer.web.desk.shelf import NoStudy, Shelf
+from dialometer.web.desk.shelf import IsDraft, Shelf
 from dialometer.web.settings import Settings
 from dialometer.web.study_check import check_all
 from dialometer.web.turns import TurnTakingStore
@@ -60,7 +60,7 @@ class Held:
             return found
         folder = self.shelf.folder(name)
         if not self.is_open(name):
-            raise NoStudy(f"the study '{name}' is a draft", remedy="freeze and start it first")
+            raise IsDraft(f"the study '{name}' is a draft", remedy="freeze and start it first")
         with self._lock:
             if name not in self._running:
                 until, error = self._failed.get(name, (0.0, None))

@@ -23,6 +23,10 @@ class NoStudy(DialometerError):
     """There is no study of that name here."""
 
 
+class IsDraft(NoStudy):
+    """The study is here, and raters may not come yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shelf:
     """Folders of studies named one by one, or a parent folder that holds them and takes new ones.
