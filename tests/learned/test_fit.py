@@ -92,8 +92,8 @@ def test_a_split_gives_the_same_kinds_of_parts(make_rated):
     assert {one.id for one in data.stopping.dialogues} == set(split.stopping)
 
 
-def test_three_stages_learn_and_value_flipped_ratings_low(make_encoder, make_rated):
-    rated, quality = make_rated(300, flipped=0.15)
+def test_three_stages_learn_and_value_flipped_ratings_low(make_encoder, make_rated, make_dialogues):
+    rated, quality = make_rated(600, flipped=0.15)
     data = prepare(rated, expert_pairs(rated, quality, 60))
     encoder = make_encoder()
     materials = Materials.of(data, encoder)
@@ -101,7 +101,10 @@ def test_three_stages_learn_and_value_flipped_ratings_low(make_encoder, make_rat
     options = STAGES.model_copy(update={"n_epochs": (1, 6, 6)})
     outcome = run_stages(model, materials, options)
     assert list(outcome.histories) == ["stage-1", "stage-2", "stage-3"]
-    assert share_right(model.scores(materials.stopping.tokens), materials.stopping.pairs) > 0.7
+    # Thousands of pairs of new dialogues: on the few that stopping looks at, a sum in another order could decide.
+    fresh, true = make_dialogues(150, seed=7)
+    better = np.argwhere(np.subtract.outer(true, true) > 0.5)
+    assert share_right(model.scores(encoder.tokens(fresh)), better) > 0.7
     quality_of = {one.id: q for one, q in zip(rated, quality, strict=True)}
     error = np.array([abs(one.rating - (3 + 2.4 * quality_of[one.id])) for one in data.train])
     assert outcome.values[error > 2.5].mean() < outcome.values[error < 1].mean()

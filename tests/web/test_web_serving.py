@@ -157,6 +157,20 @@ def test_two_processes_count_together_and_share_the_work(make_study):
             assert 'dialometer_submissions_total{outcome="stored"} 12' in text
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are looked up in /proc")
+def test_processes_end_with_the_first_one(make_study):
+    """Killed outright, it could not tell them; they would keep the port and the database."""
+    with serving(make_study("best-worst", n_items=3).folder, "--workers", "2") as (server, _url, _key):
+        children = _children(server.pid)
+        assert len(children) >= 2
+        server.kill()
+        server.wait(10)
+        until = time.monotonic() + 20
+        while any(Path(f"/proc/{pid}/exe").exists() for pid in children):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
 @pytest.mark.parametrize("template", ["best-worst", "avatar", "chat"])
 def test_simulated_raters_judge_the_same_over_http(template, make_study, site, tmp_path):
     study = make_study(template, n_items=2 if template == "chat" else 20)

@@ -192,10 +192,12 @@ def test_a_process_that_dies_in_its_turn_gives_it_back(tmp_path):
             with turns:
                 got.set()
 
-        threading.Thread(target=take, daemon=True).start()
+        taker = threading.Thread(target=take, daemon=True)
+        taker.start()
         assert not got.wait(0.2)
         holder.kill()
         assert got.wait(5)
+        taker.join(5)
         turns.close()
 
 

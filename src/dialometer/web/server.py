@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import multiprocessing
 import os
 import secrets
 import shutil
@@ -11,6 +12,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -136,10 +138,19 @@ def _serve_in_processes(listening: Listening, sock: socket.socket) -> None:
 
 def app_of_process() -> ASGIApp:
     """The application of one of several processes, set up as the first process left word."""
+    threading.Thread(target=_end_with_first_process, daemon=True).start()
     set_up(os.environ[_LEVEL])
     app = open_house(Shelf.from_json(os.environ[_SHELF]), Settings.from_json(os.environ[ENVIRONMENT]))
     _tune()
     return app
+
+
+def _end_with_first_process() -> None:
+    """Where the first process was killed, nobody could tell the others to stop, and they would keep the port."""
+    first = multiprocessing.parent_process()
+    if first is not None:
+        first.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _tune() -> None:
