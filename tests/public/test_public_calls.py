@@ -109,6 +109,7 @@ def test_what_cannot_be_done_is_a_sentence(ratings, tmp_path):
         dm.icc(pl.DataFrame({"value": [1.0]}))
     with pytest.raises(DialometerError, match="holds sessions already"):
         dm.simulate_raters(folder, 2)
+    assert (folder / "simulation.json").is_file()  # the truth is kept, as on the command line
     dm.new_study("chat", tmp_path / "chat")
     with pytest.raises(NotEnoughData, match="nothing has been collected"):
         dm.read_judgments(tmp_path / "chat")

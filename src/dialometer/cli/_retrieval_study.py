@@ -131,17 +131,13 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> Judged:
     from dialometer.analysis.candidates import pool_of
     from dialometer.analysis.data import load_data
     from dialometer.cli._study import open_store, open_study
-    from dialometer.errors import DialometerError, StorageError
-    from dialometer.model.places import DATABASE_FILE
+    from dialometer.errors import DialometerError
     from dialometer.retrieval.crowd_ratings import collect
 
     study = open_study(folder)
     if study.spec.items.kind != "candidate":
         remedy = "name a study that 'dialometer retrieval pool' wrote"
         raise DialometerError("the items of this study are no candidate answers", where=str(folder), remedy=remedy)
-    if not database and not (folder / DATABASE_FILE).exists():
-        remedy = "collect ratings first, or name the database with --database"
-        raise StorageError("nothing has been collected in this study yet", where=str(folder), remedy=remedy)
     with open_store(folder, database, create=False) as store:
         data = load_data(study, store)
     criterion = study.spec.criteria[0]

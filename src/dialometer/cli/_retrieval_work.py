@@ -59,7 +59,6 @@ CalibrateOn = Annotated[
     Path | None,
     typer.Option("--dialogues", help="Dialogues with marked answers; confidence is learned on them."),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")]
 NOT_BY_NAME = ("crowd",)
 """Retrievers that need more than the knowledge base."""
 

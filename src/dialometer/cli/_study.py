@@ -21,6 +21,7 @@ Database = Annotated[
         "--database", envvar="DIALOMETER_DATABASE", help="Database URL (postgresql://…); by default study.db in DIR."
     ),
 ]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -40,14 +41,7 @@ def open_study(folder: Path) -> Study:
 
 def open_store(folder: Path, database: str, *, create: bool = True) -> Store:
     """The study's database; where it is to be read and nobody has come yet, that is said in so many words."""
-    from dialometer.errors import StorageError
+    from dialometer.storage.collected import open_collected
     from dialometer.storage.store import Store
 
-    if not create and not database and not (folder / DATABASE_FILE).exists():
-        raise StorageError(
-            "nothing has been collected in this study yet",
-            where=str(folder / DATABASE_FILE),
-            remedy=f"try it with 'dialometer simulate {folder}', or name the database with --database",
-        )
-
-    return Store.open(database or folder / DATABASE_FILE, create=create)
+    return Store.open(database or folder / DATABASE_FILE) if create else open_collected(folder, database)

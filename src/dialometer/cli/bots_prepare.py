@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli._bots_work import Seed
-from dialometer.cli._study import AsJson
+from dialometer.cli._study import AsJson, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,13 +15,12 @@ from dialometer.cli._bots_work import (
     DiversityPenalty,
     LengthPenalty,
     MaxTokens,
-    Seed,
     Strategy,
     Temperature,
     TopK,
     TopP,
 )
-from dialometer.cli._study import AsJson
+from dialometer.cli._study import AsJson, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

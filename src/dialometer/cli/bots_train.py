@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli._bots_work import Device, Seed
-from dialometer.cli._study import AsJson
+from dialometer.cli._bots_work import Device
+from dialometer.cli._study import AsJson, Seed
 
 if TYPE_CHECKING:
     from dialometer.cli._progress import Report

@@ -23,7 +23,7 @@ from dialometer.cli._learn_work import (
     read,
     read_experts,
 )
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._study import AsJson, Database, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def add_to(app: typer.Typer) -> None:
         learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of the encoder.")] = 1e-4,
         group_size: Annotated[int, typer.Option("--group-size", min=2, help="Dialogues of a step.")] = 64,
         encoder: Encoder = "",
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         device: Device = "auto",
         precision: Precision = "auto",
         scale: ScaleEnds = "1,5",

@@ -10,7 +10,7 @@ import typer
 from dialometer.cli._learn_inspect import FeaturesOf, OutFolder, command_line, features_of, write_report
 from dialometer.cli._learn_work import Criterion, Device, RatingsPath, ScaleEnds, read
 from dialometer.cli._retrieval_work import Cache
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._study import AsJson, Database, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
             bool, typer.Option("--length-matched/--any-length", help="Test pairs of about the same length only.")
         ] = True,
         k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours for the values.")] = 50,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
         scale: ScaleEnds = "1,5",

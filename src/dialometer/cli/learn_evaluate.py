@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli._learn_work import Criterion, Device, RatingsPath, ScaleEnds, read
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._study import AsJson, Database, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
         has_parts: Annotated[
             bool, typer.Option("--parts/--no-parts", help="Also what each part of the best recipe adds.")
         ] = True,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         device: Device = "auto",
         scale: ScaleEnds = "1,5",
         criterion: Criterion = "",

@@ -10,7 +10,7 @@ import typer
 from dialometer.cli._learn_inspect import FeaturesOf, OutFolder, command_line, features_of, write_report
 from dialometer.cli._learn_work import Criterion, Device, RatingsPath, ScaleEnds, read
 from dialometer.cli._retrieval_work import Cache
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._study import AsJson, Database, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
         share: Annotated[float, typer.Option("--share", help="Share of the ratings that are changed.")] = 0.2,
         repetitions: Annotated[int, typer.Option("--repetitions", min=2, help="How often it is tried.")] = 10,
         k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours.")] = 50,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
         scale: ScaleEnds = "1,5",

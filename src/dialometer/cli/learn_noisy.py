@@ -11,7 +11,7 @@ import typer
 from dialometer.cli._learn_inspect import Address, EngineName, FeaturesOf, command_line, engine_of, features_of
 from dialometer.cli._learn_work import Criterion, Device, PairsFile, RatingsPath, ScaleEnds, read, read_experts
 from dialometer.cli._retrieval_work import Cache
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._study import AsJson, Database, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
         ] = False,
         evaluator: FeaturesOf = None,
         k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours.")] = 50,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         engine: EngineName = "local",
         address: Address = "",
         device: Device = "auto",

@@ -10,7 +10,7 @@ import typer
 from dialometer.cli._learn_inspect import OutFolder, command_line, write_report
 from dialometer.cli._learn_work import Criterion, Device, RatingsPath, ScaleEnds, read, read_aspects
 from dialometer.cli._retrieval_work import Cache
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._study import AsJson, Database, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
         aspects: Annotated[
             str, typer.Option("--aspects", help="What the evaluator looks at; without meaning it needs no encoder.")
         ] = "words,behaviour,meaning",
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
         scale: ScaleEnds = "1,5",

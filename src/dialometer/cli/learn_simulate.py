@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialometer.cli._study import AsJson
+from dialometer.cli._study import AsJson, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
         careless: Annotated[
             float, typer.Option("--careless", min=0, max=1, help="Share of users who rate without care.")
         ] = 0.15,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         as_json: AsJson = False,
     ) -> None:
         """Simulate conversations with four chat partners that their users rated, to try the learned evaluator on.

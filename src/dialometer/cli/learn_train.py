@@ -23,7 +23,7 @@ from dialometer.cli._learn_work import (
     read_aspects,
     read_experts,
 )
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._study import AsJson, Database, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def add_to(app: typer.Typer) -> None:
         window: Annotated[
             int, typer.Option("--window", min=0, help="Tokens read at once; longer dialogues are read in chunks.")
         ] = 0,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 0,
+        seed: Seed = 0,
         device: Device = "auto",
         precision: Precision = "auto",
         scale: ScaleEnds = "1,5",

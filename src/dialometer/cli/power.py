@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli._study import AsJson, StudyDir, open_study
+from dialometer.cli._study import AsJson, Seed, StudyDir, open_study
 
 if TYPE_CHECKING:
     from dialometer.analysis.power import PowerResult
@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
         simulations: Annotated[
             int, typer.Option("--simulations", min=20, help="Simulated studies for each design.")
         ] = 200,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")] = 1,
+        seed: Seed = 1,
         processes: Annotated[
             int, typer.Option("--processes", min=0, help="Processes at work; 0 for one per core.")
         ] = 0,

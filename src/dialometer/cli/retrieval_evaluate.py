@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from dialometer.cli._retrieval_tables import CROWD
-from dialometer.cli._retrieval_work import Cache, Device, DialogueFile, KbFile, LearnFrom, Lenient, Retrievers, Seed
-from dialometer.cli._study import AsJson, Database
+from dialometer.cli._retrieval_work import Cache, Device, DialogueFile, KbFile, LearnFrom, Lenient, Retrievers
+from dialometer.cli._study import AsJson, Database, Seed
 
 if TYPE_CHECKING:
     from dialometer.retrieval.crowd_ratings import CrowdRatings

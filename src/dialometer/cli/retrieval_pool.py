@@ -16,10 +16,9 @@ from dialometer.cli._retrieval_work import (
     LearnFrom,
     Lenient,
     Retrievers,
-    Seed,
     study_name,
 )
-from dialometer.cli._study import AsJson
+from dialometer.cli._study import AsJson, Seed
 
 if TYPE_CHECKING:
     from dialometer.retrieval.retriever import Retriever

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli._retrieval_work import Cache, Cost, Device, KbFile, LearnFrom, Lenient, Seed
-from dialometer.cli._study import AsJson
+from dialometer.cli._retrieval_work import Cache, Cost, Device, KbFile, LearnFrom, Lenient
+from dialometer.cli._study import AsJson, Seed
 
 if TYPE_CHECKING:
     from dialometer.retrieval.train_retriever import Trained

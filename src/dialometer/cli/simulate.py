@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
     from dialometer.model.study import Study
     from dialometer.simulate.run import Progress
     from dialometer.simulate.screen_view import Door
-    from dialometer.simulate.truth import Truth
     from dialometer.storage.store import Store
 
-SIMULATION_FILE = "simulation.json"
 PAUSE_S = 0.2
 """Between lines of progress where there is no terminal."""
 
@@ -62,6 +61,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.flow.engine import Flow, now_ms
         from dialometer.flow.simulated import EngineDoor
         from dialometer.simulate.http_door import HttpDoor
+        from dialometer.simulate.kept_truth import keep_truth
         from dialometer.simulate.rater import Habits
         from dialometer.simulate.run import simulate
         from dialometer.simulate.truth import draw_truth
@@ -71,7 +71,7 @@ def add_to(app: typer.Typer) -> None:
         habits = Habits(
             anchor_pull=anchor_pull, careless_share=careless, position_bias=position_bias, drop_out=drop_out
         )
-        settings = {"seed": seed, "raters": raters, "habits": asdict(habits)}
+        keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
 
         def run(door: Door, start_ms: int) -> Progress:
             with _ProgressBar(raters) as bar:
@@ -88,16 +88,15 @@ def add_to(app: typer.Typer) -> None:
 
         if url:
             with HttpDoor(url, api_key or _left_key(folder, url)) as over_http:
-                _write_truth(folder, truth, settings)
+                keep()
                 _tell_progress(run(over_http, now_ms()), as_json=as_json)
             return
         with open_store(folder, database) as store:
-            _refuse_another_truth(folder, truth, settings, store)
-            _write_truth(folder, truth, settings)
+            kept = keep(has_raters=next(iter(store.sessions(source="simulated")), None) is not None)
             progress = run(EngineDoor(Flow(study, store)), _start_ms(store))
             _tell(study, store, progress, as_json=as_json)
         if not as_json:
-            _tell_next(folder, database)
+            _tell_next(folder, database, kept)
 
 
 def _left_key(folder: Path, url: str) -> str:
@@ -123,32 +122,6 @@ def _start_ms(store: Store) -> int:
 
     first = next(iter(store.sessions(source="simulated")), None)
     return first.started_at_ms if first else now_ms()
-
-
-def _as_text(truth: Truth, settings: dict[str, object]) -> str:
-    return json.dumps({**settings, "truth": truth.as_json()}, indent=1) + "\n"
-
-
-def _write_truth(folder: Path, truth: Truth, settings: dict[str, object]) -> None:
-    (folder / SIMULATION_FILE).write_text(_as_text(truth, settings), encoding="utf-8")
-
-
-def _refuse_another_truth(folder: Path, truth: Truth, settings: dict[str, object], store: Store) -> None:
-    """Raters of two truths in one database could be compared with neither."""
-    from dialometer.errors import DialometerError
-
-    try:
-        before = json.loads((folder / SIMULATION_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return
-    now = json.loads(_as_text(truth, settings))
-    differing = [name for name in ("seed", "habits", "truth") if before.get(name) != now[name]]
-    if differing and next(iter(store.sessions(source="simulated")), None) is not None:
-        raise DialometerError(
-            f"the study holds simulated raters of another truth (seed {before.get('seed')}; {', '.join(differing)} differ)",
-            where=str(folder / SIMULATION_FILE),
-            remedy="go on with the same options, or keep these apart with --database sqlite:///other.db",
-        )
 
 
 class _ProgressBar:
@@ -229,11 +202,11 @@ def _tell_progress(progress: Progress, *, as_json: bool = False) -> None:
         results.print(f"{progress.n_refused} more found no place left.")
 
 
-def _tell_next(folder: Path, database: str) -> None:
+def _tell_next(folder: Path, database: str, kept: Path) -> None:
     from rich.markup import escape
 
     from dialometer.cli._console import results
 
     where = f" --database {database}" if database else ""
-    results.print(f"The truth they saw is in {escape(str(folder / SIMULATION_FILE))}", soft_wrap=True)
+    results.print(f"The truth they saw is in {escape(str(kept))}", soft_wrap=True)
     results.print(f"Next: [bold]dialometer report {escape(f'{folder}{where}')}[/]", soft_wrap=True)

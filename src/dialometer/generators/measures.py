@@ -67,20 +67,7 @@ def measure(sample: Sample, *, seed: int = 0, n_resamples: int = _N_RESAMPLES) -
 
 def perplexity(sample: Sample, *, seed: int = 0, n_resamples: int = _N_RESAMPLES) -> Estimate:
     """``exp`` of the mean negative log likelihood per token of the responses of people, end marks counted."""
-    columns = np.column_stack([sample.log_loss, sample.n_tokens])
-
-    def statistic(counts: Floats) -> Floats:
-        sums = weighted_sums(counts, columns)
-        return np.asarray(np.exp(sums[:, 0] / sums[:, 1]))
-
-    return bootstrap(
-        statistic,
-        len(columns),
-        method="perplexity per token",
-        resampled="dialogues",
-        seed=seed,
-        n_resamples=n_resamples,
-    )
+    return _exp_per_token(sample.log_loss, sample.n_tokens, "perplexity per token", seed, n_resamples)
 
 
 def perplexity_ratio(sample: Sample, other: Sample, *, seed: int = 0, n_resamples: int = _N_RESAMPLES) -> Estimate:
@@ -93,20 +80,21 @@ def perplexity_ratio(sample: Sample, other: Sample, *, seed: int = 0, n_resample
             f"'{sample.name}' and '{other.name}' were not measured on the same text",
             remedy="measure both on the same corpus and split",
         )
-    columns = np.column_stack([np.subtract(sample.log_loss, other.log_loss), sample.n_tokens])
+    apart = np.subtract(sample.log_loss, other.log_loss)
+    return _exp_per_token(apart, sample.n_tokens, f"perplexity over that of {other.name}", seed, n_resamples)
+
+
+def _exp_per_token(
+    losses: npt.ArrayLike, n_tokens: npt.ArrayLike, method: str, seed: int, n_resamples: int
+) -> Estimate:
+    """``exp`` of the losses of all drawn dialogues over their tokens."""
+    columns = np.column_stack([losses, n_tokens])
 
     def statistic(counts: Floats) -> Floats:
         sums = weighted_sums(counts, columns)
         return np.asarray(np.exp(sums[:, 0] / sums[:, 1]))
 
-    return bootstrap(
-        statistic,
-        len(columns),
-        method=f"perplexity over that of {other.name}",
-        resampled="dialogues",
-        seed=seed,
-        n_resamples=n_resamples,
-    )
+    return bootstrap(statistic, len(columns), method=method, resampled="dialogues", seed=seed, n_resamples=n_resamples)
 
 
 def is_dull(text: str) -> bool:

@@ -171,7 +171,8 @@ def _systems_section(rated: Sequence[Rated], expected: Mapping[str, float | None
         numbers = [n for n, one in enumerate(rated) if one.bot == name]
         users = [groups[n] for n in numbers]
         given = clustered_mean([rated[n].rating for n in numbers], users, label=name)
-        judged = clustered_mean([expected[rated[n].id] or math.nan for n in numbers], users, label=name)
+        known = (expected[rated[n].id] for n in numbers)
+        judged = clustered_mean([math.nan if one is None else one for one in known], users, label=name)
         rows.append((name, len(numbers), given, judged))
         dots += [Dot(name, given, "users rated"), Dot(name, judged, "evaluator expects")]
     columns = (

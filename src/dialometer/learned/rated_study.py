@@ -14,8 +14,8 @@ from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.rated import Rated, to_five_points
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.item import DialogueItem
-from dialometer.model.places import DATABASE_FILE
 from dialometer.model.study import Study
+from dialometer.storage.collected import open_collected
 from dialometer.storage.store import Store
 from dialometer.table import long_table, rater_name
 
@@ -39,14 +39,7 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
             remedy="use a study whose items are of the kind 'dialogue' (rated as a whole) or 'chat'",
         )
     name, scale = _scale_of(study, criterion, where=str(folder))
-    target = database or folder / DATABASE_FILE
-    if isinstance(target, Path) and not target.exists():
-        raise NotEnoughData(
-            "nothing has been collected in this study yet",
-            where=str(folder),
-            remedy="collect judgments, or name the database",
-        )
-    with Store.open(target, create=False) as store:
+    with open_collected(folder, database) as store:
         table = _counted(long_table(store.judgment_batches()), name)
         dialogues = dict(_conversations(store)) if kind == "chat" else dict(_transcripts(study, table))
     if not len(table):

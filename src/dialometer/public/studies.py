@@ -12,14 +12,17 @@ from dialometer.analysis.power import PowerAnalysis
 from dialometer.analysis.power_report import power_report
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.errors import DialometerError
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import EngineDoor
 from dialometer.model.places import DATABASE_FILE
 from dialometer.model.report import Report
 from dialometer.model.study import Study
+from dialometer.simulate.kept_truth import keep_truth
+from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
+from dialometer.storage.collected import open_collected
 from dialometer.storage.store import Store
 
 
@@ -40,8 +43,9 @@ def simulate_raters(folder: str | Path, n_raters: int = 30, *, seed: int = 1, da
         if next(iter(store.sessions()), None) is not None:
             remedy = "make a new folder with new_study, or read what is there with read_judgments"
             raise DialometerError("the study holds sessions already", where=str(folder), remedy=remedy)
-        door = EngineDoor(Flow(study, store))
-        simulate(study, door, draw_truth(study, seed), n_raters=n_raters, seed=seed, start_ms=now_ms())
+        door, truth, habits = EngineDoor(Flow(study, store)), draw_truth(study, seed), Habits()
+        keep_truth(Path(folder), truth, seed=seed, n_raters=n_raters, habits=habits)
+        simulate(study, door, truth, n_raters=n_raters, seed=seed, start_ms=now_ms(), habits=habits)
     return read_judgments(folder, database=database)
 
 
@@ -52,11 +56,7 @@ def read_judgments(folder: str | Path, *, database: str = "", sources: Sequence[
     ``simulated``, ``model``) it is people's judgments, or simulated ones where there are no others.
     """
     study = load_study(Path(folder))
-    target = database or Path(folder) / DATABASE_FILE
-    if isinstance(target, Path) and not target.exists():
-        remedy = "collect judgments, or fill it with simulate_raters"
-        raise NotEnoughData("nothing has been collected in this study yet", where=str(folder), remedy=remedy)
-    with Store.open(target, create=False) as store:
+    with open_collected(Path(folder), database) as store:
         return load_data(study, store, sources=tuple(sources)).judgments
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dialometer.design.lock import verify
 from dialometer.errors import DialometerError, Problem, StudyError
+from dialometer.model.places import SIMULATION_FILE
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.app import StudyApp, create_app
@@ -145,5 +146,5 @@ def study_files(folder: Path) -> list[Path]:
     )
 
 
-NOT_STUDY = frozenset({"simulation.json"})
+NOT_STUDY = frozenset({SIMULATION_FILE})
 """Files beside a study that others have left there."""
