@@ -16,8 +16,8 @@ from dialometer.generators.batches import Batch, by_length, examples_of
 from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus
 from dialometer.generators.filters import words_of
-from dialometer.generators.loss import losses
-from dialometer.generators.sample import Sample, asked_about
+from dialometer.generators.measures import Sample, asked_about
+from dialometer.generators.training import losses
 from dialometer.generators.vocabulary import PAD
 
 N_EXAMPLES = 4000

@@ -14,9 +14,8 @@ from dialometer.generators import measures
 from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus
 from dialometer.generators.decoding import Decoding
-from dialometer.generators.sample import Sample, log_losses, take_sample
-from dialometer.generators.settings import Progress, Settings
-from dialometer.generators.train import train
+from dialometer.generators.measures import Sample, log_losses, take_sample
+from dialometer.generators.training import Progress, Settings, train
 
 N_RESPONSES = 4000
 LEARNING_RATE = 1.5e-3

@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 def texts() -> tuple[list[str], list[str], Floats | None]:
     """Whole dialogues, single utterances, and the dialogues' ratings where there are any."""
     if data := os.environ.get("DIALOMETER_DATA"):
-        from dialometer.learned.rated import read_rated  # noqa: PLC0415
+        from dialometer.learned.data.rated import read_rated  # noqa: PLC0415
 
         rated = read_rated(Path(data) / "convai2")
         drawn = [rated[n] for n in np.random.default_rng(0).permutation(len(rated))[:N_RANKED]]
@@ -77,8 +77,8 @@ def spearman_of(exact: Floats, quick: Floats, ratings: Floats | None) -> float:
 
 
 def rows() -> list[Row]:
-    from dialometer.learned.fast_encoding import QuickTextEncoder  # noqa: PLC0415
-    from dialometer.retrieval.packaged import PACKAGED, model_path  # noqa: PLC0415
+    from dialometer.learned.cmade.fast_encoding import QuickTextEncoder  # noqa: PLC0415
+    from dialometer.neural.work import PACKAGED, model_path  # noqa: PLC0415
 
     whole, single, ratings = texts()
     folder = Path(model_path(PACKAGED))

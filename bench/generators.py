@@ -27,9 +27,7 @@ from dialometer.generators.batches import examples_of
 from dialometer.generators.corpus import Corpus, load_corpus
 from dialometer.generators.device import choose_device
 from dialometer.generators.generator import GENERATORS, Shape, build
-from dialometer.generators.loss import losses
-from dialometer.generators.settings import Progress, Settings
-from dialometer.generators.train import train
+from dialometer.generators.training import Progress, Settings, losses, train
 
 MODELS = ("seq2seq", "hred", "thred", "transformer")
 N_REPORTS = 3  # of 50 steps each; the first holds the compilation and is left out

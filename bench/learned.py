@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dialometer.learned.lambdas import all_pairs_lambdas
-from dialometer.learned.shapley import knn_shapley
+from dialometer.learned.cmade.pairwise import all_pairs_lambdas
+from dialometer.learned.cmade.shapley import knn_shapley
 
 K = 50
 N_DEVELOPMENT = 400

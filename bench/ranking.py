@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dialometer.stats.bradley_terry import bradley_terry
-from dialometer.stats.bradley_terry_bootstrap import bradley_terry_bootstrap
-from dialometer.stats.elo import elo
-from dialometer.stats.paired_newton import Cells, cells_of
-from dialometer.stats.resampled_votes import draw_votes
-from dialometer.stats.votes import Votes
-from dialometer.stats.win_matrix import win_matrix
+from dialometer.stats.ranking.bradley_terry import bradley_terry
+from dialometer.stats.ranking.bradley_terry_bootstrap import bradley_terry_bootstrap, draw_votes
+from dialometer.stats.ranking.elo import elo
+from dialometer.stats.ranking.paired_newton import Cells, cells_of
+from dialometer.stats.ranking.votes import Votes, win_matrix
 
 N_SYSTEMS = 50
 N_VOTES = 1_000_000

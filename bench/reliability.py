@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dialometer.stats.icc import icc
-from dialometer.stats.icc_resample import icc_of_counts
-from dialometer.stats.kappa import cohen_kappa, confusion, disagreement_weights, kappa_of_tables
-from dialometer.stats.krippendorff_alpha import krippendorff_alpha
-from dialometer.stats.variance_components import variance_components
+from dialometer.stats.agreement.kappa import cohen_kappa, confusion, disagreement_weights, kappa_of_tables
+from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.icc.forms import icc_of_counts
+from dialometer.stats.icc.icc import icc
+from dialometer.stats.icc.variance_components import variance_components
 
 N_RESAMPLES = 2000
 LABELS = [1, 2, 3, 4, 5]

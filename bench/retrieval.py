@@ -23,14 +23,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dialometer.retrieval.kb_reading import read_knowledge_base
-from dialometer.retrieval.knowledge_base import Answer, KnowledgeBase, assemble
+from dialometer.neural.work import Work
+from dialometer.retrieval.knowledge_base import Answer, KnowledgeBase, assemble, read_knowledge_base
 from dialometer.retrieval.queries import Query, read_asked
 from dialometer.retrieval.retriever import Fitted, make_retriever
 from dialometer.retrieval.vectors import NearestQuestions, cosines
-from dialometer.retrieval.work import Work
-from dialometer.stats.ir_measures import average_precision, recall_at, reciprocal_rank, success_at
-from dialometer.stats.relevant_ranks import ranks_from_scores
+from dialometer.stats.retrieval.metrics import (
+    average_precision,
+    ranks_from_scores,
+    recall_at,
+    reciprocal_rank,
+    success_at,
+)
 
 N_LARGE = 200_000
 N_JUDGED = 100_000
@@ -109,7 +113,7 @@ def speed(name: str, fitted: Fitted, queries: Sequence[Query], fit_s: float) -> 
 
 def untrained_ranker(kb: KnowledgeBase) -> Fitted:
     """As quick as a trained one."""
-    from dialometer.retrieval.cross_encoder import CrossEncoder  # noqa: PLC0415 - imports torch
+    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
     from dialometer.retrieval.retrievers.answer_ranker import AnswerRanker, FittedRanker  # noqa: PLC0415
     from dialometer.retrieval.retrievers.mixed import Mixed  # noqa: PLC0415
 
@@ -237,7 +241,7 @@ def nearest_rows() -> list[dict[str, Any]]:
 
 def encoding() -> None:
     """A sample is timed, then the same again from the cache on disk."""
-    from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+    from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
 
     kb, _, _ = corpus()
     texts = [f"{text} ({k})" for k in range(3) for text in kb.texts]

@@ -25,20 +25,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dialometer.retrieval.fusion_parts import PARTS, FusionParts
-from dialometer.retrieval.fusion_weights import Lists, choose_weights, lists_of
-from dialometer.retrieval.kb_reading import read_knowledge_base
-from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.queries import Asked, Query, read_asked
-from dialometer.retrieval.repeated import repeated_questions
-from dialometer.retrieval.retriever import make_retriever
+from dialometer.neural.encoder import TextEncoder
+from dialometer.neural.work import Work
+from dialometer.retrieval.fusion import PARTS, FusionParts, Lists, choose_weights, lists_of
+from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
+from dialometer.retrieval.queries import Asked, Query, read_asked, repeated_questions
+from dialometer.retrieval.retriever import make_retriever, top_k
 from dialometer.retrieval.retrievers.answer_ranker import BELOW, AnswerRanker
 from dialometer.retrieval.retrievers.fused import DEFAULT_READ_WEIGHT, DEFAULT_WEIGHTS, Fused
-from dialometer.retrieval.text_encoder import TextEncoder
-from dialometer.retrieval.top_k import top_k
-from dialometer.retrieval.work import Work
-from dialometer.stats.ir_measures import compare_questions, reciprocal_rank, success_at
-from dialometer.stats.relevant_ranks import ranks_from_scores
+from dialometer.stats.retrieval.metrics import compare_questions, ranks_from_scores, reciprocal_rank, success_at
 
 Floats = npt.NDArray[np.float32]
 Marks = npt.NDArray[np.bool_]

@@ -34,10 +34,10 @@ import yaml
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.reading import Timing
 from dialometer.flow.screens import build_screen
 from dialometer.flow.simulated import view_of
 from dialometer.flow.steps import Path as Path_
+from dialometer.flow.submissions import Timing
 from dialometer.model.session import Session, Submission
 from dialometer.model.study import Study
 from dialometer.simulate.answering import answer_screen

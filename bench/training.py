@@ -20,16 +20,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from dialometer.learned.encoder import load_encoder
-from dialometer.learned.fit import FitOptions, fit_evaluator
-from dialometer.learned.lessons import AllPairs
-from dialometer.learned.materials import prepare
-from dialometer.learned.ranknet import RankNet
-from dialometer.learned.rated import Rated, read_rated
-from dialometer.learned.training import TrainingOptions, train
+from dialometer.learned.cmade.encoder import load_encoder
+from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
+from dialometer.learned.cmade.materials import prepare
+from dialometer.learned.cmade.ranknet import RankNet
+from dialometer.learned.cmade.training import AllPairs, TrainingOptions, train
+from dialometer.learned.data.rated import Rated, read_rated
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.retrieval.packaged import device_of, model_path
-from dialometer.retrieval.training import is_half_quicker
+from dialometer.neural.training import is_half_quicker
+from dialometer.neural.work import device_of, model_path
 
 FLOOR = 2.0
 GROUP = 64 if device_of("auto") == "cuda" else 8

@@ -27,10 +27,10 @@ from retrieval_files import DIALOGUES, KB  # noqa: E402
 from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, chromium, serving  # noqa: E402
 
 from dialometer.retrieval.avatar import Avatar  # noqa: E402
-from dialometer.retrieval.calibrating import calibrate_on  # noqa: E402
-from dialometer.retrieval.kb_reading import read_knowledge_base  # noqa: E402
+from dialometer.retrieval.knowledge_base import read_knowledge_base  # noqa: E402
 from dialometer.retrieval.queries import read_asked  # noqa: E402
 from dialometer.retrieval.retriever import make_retriever  # noqa: E402
+from dialometer.retrieval.train_retriever import calibrate_on  # noqa: E402
 
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {**DESKTOP, "color_scheme": "light"},

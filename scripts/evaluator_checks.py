@@ -18,15 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dialometer.learned.best_rows import best_rows
-from dialometer.learned.measures import accuracy, paired_difference
-from dialometer.learned.model_file import load_evaluator
-from dialometer.learned.pairs import NumberedPairs, numbered_gap_pairs
-from dialometer.learned.plain_rows import plain_rows
-from dialometer.learned.rated import Rated, read_rated
-from dialometer.learned.splits import groups_of, read_splits, rows_of
+from dialometer.learned.data.measures import accuracy, paired_difference
+from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
+from dialometer.learned.data.rated import Rated, read_rated
+from dialometer.learned.data.splits import groups_of, read_splits, rows_of
+from dialometer.learned.experiments.plain_rows import best_rows, plain_rows
+from dialometer.learned.saved import load_evaluator
+from dialometer.neural.work import QUIET
 from dialometer.readers import read_dialogues
-from dialometer.retrieval.work import QUIET
 
 DATA = Path(os.environ.get("DIALOMETER_DATA", "data"))
 _HALVES_SEED = 12345

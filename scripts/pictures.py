@@ -15,7 +15,7 @@ import screenshots
 from playwright.sync_api import sync_playwright
 from walking import CHROMIUM_ARGS, chromium
 
-from dialometer.cli._demo_studies import LINES
+from dialometer.cli.demo._studies import LINES
 
 SCRIPTS = ("screenshots.py", "desk_screenshots.py", "avatar_screenshots.py")
 IMAGES = screenshots.ROOT / "docs" / "images"

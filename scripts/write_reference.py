@@ -237,23 +237,6 @@ def _signature(name: str, thing: Any) -> list[str]:
     return ["```text", f"{name}{bare}", "```", ""]
 
 
-GROUPS = {
-    "Describing": ("summary", "distribution", "normalise", "proportion", "effect_size", "correlation"),
-    "Uncertainty": ("bootstrap", "cluster_bootstrap", "clustered", "multiplicity", "equivalence"),
-    "Reliability and agreement": (
-        "icc", "icc_one_way", "icc_crossed", "icc_difference", "variance_components", "agreement", "kappa", "kappa_pairs",
-        "krippendorff_alpha", "rater_agreement",
-    ),
-    "Effects of design": ("two_groups", "homogeneity", "mixed", "factorial", "permutation", "permutation_factorial"),
-    "Preferences and rankings": (
-        "preference", "clustered_preference", "bradley_terry", "bradley_terry_bootstrap", "elo", "head_to_head",
-        "rank_intervals", "best_worst", "maxdiff",
-    ),
-    "Raters and labels": ("dawid_skene", "mace", "gold_accuracy", "answer_times", "straight_lining", "duplicates"),
-    "Retrieval": ("ir_measures", "versatility"),
-}  # fmt: skip
-
-
 def statistics() -> str:
     """Every statistic with what it is, where it comes from and what it was checked against."""
     lines = [
@@ -265,23 +248,20 @@ def statistics() -> str:
         "interval, the method in words, the number of judgments, raters and items behind it, and notes.",
         "",
     ]
-    for group, names in GROUPS.items():
-        lines += [f"## {group}", ""]
-        for name in names:
-            module = importlib.import_module(f"dialometer.stats.{name}")
+    package = importlib.import_module("dialometer.stats")
+    for group in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if not group.ispkg:
+            continue
+        folder = importlib.import_module(group.name)
+        lines += [f"## {group.name.rpartition('.')[2]}", "", _docstring(folder), ""]
+        for name in sorted(module.name for module in pkgutil.iter_modules(folder.__path__)):
+            module = importlib.import_module(f"{group.name}.{name}")
             lines += [f"### {name}", "", _docstring(module), ""]
             for title, function in inspect.getmembers(module, inspect.isfunction):
                 if function.__module__ == module.__name__ and not title.startswith("_") and inspect.getdoc(function):
                     lines += [f"- **`{title}`**: {_inline(inspect.getdoc(function) or '')}", ""]
             lines.append("")
     return "\n".join(lines) + "\n"
-
-
-def ungrouped() -> list[str]:
-    """Modules of statistics that no group names; they serve the others."""
-    package = importlib.import_module("dialometer.stats")
-    named = {name for names in GROUPS.values() for name in names}
-    return [module.name for module in pkgutil.iter_modules(package.__path__) if module.name not in named]
 
 
 def _docstring(thing: Any) -> str:

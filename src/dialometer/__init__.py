@@ -16,11 +16,10 @@ from dialometer._version import __version__
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
-    from dialometer.analysis.choose import analyse
-    from dialometer.analysis.folder import analyse_folder
+    from dialometer.analysis.base.choose import analyse, analyse_folder
     from dialometer.design.load import load_study
     from dialometer.errors import DialometerError
-    from dialometer.learned.rated import read_ratings
+    from dialometer.learned.data.rated import read_ratings
     from dialometer.model.estimate import Estimate
     from dialometer.model.report import Report
     from dialometer.model.study import Study
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from dialometer.readers import read_dialogues
     from dialometer.report import render
     from dialometer.storage.store import Store
-    from dialometer.table import long_table
+    from dialometer.storage.table import long_table
 
 _HOMES = {
     "DialometerError": "dialometer.errors",
@@ -45,19 +44,19 @@ _HOMES = {
     "Report": "dialometer.model.report",
     "Store": "dialometer.storage.store",
     "Study": "dialometer.model.study",
-    "analyse": "dialometer.analysis.choose",
-    "analyse_folder": "dialometer.analysis.folder",
+    "analyse": "dialometer.analysis.base.choose",
+    "analyse_folder": "dialometer.analysis.base.choose",
     "compare": "dialometer.public.judged",
     "evaluate_retrievers": "dialometer.public.retrievers",
     "icc": "dialometer.public.judged",
     "load_evaluator": "dialometer.public.evaluators",
     "load_study": "dialometer.design.load",
-    "long_table": "dialometer.table",
+    "long_table": "dialometer.storage.table",
     "new_study": "dialometer.public.studies",
     "power": "dialometer.public.studies",
     "read_dialogues": "dialometer.readers",
     "read_judgments": "dialometer.public.studies",
-    "read_ratings": "dialometer.learned.rated",
+    "read_ratings": "dialometer.learned.data.rated",
     "render": "dialometer.report",
     "report_evaluator": "dialometer.public.evaluators",
     "score_dialogues": "dialometer.public.evaluators",

@@ -1,8 +1,8 @@
 """Parts that are found by the folder they stand in: a new file is a new part, no list to keep.
 
-A family (scales, quality rules, readers, command-line verbs …) owns a :class:`Registry`. Each file of the family's
-folder registers what it defines; the folder is imported on the first look-up. Other packages add parts by an entry point
-whose group is the family's folder, such as ``dialometer.scales``.
+A family (scales, quality rules, readers …) owns a :class:`Registry`. Each file in the family's folder, folders inside it
+included, registers what it defines; the folder is imported on the first look-up. Other packages add parts by an entry
+point whose group is the family's folder, such as ``dialometer.scales``.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Registry(Generic[T]):
         if self._is_loaded:
             return
         folder = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(folder.__path__):
-            importlib.import_module(f"{self.package}.{module.name}")
+        for module in pkgutil.walk_packages(folder.__path__, f"{self.package}."):
+            importlib.import_module(module.name)
         self._is_loaded = True
         for entry in entry_points(group=self.package):
             try:

@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.factor_effects import FactorEffects, contrasts
-from dialometer.analysis.family import Options
-from dialometer.analysis.measures import numeric_measures
-from dialometer.analysis.rater_rows import rater_rows
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts
+from dialometer.analysis.families.ratings.rater_rows import rater_rows
 from dialometer.design.load import load_study
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Table
@@ -340,7 +340,7 @@ def test_declared_comparisons_are_corrected_apart(template, quick):
 
 
 def test_large_studies_work_on_rater_means(template, quick, monkeypatch):
-    from dialometer.analysis import factor_effects
+    from dialometer.analysis.families.ratings import factor_effects
 
     study = template("anchoring", n_items=10)
     data = quick(study, n_raters=40)

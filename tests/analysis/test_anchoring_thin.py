@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dialometer.analysis.choose import analyse
+from dialometer.analysis.base.choose import analyse
 from dialometer.model.estimate import Estimate
 from dialometer.report import report_to_json
 from dialometer.simulate.rater import Habits

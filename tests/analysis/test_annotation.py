@@ -7,17 +7,22 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from dialometer.analysis.annotation import Annotation
-from dialometer.analysis.candidate_agreement import rating_columns
-from dialometer.analysis.candidates import pool_of
-from dialometer.analysis.choose import analyse, families
-from dialometer.analysis.data import load_data
-from dialometer.analysis.family import Options
-from dialometer.analysis.first_answers import first_answers
-from dialometer.analysis.ranking_agreement import order_agreement
-from dialometer.analysis.relevance import crowd_as_retriever, verdicts
-from dialometer.analysis.retrieval_scores import CROWD, CUTS, retrieval_scores, success_bounds
-from dialometer.analysis.versatile import set_sizes, variation
+from dialometer.analysis.base.choose import analyse, families
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.candidates.agreement import order_agreement, rating_columns
+from dialometer.analysis.families.candidates.first_answers import first_answers
+from dialometer.analysis.families.candidates.pool import pool_of
+from dialometer.analysis.families.candidates.report import Annotation
+from dialometer.analysis.families.candidates.retrieval import (
+    CROWD,
+    CUTS,
+    crowd_as_retriever,
+    retrieval_scores,
+    success_bounds,
+    verdicts,
+)
+from dialometer.analysis.families.candidates.versatile import set_sizes, variation
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
@@ -26,8 +31,8 @@ from dialometer.model.report import Table
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import candidate_quality, draw_truth
-from dialometer.stats.ir_measures import average_precision, reciprocal_rank
-from dialometer.stats.versatility import versatility
+from dialometer.stats.retrieval.metrics import average_precision, reciprocal_rank
+from dialometer.stats.retrieval.versatility import versatility
 from dialometer.storage.store import Store
 
 START_MS = 1_800_000_000_000

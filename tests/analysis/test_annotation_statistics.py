@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialometer.analysis.clustered_spearman import clustered_spearman
-from dialometer.analysis.crossed import crossed_means
-from dialometer.analysis.family import Options
-from dialometer.analysis.leader import adjusted_pairs, difference, lead, pair_rows, standing_words
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.candidates.first_answers import crossed_means
+from dialometer.analysis.shared.correlation import clustered_spearman
+from dialometer.analysis.shared.ranking import adjusted_pairs, difference, lead, pair_rows, standing_words
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.cluster_bootstrap import bootstrap_clusters, bootstrap_mean
+from dialometer.stats.bootstrap.cluster_bootstrap import bootstrap_clusters, bootstrap_mean
 
 OPTIONS = Options(confidence=0.95, n_resamples=500, seed=7, correction="holm")
 

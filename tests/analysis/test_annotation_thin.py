@@ -7,12 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.report import Table
-from dialometer.table import COLUMNS
+from dialometer.storage.table import COLUMNS
 
 
 def make_data(study, rows):

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from dialometer.analysis.data import load_data
-from dialometer.analysis.family import Options
-from dialometer.analysis.judge_choices import agreement, choices_section, single_people
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.common.judges import agreement, choices_section, single_people
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow

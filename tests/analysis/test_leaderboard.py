@@ -13,22 +13,20 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from dialometer.analysis.array_data import data_from_arrays
-from dialometer.analysis.choose import analyse, families
-from dialometer.analysis.data import ANSWER_COLUMNS
-from dialometer.analysis.family import ANALYSES, Options
-from dialometer.analysis.leader import p_adjusted
-from dialometer.analysis.rater_bootstrap import expanded_confidence
-from dialometer.analysis.standings import standing
-from dialometer.analysis.system_votes import duplicate_votes, system_votes
+from dialometer.analysis.base.choose import analyse, families
+from dialometer.analysis.base.data import ANSWER_COLUMNS
+from dialometer.analysis.base.family import ANALYSES, Options
+from dialometer.analysis.families.votes.standings import standing
+from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
+from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.analysis.shared.ranking import expanded_confidence, p_adjusted
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.item import PairItem, ResponsesItem, Transcript
 from dialometer.model.report import Table
 from dialometer.model.study import System
-from dialometer.stats.bradley_terry import bradley_terry
-from dialometer.stats.votes import Votes, code_votes
-from dialometer.stats.win_matrix import win_matrix
+from dialometer.stats.ranking.bradley_terry import bradley_terry
+from dialometer.stats.ranking.votes import Votes, code_votes, win_matrix
 
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")
 SYSTEMS = ("fern", "moss", "reed", "clove")
@@ -409,7 +407,7 @@ def test_groups_of_raters_have_the_spread_of_single_ones(study, monkeypatch):
     votes = system_votes(data_of(study, rows_from(study, TRUE, n_raters=400, spread=0.6))).votes
     options = dataclasses.replace(OPTIONS, n_resamples=1000)
     single = standing(votes, "q", options, is_order_drawn=True)
-    monkeypatch.setattr("dialometer.analysis.rater_bootstrap.MOST_RESAMPLED", 200)
+    monkeypatch.setattr("dialometer.analysis.shared.ranking.MOST_RESAMPLED", 200)
     grouped = standing(votes, "q", options, is_order_drawn=True)
     for name in votes.systems:
         one, two = single.strengths[name], grouped.strengths[name]

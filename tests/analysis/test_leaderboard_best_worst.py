@@ -8,16 +8,15 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from dialometer.analysis.array_data import data_from_arrays
-from dialometer.analysis.best_worst_choices import best_worst_data, scores
-from dialometer.analysis.best_worst_standing import best_worst_standing
-from dialometer.analysis.choose import analyse, families
-from dialometer.analysis.family import ANALYSES, Options
-from dialometer.analysis.leader import p_adjusted
+from dialometer.analysis.base.choose import analyse, families
+from dialometer.analysis.base.family import ANALYSES, Options
+from dialometer.analysis.families.votes.best_worst_choices import best_worst_data, best_worst_standing, scores
+from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.analysis.shared.ranking import p_adjusted
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.report import Table
-from dialometer.stats.best_worst import code_best_worst
+from dialometer.stats.ranking.best_worst import code_best_worst
 
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")
 SYSTEMS = ("template", "retrieval", "base", "tuned")

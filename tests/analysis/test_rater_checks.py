@@ -4,21 +4,26 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.data import load_data
-from dialometer.analysis.family import Options
-from dialometer.analysis.measures import numeric_measures
-from dialometer.analysis.rater_checks import choice_frame, correlation_frame, gold_frame, monotony_frame, pace_frame
-from dialometer.analysis.raters import raters_section
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.families.common.raters import (
+    choice_frame,
+    correlation_frame,
+    gold_frame,
+    monotony_frame,
+    pace_frame,
+    raters_section,
+)
 from dialometer.design.load import load_study
 from dialometer.model.report import Table
 from dialometer.model.session import SessionRecord
 from dialometer.quality.gold import Gold
 from dialometer.simulate.rater import Habits, draw_rater
-from dialometer.stats.answer_times import answer_times
-from dialometer.stats.rater_agreement import correlation_with_rest, exact_agreement_with_rest
+from dialometer.stats.agreement.rater_agreement import correlation_with_rest, exact_agreement_with_rest
+from dialometer.stats.agreement.raters import answer_times, straight_lining
 from dialometer.stats.ratings import cross
-from dialometer.stats.straight_lining import straight_lining
 from dialometer.storage.store import Store
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=3, correction="holm")

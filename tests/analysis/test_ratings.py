@@ -7,21 +7,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dialometer.analysis.best_system import best_system
-from dialometer.analysis.choose import analyse, families
-from dialometer.analysis.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
-from dialometer.analysis.family import Options
-from dialometer.analysis.measures import gold_items, numeric_measures
-from dialometer.analysis.order_effects import order_section
-from dialometer.analysis.rating_agreement import two_rater_kappa
-from dialometer.analysis.system_ratings import SystemRatings
+from dialometer.analysis.base.choose import analyse, families
+from dialometer.analysis.base.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import gold_items, numeric_measures
+from dialometer.analysis.families.ratings.agreement import two_rater_kappa
+from dialometer.analysis.families.ratings.order_effects import order_section
+from dialometer.analysis.families.ratings.system_section import best_system
+from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.design.load import load_study
 from dialometer.report import render
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth
-from dialometer.stats.kappa import cohen_kappa
+from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.storage.store import Store
-from dialometer.table import COLUMNS
+from dialometer.storage.table import COLUMNS
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=3, correction="holm")
 

@@ -9,16 +9,15 @@ import pingouin
 import pytest
 import statsmodels.api as sm
 
-from dialometer.analysis import random_effects
-from dialometer.analysis.criteria_consistency import paired_icc_difference
-from dialometer.analysis.family import Options
-from dialometer.analysis.random_effects import crossed_differences, crossed_mean
-from dialometer.analysis.rating_agreement import interval_alpha
-from dialometer.analysis.reliability_form import Scores, crossing, raters_needed, reliability
-from dialometer.stats.icc import icc
-from dialometer.stats.icc_crossed import icc_crossed
-from dialometer.stats.icc_one_way import icc_one_way
-from dialometer.stats.mixed import fit_crossed
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.ratings import random_effects
+from dialometer.analysis.families.ratings.agreement import Scores, crossing, interval_alpha, raters_needed, reliability
+from dialometer.analysis.families.ratings.consistency import paired_icc_difference
+from dialometer.analysis.families.ratings.random_effects import crossed_differences, crossed_mean
+from dialometer.stats.effects.mixed import fit_crossed
+from dialometer.stats.icc.crossed import icc_crossed
+from dialometer.stats.icc.icc import icc
+from dialometer.stats.icc.one_way import icc_one_way
 
 OPTIONS = Options(confidence=0.95, n_resamples=500, seed=3, correction="holm")
 

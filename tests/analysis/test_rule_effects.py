@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.data import load_data
-from dialometer.analysis.rule_effects import NAME, results
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.families.common.rules import NAME, results
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
 from dialometer.model.report import Table

@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from dialometer.analysis.choose import analyse, families
-from dialometer.analysis.conversations import self_ratings_of
-from dialometer.analysis.data import (
+from dialometer.analysis.base.choose import analyse, families
+from dialometer.analysis.base.data import (
     ANSWER_COLUMNS,
     CHAT_COLUMNS,
     FINDING_COLUMNS,
@@ -18,11 +17,12 @@ from dialometer.analysis.data import (
     StudyData,
     load_data,
 )
-from dialometer.analysis.family import Options
-from dialometer.analysis.scale_units import asked_criteria
-from dialometer.analysis.self_comparison import compare_systems
-from dialometer.analysis.self_order import adjusted_for_system, first_to_last
-from dialometer.analysis.self_ratings import SelfRatingsAnalysis
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.scale_units import asked_criteria
+from dialometer.analysis.families.conversations.comparison import compare_systems
+from dialometer.analysis.families.conversations.conversations import self_ratings_of
+from dialometer.analysis.families.conversations.relations import adjusted_for_system, first_to_last
+from dialometer.analysis.families.conversations.self_ratings import SelfRatingsAnalysis
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
@@ -32,7 +32,7 @@ from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
-from dialometer.table import COLUMNS
+from dialometer.storage.table import COLUMNS
 
 START_MS = 1_800_000_000_000
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=3, correction="holm")

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from statsmodels.stats.contingency_tables import Table
 
-from dialometer.analysis.expert_pairs import ExpertPair, disagreement_by_gap, expert_agreement, read_expert_pairs
+from dialometer.analysis.families.conversations.experts import (
+    ExpertPair,
+    disagreement_by_gap,
+    expert_agreement,
+    read_expert_pairs,
+)
 from dialometer.errors import DialometerError
 
 # Liang, Zou and Yu (ACL 2020), table 2: the rates as published; how many pairs stand behind each is not.

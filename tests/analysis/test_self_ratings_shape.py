@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialometer.analysis.rating_shape import TESTS, rating_shape
+from dialometer.analysis.families.conversations.rating_shape import TESTS, rating_shape
 from dialometer.readers.reading import read_dialogues
 
 POINTS = ["1", "2", "3", "4", "5"]

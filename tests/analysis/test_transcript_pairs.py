@@ -9,15 +9,20 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from dialometer.analysis.array_data import data_from_arrays
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.costs import cost_section
-from dialometer.analysis.data import ANSWER_COLUMNS
-from dialometer.analysis.family import ANALYSES, Options
-from dialometer.analysis.leader import p_adjusted
-from dialometer.analysis.pair_choices import pair_choices, pair_items
-from dialometer.analysis.pair_shares import all_shares, declared_shares, marginal_share
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import ANSWER_COLUMNS
+from dialometer.analysis.base.family import ANALYSES, Options
+from dialometer.analysis.families.common.costs import cost_section
+from dialometer.analysis.families.pairs.choices import (
+    all_shares,
+    declared_shares,
+    marginal_share,
+    pair_choices,
+    pair_items,
+)
+from dialometer.analysis.planning.simulated_data import data_from_arrays
 from dialometer.analysis.reproduce.guerini import COUNTS, QUESTIONS
+from dialometer.analysis.shared.ranking import p_adjusted
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.estimate import Estimate
@@ -364,7 +369,7 @@ def test_intervals_hold_the_truth_and_tests_the_null():
 
 
 def _choices(signed, raters):
-    from dialometer.analysis.pair_choices import PairChoices
+    from dialometer.analysis.families.pairs.choices import PairChoices
 
     n = len(signed)
     zeros = np.zeros(n, dtype=np.int64)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dialometer.analysis.family import ANALYSES, Options
-from dialometer.analysis.pair_choices import PairChoices, pair_items
-from dialometer.analysis.pair_factor_section import factors_section
-from dialometer.analysis.pair_factors import crossed_effects, has_factors
+from dialometer.analysis.base.family import ANALYSES, Options
+from dialometer.analysis.families.pairs.choices import PairChoices, pair_items
+from dialometer.analysis.families.pairs.factors import crossed_effects, factors_section, has_factors
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.data import load_data
-from dialometer.analysis.pair_choices import pair_choices
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.families.pairs.choices import pair_choices
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow

@@ -10,8 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from dialometer.analysis.data import load_data
-from dialometer.analysis.exported import load_exported
+from dialometer.analysis.base.data import load_data, load_exported
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template

@@ -9,9 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.planned import planned_power
-from dialometer.analysis.preregistration import OPEN
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.planning.preregistration import OPEN, planned_power
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint

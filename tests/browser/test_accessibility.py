@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route
 from walking import DESKTOP, Rater, Served, copy_study, shorten
 
 from dialometer.design.load import load_study
-from dialometer.web.pages import MESSAGES, Pages
+from dialometer.web.rater.pages import MESSAGES, Pages
 
 pytestmark = pytest.mark.browser
 

@@ -10,8 +10,7 @@ from dialometer.errors import AnswerError
 from dialometer.flow.screens import Field, Screen
 from dialometer.model.scale import Scale
 from dialometer.scales import SCALES
-from dialometer.web.forms import OTHER, control_name, read_form, typed_answers
-from dialometer.web.layout import make_controls
+from dialometer.web.rater.layout import OTHER, control_name, make_controls, read_form, typed_answers
 
 
 def make(kind: str, **options: object) -> Scale:

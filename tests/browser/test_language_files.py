@@ -17,8 +17,15 @@ import dialometer.scales
 from dialometer.design.load import load_study
 from dialometer.errors import AnswerError, StudyError
 from dialometer.scales import SCALES
-from dialometer.web.language import Language, languages, load_texts, placeholders, plural_category, wording_problems
-from dialometer.web.pages import MESSAGES, Pages
+from dialometer.web.rater.language import (
+    Language,
+    languages,
+    load_texts,
+    placeholders,
+    plural_category,
+    wording_problems,
+)
+from dialometer.web.rater.pages import MESSAGES, Pages
 
 WEB = Path(str(dialometer.scales.__file__)).parent.parent / "web"
 OTHERS = [name for name in languages() if name != "en"]
@@ -57,7 +64,9 @@ def test_plural_forms_are_those_of_the_language(name: str) -> None:
 
 def test_every_text_is_used_and_every_used_text_exists() -> None:
     """Keys are written out in templates and code, or built from the name of a kind."""
-    code = "\n".join(path.read_text(encoding="utf-8") for path in [*WEB.glob("*.py"), *WEB.glob("templates/**/*.html")])
+    code = "\n".join(
+        path.read_text(encoding="utf-8") for path in [*WEB.rglob("*.py"), *WEB.glob("templates/**/*.html")]
+    )
     known = set(load_texts("en"))
     named = set(re.findall(r"""(?:\bt|\btn|\bforms|text|count)\(\s*["']([a-z_]+(?:\.[a-z_]+)+)["']""", code))
     assert named <= known

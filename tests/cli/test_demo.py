@@ -10,8 +10,8 @@ import time
 import httpx
 import pytest
 
-from dialometer.cli._demo_page import home_page
-from dialometer.cli._demo_studies import LINES, STUDIES, Line, Workshop, report_page
+from dialometer.cli.demo._page import home_page
+from dialometer.cli.demo._studies import LINES, STUDIES, Line, Workshop, report_page
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
-from dialometer.learned.rated import read_rated
+from dialometer.learned.data.rated import read_rated
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialometer.design.assign import balance, build_plan, draw_more, draw_session
-from dialometer.design.counterbalance import williams
+from dialometer.design.assign import balance, build_plan, draw_more, draw_session, williams
 from dialometer.design.load import load_study
 from dialometer.design.templates import template_folder
 from dialometer.errors import AssignmentError

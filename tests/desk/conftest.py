@@ -18,11 +18,11 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import now_ms
 from dialometer.storage.store import Store
-from dialometer.web.desk import passwords
-from dialometer.web.desk.entry import Entry, first_owner_token
-from dialometer.web.desk.house import open_house
-from dialometer.web.desk.shelf import Shelf
-from dialometer.web.settings import Settings
+from dialometer.web.dashboard import login as passwords
+from dialometer.web.dashboard.login import Entry, first_owner_token
+from dialometer.web.dashboard.running_studies import Shelf
+from dialometer.web.dashboard.server_app import open_house
+from dialometer.web.server.settings import Settings
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import uvicorn
 
-from dialometer.web.desk.entry import first_owner_token
-from dialometer.web.desk.house import House, open_house
-from dialometer.web.desk.shelf import Shelf
-from dialometer.web.settings import Settings
+from dialometer.web.dashboard.login import first_owner_token
+from dialometer.web.dashboard.running_studies import Shelf
+from dialometer.web.dashboard.server_app import House, open_house
+from dialometer.web.server.settings import Settings
 
 API_KEY = "the-key-of-the-tests"
 REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")

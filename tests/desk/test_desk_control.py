@@ -5,7 +5,7 @@ from desk_cases import KEY, cut
 
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import now_ms
-from dialometer.web.desk.shelf import Shelf
+from dialometer.web.dashboard.running_studies import Shelf
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_a_wizard_and_several_processes_do_not_go_together(tmp_path):
     import yaml
 
     from dialometer.errors import DialometerError
-    from dialometer.web.desk.held import Held
-    from dialometer.web.settings import Settings
+    from dialometer.web.dashboard.running_studies import Held
+    from dialometer.web.server.settings import Settings
 
     copy_template("chat", tmp_path / "oz")
     path = tmp_path / "oz" / "study.yaml"

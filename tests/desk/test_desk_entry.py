@@ -3,10 +3,20 @@
 import pytest
 from desk_visitor import PASSWORD
 
-from dialometer.web.desk import door, entry
-from dialometer.web.desk.entry import IDLE_MS, LINK_MS, LONGEST_MS, Entry, first_owner_token
-from dialometer.web.desk.passwords import WeakPassword, hash_password, is_right, wait_s
-from dialometer.web.limits import TooOften
+from dialometer.web.dashboard import login as entry
+from dialometer.web.dashboard import login_pages as door
+from dialometer.web.dashboard.login import (
+    IDLE_MS,
+    LINK_MS,
+    LONGEST_MS,
+    Entry,
+    WeakPassword,
+    first_owner_token,
+    hash_password,
+    is_right,
+    wait_s,
+)
+from dialometer.web.server.security import TooOften
 
 
 @pytest.fixture
@@ -15,7 +25,7 @@ def clock(monkeypatch):
     moment = [1_800_000_000_000]
     for module in (entry, door):
         monkeypatch.setattr(module, "now_ms", lambda: moment[0])
-    monkeypatch.setattr("dialometer.web.desk.app.now_ms", lambda: moment[0])
+    monkeypatch.setattr("dialometer.web.dashboard.app.now_ms", lambda: moment[0])
     return moment
 
 

@@ -12,7 +12,7 @@ from desk_cases import KEY
 from dialometer.design.load import load_study
 from dialometer.design.lock import read_lock
 from dialometer.design.templates import template_folder, template_names
-from dialometer.web.desk.shelf import Shelf
+from dialometer.web.dashboard.running_studies import Shelf
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_what_cannot_be_opened_stays_a_draft(ada, house, shelf_folder, monkeypat
     def fail(*_args, **_more):
         raise AgentError("the agent is not there", remedy="start it")
 
-    monkeypatch.setattr("dialometer.web.desk.held.create_app", fail)
+    monkeypatch.setattr("dialometer.web.dashboard.running_studies.create_app", fail)
     ada.get("/studies/films/files")
     assert ada.post("/studies/films/freeze").status == 422
     assert "The agent is not there — start it" in ada.text

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from dialometer.web.desk.page import all_pages
-from dialometer.web.desk.visit import RANKS
+from dialometer.web.dashboard.dashboard import RANKS, all_pages
 
 PAGES = all_pages()
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -105,7 +104,7 @@ def test_every_form_needs_its_mark(house):
 
 
 def owner_mark(owner):
-    from dialometer.web.security import csrf_for
+    from dialometer.web.server.security import csrf_for
 
     return csrf_for(owner.client.cookies["dialometer_desk"])
 

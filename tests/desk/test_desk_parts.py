@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import QueryParams
 
 from dialometer.errors import DialometerError
-from dialometer.web.desk.cache import Cache
-from dialometer.web.desk.charts import (
+from dialometer.web.dashboard.charts import (
     BarRow,
     Series,
     Span,
@@ -24,9 +23,10 @@ from dialometer.web.desk.charts import (
     spans,
     stacked_bars,
 )
-from dialometer.web.desk.grid import N_PER_PAGE, Grid, GridColumn
-from dialometer.web.desk.item_record import spread
-from dialometer.web.desk.shelf import NoStudy, Shelf
+from dialometer.web.dashboard.dashboard import Cache
+from dialometer.web.dashboard.records import spread
+from dialometer.web.dashboard.running_studies import NoStudy, Shelf
+from dialometer.web.dashboard.table import N_PER_PAGE, Grid, GridColumn
 
 COLUMNS = (GridColumn("name", "Name"), GridColumn("n", "N", "count"), GridColumn("kind", "Kind", is_facet=True))
 

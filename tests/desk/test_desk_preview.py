@@ -7,8 +7,8 @@ import pytest
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_names
 from dialometer.errors import FlowError
-from dialometer.web.desk.preview import NoStore, Preview
-from dialometer.web.desk.shelf import Shelf
+from dialometer.web.dashboard.pages.preview import NoStore, Preview
+from dialometer.web.dashboard.running_studies import Shelf
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from dialometer.analysis.choose import analyse
+from dialometer.analysis.base.choose import analyse
 from dialometer.storage.watching import Look
-from dialometer.web.desk import looking
-from dialometer.web.desk.pages.results import history
-from dialometer.web.desk.shelf import Shelf
+from dialometer.web.dashboard import live_report as looking
+from dialometer.web.dashboard.pages.results import history
+from dialometer.web.dashboard.running_studies import Shelf
 
 REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
 COMMAND = (*REPORT, "--format", "json", "--format", "html", "--resamples", "100")

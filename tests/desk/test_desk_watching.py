@@ -13,10 +13,10 @@ from desk_cases import KEY, collect, cut
 
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.reading import Timing
+from dialometer.flow.submissions import Timing
 from dialometer.storage.arrivals import release_stale
-from dialometer.web.desk.numbers import count_study, over_time, screen_times
-from dialometer.web.desk.shelf import Shelf
+from dialometer.web.dashboard.numbers import count_study, over_time, screen_times
+from dialometer.web.dashboard.running_studies import Shelf
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ def test_one_study_by_itself_keeps_its_address(make_house, shelf_folder):
 def test_the_desk_works_below_a_root_path_and_on_postgresql(make_house, shelf_folder, database_url):
     house = make_house(Shelf((str(shelf_folder / "draft"),), database=database_url), root_path="/films")
     ada = house.visitor()
-    from dialometer.web.desk.entry import first_owner_token
+    from dialometer.web.dashboard.login import first_owner_token
 
     token = first_owner_token(house.accounts)
     page = ada.client.get("/films/desk/join", params={"token": token}).text

@@ -11,15 +11,14 @@ import pytest
 
 from dialometer.errors import DialometerError
 from dialometer.exchange import export as export_module
-from dialometer.exchange import rows as rows_module
-from dialometer.exchange.export import export_study
-from dialometer.exchange.writing import CsvWriter
+from dialometer.exchange import tables as rows_module
+from dialometer.exchange.export import CsvWriter, export_study
 from dialometer.flow.engine import Flow
-from dialometer.flow.reading import Timing
+from dialometer.flow.submissions import Timing
 from dialometer.model.session import Answer, Judgment
 from dialometer.storage.rows import token_hash
 from dialometer.storage.store import Store
-from dialometer.table import COLUMNS, long_table
+from dialometer.storage.table import COLUMNS, long_table
 
 
 def bytes_of(folder: Path) -> dict[str, str]:

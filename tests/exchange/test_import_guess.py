@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialometer.exchange.guess import Evidence, guess_scales
-from dialometer.exchange.names import KnownNames, NewNames, plain_name
-from dialometer.exchange.times import read_time_ms
+from dialometer.exchange.records import KnownNames, NewNames, plain_name, read_time_ms
 from dialometer.scales import SCALES
 
 

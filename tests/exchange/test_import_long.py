@@ -55,7 +55,7 @@ def test_a_long_table_becomes_judgments_of_a_new_study(bring_in, stored, databas
 
 
 def test_unknown_times_stay_unknown(bring_in, tmp_path):
-    from dialometer.table import long_table
+    from dialometer.storage.table import long_table
 
     bring_in("rater,item,criterion,value\nann,1,q,3\nann,2,q,4\n")
     with Store.open(tmp_path / "in.db") as store:

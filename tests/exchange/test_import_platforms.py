@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dialometer.errors import ImportFileError
-from dialometer.exchange.incoming import format_of
+from dialometer.exchange.importing import format_of
 from dialometer.storage.store import Store
 
 HEAD = "HITId,AssignmentId,WorkerId,AssignmentStatus,AcceptTime,SubmitTime,WorkTimeInSeconds"

@@ -6,7 +6,7 @@ import pytest
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.reading import Timing
+from dialometer.flow.submissions import Timing
 from dialometer.storage.store import Store
 
 

@@ -10,14 +10,10 @@ import torch
 
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import Window, examples_of
-from dialometer.generators.bot import Bot
-from dialometer.generators.checkpoint import load_checkpoint, same_vocabulary
+from dialometer.generators.bot import Bot, load_checkpoint, same_vocabulary
 from dialometer.generators.decoding import Decoding
-from dialometer.generators.loss import losses, scheduled
-from dialometer.generators.sample import log_losses
-from dialometer.generators.settings import Settings
-from dialometer.generators.train import train
-from dialometer.generators.train_state import STATE_FILE
+from dialometer.generators.measures import log_losses
+from dialometer.generators.training import STATE_FILE, Settings, losses, scheduled, train
 from dialometer.generators.vocabulary import PAD, Vocabulary
 
 SIZES = {"embedding": 16, "hidden": 32, "n_layers": 1, "n_heads": 2, "n_topic_words": 6, "n_turns": 3, "dropout": 0.1}
@@ -86,7 +82,7 @@ class _PowerCut(Exception):
 def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, monkeypatch, name, cut_after):
     whole = train(name, corpus, tmp_path / "whole", QUICK, sizes=SIZES)
 
-    from dialometer.generators.train import _Training
+    from dialometer.generators.training import _Training
 
     n_steps = 0
     real = _Training._step
@@ -110,7 +106,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, mo
 
 
 def test_resuming_something_else_is_refused(corpus, tmp_path, monkeypatch):
-    from dialometer.generators.train import _Training
+    from dialometer.generators.training import _Training
 
     real = _Training._close_epoch
 
@@ -133,7 +129,7 @@ def test_resuming_something_else_is_refused(corpus, tmp_path, monkeypatch):
 
 
 def test_it_stops_when_the_validation_gets_no_better(corpus, tmp_path, monkeypatch):
-    from dialometer.generators.train import _Training
+    from dialometer.generators.training import _Training
 
     values = iter([3.0, 2.0, 2.5, 2.4, 1.0])
     monkeypatch.setattr(_Training, "_validation_loss", lambda self: next(values))

@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
-from dialometer.generators.bot import Bot
-from dialometer.generators.checkpoint import load_checkpoint
+from dialometer.generators.bot import Bot, load_checkpoint
 from dialometer.generators.corpus import load_corpus
-from dialometer.generators.sample import log_losses
+from dialometer.generators.measures import log_losses
 
 SIZES = ["--size", "embedding=16", "--size", "hidden=24", "--size", "n_topic_words=6"]
 

@@ -8,10 +8,9 @@ import torch
 
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import Window, batch_of
-from dialometer.generators.beam import beam_search
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.generator import Shape, build
-from dialometer.generators.speak import drawn, speak
+from dialometer.generators.speak import beam_search, drawn, speak
 from dialometer.generators.vocabulary import END, PAD, START
 
 N_TOKENS = 6  # three marks and three words

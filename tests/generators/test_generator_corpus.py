@@ -11,8 +11,7 @@ from dialometer.errors import DialometerError, NotEnoughData, ReadError
 from dialometer.generators.batches import Window, batch_of, examples_of, order
 from dialometer.generators.corpus import SPLITS, describe, load_corpus
 from dialometer.generators.filters import Filter, Limits, matcher, read_word_list, words_of
-from dialometer.generators.near_duplicates import Signatures, near_duplicates
-from dialometer.generators.preparing import Preparation, prepare_corpus, split_of
+from dialometer.generators.preparing import Preparation, Signatures, near_duplicates, prepare_corpus, split_of
 from dialometer.generators.vocabulary import END, PAD, START, Vocabulary
 
 SMALL = Preparation(n_tokens=300, n_topics=0, validation_share=0.2, test_share=0.2, near_duplicate=2.0)

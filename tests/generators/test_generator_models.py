@@ -8,9 +8,8 @@ import torch
 
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import Window, batch_of, examples_of
-from dialometer.generators.generator import GENERATORS, Shape, build, reordered
-from dialometer.generators.loss import losses
-from dialometer.generators.recurrent import AdditiveAttention
+from dialometer.generators.generator import GENERATORS, AdditiveAttention, Shape, build, reordered
+from dialometer.generators.training import losses
 from dialometer.generators.vocabulary import PAD
 
 MODELS = ("seq2seq", "hred", "thred", "transformer")

@@ -8,8 +8,7 @@ import pytest
 
 from dialometer.errors import DialometerError
 from dialometer.generators.filters import words_of
-from dialometer.generators.measures import OVERLAP_WARNING, distinct, is_dull, measure, ngrams, perplexity_ratio
-from dialometer.generators.sample import Sample
+from dialometer.generators.measures import OVERLAP_WARNING, Sample, distinct, is_dull, measure, ngrams, perplexity_ratio
 
 
 def sample_of(responses, references, dialogues, log_loss=(2.0, 3.0, 4.0), n_tokens=(4, 5, 6)):

@@ -11,8 +11,7 @@ from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import describe
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.preparing import Preparation, prepare_corpus
-from dialometer.generators.settings import Settings
-from dialometer.generators.train import train
+from dialometer.generators.training import Settings, train
 
 FILE = Path(os.environ.get("DIALOMETER_DATA", "")) / "self_dialogue" / "dialogues.jsonl.gz"
 

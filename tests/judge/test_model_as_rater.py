@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from model_on_loopback import Model, obedient
 
-from dialometer.analysis.data import load_data
+from dialometer.analysis.base.data import load_data
 from dialometer.design.load import load_study
 from dialometer.exchange.export import export_study
 from dialometer.storage.store import Store
-from dialometer.table import long_table
+from dialometer.storage.table import long_table
 
 TEMPLATES = ("acute", "anchoring", "best-worst", "likert", "strategies", "chat")
 
@@ -241,9 +241,9 @@ def test_a_running_server_shows_a_model_the_same_screens(make_study, judge, dial
     sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
     from taking_part import running
 
-    from dialometer.web.app import create_app
-    from dialometer.web.settings import Settings
-    from dialometer.web.turns import TurnTakingStore
+    from dialometer.web.server.app import create_app
+    from dialometer.web.server.settings import Settings
+    from dialometer.web.server.turns import TurnTakingStore
 
     here = make_study("likert")
     there = here.parent / "there"

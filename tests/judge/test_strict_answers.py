@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialometer.judge.answers import Unusable, read_answers
+from dialometer.judges.prompt import Unusable, read_answers
 
 LIKERT = {"type": "likert", "points": 5, "first": 1, "labels": {}}
 PAIR = {"type": "pairwise", "allow_tie": False, "allow_cannot_tell": False}

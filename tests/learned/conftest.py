@@ -63,7 +63,7 @@ def tiny_network(seed=0, dropout=0.1):
 
 
 def tiny_encoder(seed=0, dropout=0.1, window=0, pooling="mean"):
-    from dialometer.learned.encoder import DialogueEncoder
+    from dialometer.learned.cmade.encoder import DialogueEncoder
 
     return DialogueEncoder(tiny_tokenizer(), tiny_network(seed, dropout), window=window, pooling=pooling)
 

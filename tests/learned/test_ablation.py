@@ -7,19 +7,17 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from dialometer.errors import DialometerError
-from dialometer.learned import plain_rows as plain_module
-from dialometer.learned.ablation import pairs_to_test, run_ablation, table_of
-from dialometer.learned.ablation_rows import TRAINED
-from dialometer.learned.ablation_table import as_markdown, record
-from dialometer.learned.fit import FitOptions
-from dialometer.learned.pairs import Pair
-from dialometer.learned.plain_rows import plain_rows, ridge_scores
-from dialometer.learned.rated import Rated
-from dialometer.learned.row import Row
-from dialometer.learned.splits import grouped_splits, rows_of
-from dialometer.learned.stages import StageOptions
-from dialometer.learned.training import TrainingOptions
-from dialometer.retrieval.work import QUIET
+from dialometer.learned.cmade.fit import FitOptions
+from dialometer.learned.cmade.stages import StageOptions
+from dialometer.learned.cmade.training import TrainingOptions
+from dialometer.learned.data.pairs import Pair
+from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.splits import grouped_splits, rows_of
+from dialometer.learned.experiments import plain_rows as plain_module
+from dialometer.learned.experiments.ablation import as_markdown, pairs_to_test, record, run_ablation, table_of
+from dialometer.learned.experiments.plain_rows import Row, plain_rows, ridge_scores
+from dialometer.learned.experiments.trained_rows import TRAINED
+from dialometer.neural.work import QUIET
 
 TRAINING = TrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
 

@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from dialometer.learned import all_pairs
-from dialometer.learned.all_pairs import backward, pairwise_loss
-from dialometer.learned.ranknet import RankNet
+from dialometer.learned.cmade import ranknet as all_pairs
+from dialometer.learned.cmade.ranknet import RankNet, backward, pairwise_loss
 
 
 def over_all_pairs(outputs, ratings):

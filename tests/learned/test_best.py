@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.behaviour import behaviour
-from dialometer.learned.best import fit_best, save_best
-from dialometer.learned.best_choice import folds_of
-from dialometer.learned.best_evaluator import ARRAYS, BestEvaluator
-from dialometer.learned.best_kernel import ASPECTS
-from dialometer.learned.cleaning import without_begging
-from dialometer.learned.features import describe
-from dialometer.learned.measures import accuracy
-from dialometer.learned.model_file import load_evaluator
-from dialometer.learned.pairs import Pair, numbered_gap_pairs
-from dialometer.learned.rated import Rated
-from dialometer.learned.verdicts import read_verdicts
+from dialometer.learned.data.measures import accuracy
+from dialometer.learned.data.pairs import Pair, numbered_gap_pairs
+from dialometer.learned.data.rated import Rated, read_verdicts, without_begging
+from dialometer.learned.gaussian.behaviour import behaviour
+from dialometer.learned.gaussian.evaluator import ARRAYS, BestEvaluator
+from dialometer.learned.gaussian.features import describe
+from dialometer.learned.gaussian.kernel import ASPECTS
+from dialometer.learned.gaussian.training import fit_best, folds_of, save_best
+from dialometer.learned.saved import load_evaluator
 from dialometer.model.dialogue import Dialogue, Turn
 
 GOOD = ["That is great, tell me more", "Haha you are funny", "I love that too", "Really interesting!", "Nice, I agree"]
@@ -102,8 +99,8 @@ def test_same_seed_same_model_and_back_from_disk(fitted, train, tmp_path):
 
 
 def test_ratings_are_valued_in_the_space_of_a_trained_best_evaluator(fitted, train, tmp_path):
-    from dialometer.cli._learn_inspect import features_of
-    from dialometer.retrieval.work import QUIET
+    from dialometer.cli.learn._shared import features_of
+    from dialometer.neural.work import QUIET
 
     fitted.evaluator.save(tmp_path, fitted.about)
     found = features_of(train[:30], tmp_path, QUIET)

@@ -9,14 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from dialometer.cli import build_app
-from dialometer.learned.best_rows import best_rows
-from dialometer.learned.bot_styles import bot_styles, held_out_bots, held_out_files
-from dialometer.learned.measures import accuracy
-from dialometer.learned.pairs import numbered_gap_pairs
-from dialometer.learned.rated import Rated
+from dialometer.learned.data.measures import accuracy
+from dialometer.learned.data.pairs import numbered_gap_pairs
+from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.splits import bot_styles, held_out_bots, held_out_files
+from dialometer.learned.experiments.plain_rows import best_rows
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.neural.work import QUIET
 from dialometer.readers import write_dialogues
-from dialometer.retrieval.work import QUIET
 
 GOOD = ["That is great, tell me more", "Haha you are funny", "I love that too", "Really interesting!", "Nice, I agree"]
 BAD = ["You already said that", "That makes no sense", "Stop repeating yourself", "what?", "Are you a bot?"]

@@ -5,12 +5,11 @@ import pytest
 import torch
 
 from dialometer.errors import DialometerError
-from dialometer.learned.encoder import half_precision, load_encoder
-from dialometer.learned.lambdas import posterior
-from dialometer.learned.lessons import AllPairs
-from dialometer.learned.ranknet import RankNet, expected_rating
-from dialometer.learned.tokens import SYSTEM, USER, batch_of, bucketed
-from dialometer.learned.training import TrainingOptions, train
+from dialometer.learned.cmade.encoder import half_precision, load_encoder
+from dialometer.learned.cmade.pairwise import posterior
+from dialometer.learned.cmade.ranknet import RankNet, expected_rating
+from dialometer.learned.cmade.tokens import SYSTEM, USER, batch_of, bucketed
+from dialometer.learned.cmade.training import AllPairs, TrainingOptions, train
 from dialometer.model.dialogue import Dialogue, Turn
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.learned.engines import LOCAL, OnRay, open_engine
-from dialometer.learned.shapley import knn_shapley
+from dialometer.learned.cmade.shapley import knn_shapley
+from dialometer.neural.engines import LOCAL, OnRay, open_engine
 
 
 def tripled(shared, part):
@@ -63,9 +63,9 @@ def test_two_ray_workers_give_the_numbers_of_one_process(two_workers):
 
 @pytest.mark.filterwarnings("ignore")
 def test_scores_on_ray_are_those_of_one_process(two_workers, tmp_path, make_dialogues, make_encoder):
-    from dialometer.learned.evaluator import Evaluator, Member
-    from dialometer.learned.model_file import save_evaluator
-    from dialometer.learned.ranknet import RankNet
+    from dialometer.learned.cmade.evaluator import Evaluator, Member
+    from dialometer.learned.cmade.ranknet import RankNet
+    from dialometer.learned.saved import save_evaluator
     from dialometer.learned.scoring import PART, score_dialogues
 
     members = [Member(RankNet(make_encoder(seed), seed=seed), 0.1 * seed, 1.0) for seed in (0, 1)]

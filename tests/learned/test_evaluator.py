@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.learned.evaluator import calibrated
-from dialometer.learned.lambdas import posterior
-from dialometer.learned.model_file import load_evaluator, read_about, save_evaluator
-from dialometer.learned.ranknet import RankNet
+from dialometer.learned.cmade.evaluator import calibrated
+from dialometer.learned.cmade.pairwise import posterior
+from dialometer.learned.cmade.ranknet import RankNet
+from dialometer.learned.saved import load_evaluator, read_about, save_evaluator
 
 
 @pytest.fixture

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.contest import EVALUATOR, any_gap, far_apart, hold_contest
-from dialometer.learned.doubts import doubts_section, is_simulated, truth_pairs
-from dialometer.learned.evaluator_report import evaluator_report
-from dialometer.learned.measures import accuracy, accuracy_difference
-from dialometer.learned.rated import Rated
-from dialometer.learned.verdicts import Verdict
+from dialometer.learned.data.measures import accuracy, accuracy_difference
+from dialometer.learned.data.rated import Rated, Verdict
+from dialometer.learned.experiments.evaluator_report import (
+    EVALUATOR,
+    any_gap,
+    doubts_section,
+    evaluator_report,
+    far_apart,
+    hold_contest,
+    is_simulated,
+    truth_pairs,
+)
 from dialometer.report.formats.html_page import html_page
 from dialometer.simulate.talks import simulate_talks
 

@@ -4,14 +4,22 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.learned import fast_encoding
-from dialometer.learned.encoder import load_encoder
-from dialometer.learned.fast_encoding import Quick, QuickEncoder, QuickTextEncoder, n_levels, quick_features
-from dialometer.learned.quick_graph import Shape, bert_graph, is_known
-from dialometer.learned.tokens import batch_of
+from dialometer.learned.cmade import fast_encoding
+from dialometer.learned.cmade.encoder import load_encoder
+from dialometer.learned.cmade.fast_encoding import (
+    Quick,
+    QuickEncoder,
+    QuickTextEncoder,
+    Shape,
+    bert_graph,
+    is_known,
+    n_levels,
+    quick_features,
+)
+from dialometer.learned.cmade.tokens import batch_of
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.retrieval.packaged import PACKAGED, model_path
-from dialometer.retrieval.text_encoder import TextEncoder
+from dialometer.neural.encoder import TextEncoder
+from dialometer.neural.work import PACKAGED, model_path
 
 WORDS = [
     "hello", "thanks", "weather", "tomorrow", "music", "guitar", "awful", "great", "sorry", "boring",

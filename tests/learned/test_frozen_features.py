@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dialometer.learned import frozen
-from dialometer.learned.frozen import frozen_features, text_vectors
+from dialometer.learned.gaussian import features as frozen
+from dialometer.learned.gaussian.features import frozen_features, text_vectors
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.retrieval.work import Work
+from dialometer.neural.work import Work
 
 DIALOGUES = [
     Dialogue(

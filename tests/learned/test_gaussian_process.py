@@ -3,7 +3,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from dialometer.learned.gaussian_process import fit_process
+from dialometer.learned.gaussian.kernel import fit_process
 
 
 @pytest.fixture

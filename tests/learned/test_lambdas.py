@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialometer.learned.lambdas import all_pairs_lambdas, all_pairs_loss
+from dialometer.learned.cmade.pairwise import all_pairs_lambdas, all_pairs_loss
 
 
 def direct(o, y):

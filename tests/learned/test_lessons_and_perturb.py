@@ -6,8 +6,8 @@ import torch
 from torch.nn import functional
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.lessons import AllPairs, Classes, Interleaved, Pairs, Regression
-from dialometer.learned.perturb import fake_dialogues, real_fake_pairs
+from dialometer.learned.cmade.stages import fake_dialogues, real_fake_pairs
+from dialometer.learned.cmade.training import AllPairs, Classes, Interleaved, Pairs, Regression
 from dialometer.model.dialogue import Dialogue, Turn
 
 

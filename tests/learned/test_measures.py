@@ -6,8 +6,8 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.measures import accuracy, accuracy_estimate, hits, pair_kappa, paired_difference
-from dialometer.learned.pairs import NumberedPairs
+from dialometer.learned.data.measures import accuracy, accuracy_estimate, hits, pair_kappa, paired_difference
+from dialometer.learned.data.pairs import NumberedPairs
 
 
 def pairs_of(n, n_pairs, seed=0):

@@ -1,7 +1,7 @@
 import numpy as np
 from scipy import stats
 
-from dialometer.learned.normal_scores import fit_normal_scores
+from dialometer.learned.gaussian.kernel import fit_normal_scores
 
 
 def test_scores_of_training_values_are_normal_quantiles_of_mid_ranks():

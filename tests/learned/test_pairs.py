@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dialometer.errors import NotEnoughData, ReadError
-from dialometer.learned.pairs import Pair, gap_pairs, numbered_gap_pairs, read_pairs, to_numbers
-from dialometer.learned.rated import Rated
+from dialometer.learned.data.pairs import Pair, gap_pairs, numbered_gap_pairs, read_pairs, to_numbers
+from dialometer.learned.data.rated import Rated
 from dialometer.model.dialogue import Dialogue, Turn
 
 

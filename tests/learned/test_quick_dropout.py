@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dialometer.learned.quick_dropout import QuickDropout, use_quick_dropout
+from dialometer.learned.cmade.encoder import QuickDropout, use_quick_dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from dialometer.errors import DialometerError, NotEnoughData, ReadError
-from dialometer.learned.cleaning import clean_dialogue
-from dialometer.learned.rated import check_rated, clean, read_rated, read_ratings, to_five_points
+from dialometer.learned.data.rated import check_rated, clean, clean_dialogue, read_rated, read_ratings, to_five_points
 from dialometer.model.dialogue import Dialogue, Turn
 
 REAL = os.environ.get("DIALOMETER_DATA", "")

@@ -12,8 +12,8 @@ from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
-from dialometer.learned.rated import read_rated
-from dialometer.learned.splits import groups_of
+from dialometer.learned.data.rated import read_rated
+from dialometer.learned.data.splits import groups_of
 from dialometer.model.dialogue import Turn
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate

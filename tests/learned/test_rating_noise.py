@@ -5,28 +5,32 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.inspect_reports import curve_report, mean_over, noise_report
-from dialometer.learned.neighbours import nearest, standardise
-from dialometer.learned.noise import (
+from dialometer.learned.cmade.neighbours import nearest, standardise
+from dialometer.learned.data.pairs import Pair
+from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.splits import grouped_splits
+from dialometer.learned.experiments.inspect_reports import curve_report, mean_over, noise_report
+from dialometer.learned.experiments.noise import (
     DETECTORS,
     DISTANCE,
     LOSS,
+    LOWEST,
     OBSERVED,
     POSITIVE,
+    RANDOM,
     SHAPLEY,
     TOGETHER,
     auc,
     auc_within,
     flip,
+    knn_ratings,
+    neighbour_order,
     noise_experiment,
     out_of_fold_loss,
+    removal_steps,
 )
-from dialometer.learned.noisy_page import lowest, noisy_page, noisy_rows
-from dialometer.learned.pairs import Pair
-from dialometer.learned.rated import Rated
-from dialometer.learned.rating_values import fold_numbers, value_ratings
-from dialometer.learned.removal import LOWEST, RANDOM, knn_ratings, neighbour_order, removal_steps
-from dialometer.learned.splits import grouped_splits
+from dialometer.learned.experiments.noisy_page import lowest, noisy_page, noisy_rows
+from dialometer.learned.experiments.rating_values import fold_numbers, value_ratings
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.report import render
 

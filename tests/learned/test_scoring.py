@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from dialometer.learned import scoring
-from dialometer.learned.compare import compare_collections, mean_probability
-from dialometer.learned.evaluator import calibrated
-from dialometer.learned.model_file import save_evaluator
-from dialometer.learned.ranknet import RankNet
-from dialometer.learned.scoring import score_dialogues
+from dialometer.learned.cmade.evaluator import calibrated
+from dialometer.learned.cmade.ranknet import RankNet
+from dialometer.learned.saved import save_evaluator
+from dialometer.learned.scoring import compare_collections, mean_probability, score_dialogues
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def test_eight_bits_for_many_dialogues_that_keep_their_order(evaluator, make_dia
     monkeypatch.setattr(scoring, "order_in_eight_bits", lambda *_: 0.97)
     np.testing.assert_array_equal(score_dialogues(tmp_path / "e", dialogues, device="cpu").values, exact)
     # Where 8 bits are not to be had, single precision does the work.
-    monkeypatch.setattr("dialometer.learned.evaluator.has_quick_form", lambda _: False)
+    monkeypatch.setattr("dialometer.learned.cmade.evaluator.has_quick_form", lambda _: False)
     unable = score_dialogues(tmp_path / "e", dialogues, device="cpu", speed="quick")
     np.testing.assert_array_equal(unable.values, exact)
 
@@ -59,7 +58,7 @@ def test_the_mean_probability_over_all_pairs(monkeypatch):
     found = mean_probability(first, second)
     assert found.value == pytest.approx(expected)
     assert found.low < expected < found.high
-    monkeypatch.setattr("dialometer.learned.compare._CELLS", 100)
+    monkeypatch.setattr("dialometer.learned.scoring._CELLS", 100)
     again = mean_probability(first, second)
     assert (again.low, again.high) == pytest.approx((found.low, found.high))
 

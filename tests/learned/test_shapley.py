@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.neighbours import distance_blocks, standardise
-from dialometer.learned.shapley import knn_shapley
-from dialometer.learned.smooth import knn_smooth
+from dialometer.learned.cmade.neighbours import distance_blocks, knn_smooth, standardise
+from dialometer.learned.cmade.shapley import knn_shapley
 
 
 def utility(subset, features, ratings, development, pairs, k):
@@ -139,7 +138,7 @@ def test_dead_dimensions_do_not_decide_who_is_near():
 @pytest.mark.parametrize("is_compiled", [True, False])
 def test_plain_numpy_gives_what_the_compiled_loops_give(is_compiled, monkeypatch):
     """Ties included: points that are equally far count in the order they come."""
-    from dialometer.learned import neighbours, shapley
+    from dialometer.learned.cmade import neighbours, shapley
 
     rng = np.random.default_rng(6)
     features, development = rng.integers(0, 3, (200, 4)).astype(float), rng.integers(0, 3, (30, 4)).astype(float)

@@ -3,8 +3,16 @@ from collections import Counter
 import pytest
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.rated import Rated
-from dialometer.learned.splits import PARTS, grouped_splits, groups_of, hold_out, read_splits, rows_of, write_splits
+from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.splits import (
+    PARTS,
+    grouped_splits,
+    groups_of,
+    hold_out,
+    read_splits,
+    rows_of,
+    write_splits,
+)
 from dialometer.model.dialogue import Dialogue
 
 

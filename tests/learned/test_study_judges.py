@@ -5,20 +5,19 @@ import csv
 import numpy as np
 import pytest
 
-from dialometer.analysis.choose import analyse
-from dialometer.analysis.data import load_data
-from dialometer.analysis.family import Options
-from dialometer.analysis.judges import pairs_alike
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.common.judges import pairs_alike
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, NotEnoughData, ReadError, StorageError
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
-from dialometer.learned.model_judge import read_scores, store_judge
-from dialometer.learned.noisy_page import lowest
-from dialometer.learned.rated import read_rated
-from dialometer.learned.rating_values import Valued
-from dialometer.learned.study_flags import RULE, flag_noisy
+from dialometer.learned.data.rated import read_rated
+from dialometer.learned.experiments.noisy_page import lowest
+from dialometer.learned.experiments.rating_values import Valued
+from dialometer.learned.study_judgments import RULE, flag_noisy, read_scores, store_judge
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth

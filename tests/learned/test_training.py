@@ -11,9 +11,16 @@ import pytest
 import torch
 
 from dialometer.errors import DialometerError
-from dialometer.learned.lessons import AllPairs, Classes, Regression
-from dialometer.learned.ranknet import RankNet
-from dialometer.learned.training import StopPairs, TrainingOptions, share_right, train
+from dialometer.learned.cmade.ranknet import RankNet
+from dialometer.learned.cmade.training import (
+    AllPairs,
+    Classes,
+    Regression,
+    StopPairs,
+    TrainingOptions,
+    share_right,
+    train,
+)
 
 FAST = TrainingOptions(n_epochs=3, learning_rate=3e-3, head_learning_rate=1e-2, group_size=16, tokens_per_batch=300)
 
@@ -142,10 +149,10 @@ import json, sys
 sys.path.insert(0, {folder!r})
 import numpy as np
 from conftest import made_up, tiny_encoder
-from dialometer.learned.lessons import AllPairs
-from dialometer.learned.processes import join
-from dialometer.learned.ranknet import RankNet
-from dialometer.learned.training import TrainingOptions, train
+from dialometer.learned.cmade.training import AllPairs
+from dialometer.neural.processes import join
+from dialometer.learned.cmade.ranknet import RankNet
+from dialometer.learned.cmade.training import TrainingOptions, train
 processes, device = join("cpu")
 encoder = tiny_encoder()
 dialogues, quality = made_up(60)

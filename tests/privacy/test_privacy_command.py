@@ -15,8 +15,8 @@ from dialometer.design.templates import copy_template
 from dialometer.exchange.export import export_study
 from dialometer.exchange.inventory import EXPLAINED
 from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.reading import Timing
 from dialometer.flow.simulated import view_of
+from dialometer.flow.submissions import Timing
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, draw_rater
 from dialometer.simulate.truth import draw_truth

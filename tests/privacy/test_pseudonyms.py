@@ -7,14 +7,14 @@ import csv
 import polars as pl
 import pytest
 
-from dialometer.analysis.data import load_data
-from dialometer.analysis.overview import balance_table, warnings
+from dialometer.analysis.base.choose import balance_table, warnings
+from dialometer.analysis.base.data import load_data
 from dialometer.design.load import load_study
 from dialometer.exchange.export import export_study
 from dialometer.exchange.formats import Options
 from dialometer.exchange.importing import import_files
 from dialometer.storage.store import Store
-from dialometer.table import long_table
+from dialometer.storage.table import long_table
 
 HEAD = "rater,item,system,criterion,value,factor_tone\n"
 FIRST = HEAD + "".join(f"{who},1,{system},q,3,plain\n" for who in ("ann", "bob") for system in ("a", "b"))

@@ -8,10 +8,9 @@ import pytest
 
 import dialometer as dm
 from dialometer.errors import DialometerError, NotEnoughData, UnknownName
-from dialometer.stats.clustered import clustered_mean
-from dialometer.stats.clustered_preference import clustered_preference
-from dialometer.stats.icc import icc as icc_of_matrix
-from dialometer.stats.two_groups import welch_t
+from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
+from dialometer.stats.effects.two_groups import welch_t
+from dialometer.stats.icc.icc import icc as icc_of_matrix
 
 
 @pytest.fixture(scope="module")

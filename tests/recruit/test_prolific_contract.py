@@ -12,8 +12,8 @@ from prolific_on_loopback import TOKEN
 from dialometer.design.load import load_study
 from dialometer.errors import StudyError
 from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.reading import Timing
 from dialometer.flow.simulated import view_of
+from dialometer.flow.submissions import Timing
 from dialometer.recruit.calling import Calls, PlatformError, UnknownOutcome
 from dialometer.recruit.prolific import Prolific
 from dialometer.recruit.prolific_draft import draft_of

@@ -7,7 +7,8 @@ from pathlib import Path
 from rich_report import mean
 
 from dialometer.model.report import Figure
-from dialometer.report import FORMATS, charts, labels, render
+from dialometer.report import FORMATS, charts, render
+from dialometer.report import numbers as labels
 from dialometer.report.numbers import write_estimate
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "reports.md"

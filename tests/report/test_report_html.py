@@ -13,7 +13,7 @@ from dialometer.model.report import Headline, Summary
 from dialometer.report.drawing import DrawingError, Drawings, draw_svg, for_page
 from dialometer.report.formats.html_page import html_page
 from dialometer.report.interval_bar import interval_bar
-from dialometer.report.labels import as_sentence, reproduce_lines, write_headline
+from dialometer.report.numbers import as_sentence, reproduce_lines, write_headline
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 

@@ -10,8 +10,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dialometer.report.style import drawing_rules
-from dialometer.report.theme import DARK, LIGHT, narrow_form, themed, with_narrow
+from dialometer.report.theme import DARK, LIGHT, drawing_rules, narrow_form, themed, with_narrow
 
 VISION = {
     "normal": np.eye(3),

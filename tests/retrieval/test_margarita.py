@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dialometer.retrieval.kb_reading import read_knowledge_base
+from dialometer.neural.work import Work
+from dialometer.retrieval.knowledge_base import read_knowledge_base
 from dialometer.retrieval.queries import read_asked
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.retrieval.work import Work
 
 pytestmark = pytest.mark.realdata
 FOLDER = Path(os.environ.get("DIALOMETER_DATA", "")) / "mdc"

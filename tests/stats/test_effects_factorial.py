@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.anova import anova_lm
 
 from dialometer.errors import DialometerError
-from dialometer.stats.factorial import factorial_effects
+from dialometer.stats.effects.factorial import factorial_effects
 
 LEVELS = {"anchor": ["none", "both"], "layout": ["together", "one_per_screen"]}
 

@@ -12,7 +12,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 from dialometer.errors import NotEnoughData
-from dialometer.stats.mixed import fit_crossed
+from dialometer.stats.effects.mixed import fit_crossed
 
 
 def draw(seed, n_raters, n_items, share=1.0, sd_rater=0.5, sd_item=0.7, effect=0.3):
@@ -144,9 +144,9 @@ def test_swapping_the_random_factors_changes_nothing():
 def test_sparse_and_unbalanced_tables_take_the_same_road(monkeypatch):
     y, design, rater, item = draw(8, 40, 12, share=0.4)
     plain = fit_crossed(y, design, rater, item)
-    monkeypatch.setattr("dialometer.stats.crossing.KEPT_CELLS", 0)
+    monkeypatch.setattr("dialometer.stats.effects.mixed.KEPT_CELLS", 0)
     dense = fit_crossed(y, design, rater, item)
-    monkeypatch.setattr("dialometer.stats.crossing.DENSE_CELLS", 0)
+    monkeypatch.setattr("dialometer.stats.effects.mixed.DENSE_CELLS", 0)
     sparse = fit_crossed(y, design, rater, item)
     for other in (dense, sparse):
         assert other.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-9)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialometer.errors import DialometerError
-from dialometer.stats.correlation import kendall, pearson, spearman
-from dialometer.stats.ranks import friedman, kendalls_w, kruskal_wallis, mean_ranks, wilcoxon_signed_rank
+from dialometer.stats.effects.correlation import kendall, pearson, spearman
+from dialometer.stats.effects.ranks import friedman, kendalls_w, kruskal_wallis, mean_ranks, wilcoxon_signed_rank
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=40)

@@ -13,8 +13,12 @@ from scipy import stats
 from statsmodels.stats.anova import anova_lm
 
 from dialometer.errors import DialometerError
-from dialometer.stats.permutation import permutation_paired, permutation_two_groups, rater_means
-from dialometer.stats.permutation_factorial import permutation_factorial
+from dialometer.stats.effects.permutation import (
+    permutation_factorial,
+    permutation_paired,
+    permutation_two_groups,
+    rater_means,
+)
 
 
 def mean_difference(first, second, axis=-1):
@@ -73,7 +77,7 @@ def test_paired_normal_limit_meets_the_draws(monkeypatch):
     first = rng.random(3000)
     second = first + rng.normal(0.004, 0.2, 3000)
     drawn = permutation_paired(first, second, n_permutations=4000)
-    monkeypatch.setattr("dialometer.stats.permutation.MOST_DRAWS", 1)
+    monkeypatch.setattr("dialometer.stats.effects.permutation.MOST_DRAWS", 1)
     limit = permutation_paired(first, second, n_permutations=4000)
     assert "normal limit" in limit.method
     assert limit.p_value == pytest.approx(drawn.p_value, abs=0.025)

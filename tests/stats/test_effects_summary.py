@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from dialometer.errors import DialometerError
-from dialometer.stats.clustered import clustered_mean
-from dialometer.stats.summary import bootstrap_mean, geometric_mean, log_magnitudes, means_by
+from dialometer.stats.bootstrap.summary import bootstrap_mean, geometric_mean, log_magnitudes, means_by
+from dialometer.stats.clustered.clustered import clustered_mean
 
 
 def draw(seed, n_raters=25):
@@ -29,7 +29,7 @@ def test_plain_mean_has_the_interval_of_scipy():
 def test_many_distinct_values_get_the_limit_of_the_bootstrap(monkeypatch):
     values = np.random.default_rng(1).exponential(size=3000)
     drawn = bootstrap_mean(values, n_resamples=3000)
-    monkeypatch.setattr("dialometer.stats.summary.MOST_DRAWS", 1)
+    monkeypatch.setattr("dialometer.stats.bootstrap.summary.MOST_DRAWS", 1)
     limit = bootstrap_mean(values, n_resamples=3000)
     assert limit.interval_method == "Student's t"
     assert (limit.low, limit.high) == pytest.approx((drawn.low, drawn.high), abs=0.003)

@@ -11,9 +11,8 @@ from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.descriptivestats import sign_test as peer_sign_test
 
 from dialometer.errors import DialometerError
-from dialometer.stats.homogeneity import homogeneity
-from dialometer.stats.multiplicity import adjust
-from dialometer.stats.preference import (
+from dialometer.stats.clustered.homogeneity import homogeneity
+from dialometer.stats.clustered.preference import (
     binomial_test,
     chi2_goodness_of_fit,
     mcnemar,
@@ -22,6 +21,7 @@ from dialometer.stats.preference import (
     sign_test,
     signed_choices,
 )
+from dialometer.stats.effects.multiplicity import adjust
 
 # Ratios of the published Table 2; 143 subjects per cell, count = floor(ratio * 143 + 0.5).
 RATIOS = {

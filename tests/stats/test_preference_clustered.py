@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialometer.errors import DialometerError
-from dialometer.stats.clustered import clustered_mean, clustered_proportion
-from dialometer.stats.clustered_preference import clustered_preference
-from dialometer.stats.homogeneity import homogeneity, homogeneity_clustered, pairwise_clustered
-from dialometer.stats.preference import preference
-from dialometer.stats.proportion import wilson_interval
+from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference, clustered_proportion
+from dialometer.stats.clustered.homogeneity import homogeneity, homogeneity_clustered, pairwise_clustered
+from dialometer.stats.clustered.preference import preference
+from dialometer.stats.clustered.proportion import wilson_interval
 
 
 def draw_answers(seed, n_raters=30, most=9, spread=2.0):

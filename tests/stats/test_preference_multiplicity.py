@@ -10,7 +10,7 @@ from statsmodels.stats.multitest import multipletests
 
 from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate
-from dialometer.stats.multiplicity import adjust, adjust_estimates, benjamini_hochberg, bonferroni, holm
+from dialometer.stats.effects.multiplicity import adjust, adjust_estimates, benjamini_hochberg, bonferroni, holm
 
 families = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 

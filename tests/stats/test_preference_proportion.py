@@ -10,8 +10,8 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from dialometer.errors import DialometerError
-from dialometer.stats.distribution import category_shares, quantile
-from dialometer.stats.proportion import (
+from dialometer.stats.clustered.distribution import category_shares, quantile
+from dialometer.stats.clustered.proportion import (
     clopper_pearson_interval,
     proportion,
     proportion_difference,

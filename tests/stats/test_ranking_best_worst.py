@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.stats.best_worst import best_worst_counts, code_best_worst
-from dialometer.stats.bradley_terry import bradley_terry
-from dialometer.stats.maxdiff import maxdiff
-from dialometer.stats.win_matrix import win_matrix_from_counts
+from dialometer.stats.ranking.best_worst import best_worst_counts, code_best_worst
+from dialometer.stats.ranking.bradley_terry import bradley_terry
+from dialometer.stats.ranking.maxdiff import maxdiff
+from dialometer.stats.ranking.votes import win_matrix_from_counts
 
 
 def simulated(n_raters=40, n_each=10, n=6, seed=3):

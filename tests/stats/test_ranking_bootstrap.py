@@ -12,15 +12,20 @@ import pytest
 from scipy.stats import rankdata
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.stats import bradley_terry_bootstrap as bootstrap_module
-from dialometer.stats.bradley_terry import bradley_terry
-from dialometer.stats.bradley_terry_bootstrap import bradley_terry_bootstrap
-from dialometer.stats.comparison_graph import WinGraph, strong_groups
-from dialometer.stats.paired_newton import cells_of
-from dialometer.stats.rank_intervals import bootstrap_scores, rank_intervals
-from dialometer.stats.resampled_votes import draw_raters, draw_votes
-from dialometer.stats.votes import Votes, code_votes
-from dialometer.stats.win_matrix import WinMatrix, win_matrix, win_matrix_from_counts
+from dialometer.stats.ranking import bradley_terry_bootstrap as bootstrap_module
+from dialometer.stats.ranking.bradley_terry import bradley_terry
+from dialometer.stats.ranking.bradley_terry_bootstrap import bradley_terry_bootstrap, draw_raters, draw_votes
+from dialometer.stats.ranking.paired_newton import cells_of
+from dialometer.stats.ranking.rank_intervals import bootstrap_scores, rank_intervals
+from dialometer.stats.ranking.votes import (
+    Votes,
+    WinGraph,
+    WinMatrix,
+    code_votes,
+    strong_groups,
+    win_matrix,
+    win_matrix_from_counts,
+)
 
 
 def simulated(n_votes=2000, n_systems=5, n_raters=40, seed=3, spread=0.6):

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.stats.bradley_terry import bradley_terry
-from dialometer.stats.paired_newton import Model, cells_of, newton
-from dialometer.stats.separation import has_finite_estimate
-from dialometer.stats.votes import Votes, code_votes
-from dialometer.stats.win_matrix import WinMatrix, win_matrix, win_matrix_from_counts
+from dialometer.stats.ranking.bradley_terry import bradley_terry, has_finite_estimate
+from dialometer.stats.ranking.paired_newton import Model, cells_of, newton
+from dialometer.stats.ranking.votes import Votes, WinMatrix, code_votes, win_matrix, win_matrix_from_counts
 
 
 def simulated(n_systems=6, n_votes=3000, tie=0.6, position=0.3, seed=5):

@@ -16,13 +16,11 @@ import evalica
 import numpy as np
 import pytest
 
-from dialometer.stats.bradley_terry import bradley_terry
-from dialometer.stats.bradley_terry_bootstrap import bradley_terry_bootstrap
-from dialometer.stats.duplicates import repeated_votes
-from dialometer.stats.elo import EloRule, elo, elo_ranks, elo_shuffled
-from dialometer.stats.head_to_head import head_to_head, overall_records
-from dialometer.stats.votes import Votes, code_votes
-from dialometer.stats.win_matrix import win_matrix
+from dialometer.stats.ranking.bradley_terry import bradley_terry
+from dialometer.stats.ranking.bradley_terry_bootstrap import bradley_terry_bootstrap
+from dialometer.stats.ranking.elo import EloRule, elo, elo_ranks, elo_shuffled
+from dialometer.stats.ranking.head_to_head import head_to_head, overall_records
+from dialometer.stats.ranking.votes import Votes, code_votes, repeated_votes, win_matrix
 
 pytestmark = pytest.mark.realdata
 

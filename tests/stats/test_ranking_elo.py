@@ -14,11 +14,10 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from dialometer.errors import NotEnoughData
-from dialometer.stats import elo as elo_module
-from dialometer.stats.elo import EloRule, elo, elo_ranks, elo_shuffled
-from dialometer.stats.head_to_head import head_to_head, overall_records
-from dialometer.stats.votes import code_votes
-from dialometer.stats.win_matrix import win_matrix, win_matrix_from_counts
+from dialometer.stats.ranking import elo as elo_module
+from dialometer.stats.ranking.elo import EloRule, elo, elo_ranks, elo_shuffled
+from dialometer.stats.ranking.head_to_head import head_to_head, overall_records
+from dialometer.stats.ranking.votes import code_votes, win_matrix, win_matrix_from_counts
 
 vote = st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(0, 2))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialometer.stats import multinomial as multinomial_module
-from dialometer.stats.multinomial import resampled_counts
+from dialometer.stats.ranking import bradley_terry_bootstrap as multinomial_module
+from dialometer.stats.ranking.bradley_terry_bootstrap import resampled_counts
 
 COUNTS = np.array([400, 30, 250, 5, 0, 915], dtype=np.int64)
 

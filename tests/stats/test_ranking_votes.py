@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialometer.errors import DialometerError
-from dialometer.stats.duplicates import repeated_votes
-from dialometer.stats.votes import FIRST, SECOND, TIE, code_votes
-from dialometer.stats.win_matrix import win_matrix, win_matrix_from_counts
+from dialometer.stats.ranking.votes import (
+    FIRST,
+    SECOND,
+    TIE,
+    code_votes,
+    repeated_votes,
+    win_matrix,
+    win_matrix_from_counts,
+)
 
 NAMES = ["ada", "bob", "cleo"]
 one_vote = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.integers(0, 2))

@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.stats.dawid_skene import dawid_skene
-from dialometer.stats.labels import code_labels
-from dialometer.stats.mace import mace
+from dialometer.stats.agreement.label_models import code_labels, dawid_skene, mace
 
 
 def simulated_labels():

@@ -10,10 +10,8 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from dialometer.errors import DialometerError
-from dialometer.stats.answer_times import answer_times
-from dialometer.stats.gold_accuracy import gold_accuracy
-from dialometer.stats.rater_agreement import bias_from_rest, correlation_with_rest, exact_agreement_with_rest
-from dialometer.stats.straight_lining import longest_run, straight_lining
+from dialometer.stats.agreement.rater_agreement import bias_from_rest, correlation_with_rest, exact_agreement_with_rest
+from dialometer.stats.agreement.raters import answer_times, gold_accuracy, longest_run, straight_lining
 
 NAN = float("nan")
 

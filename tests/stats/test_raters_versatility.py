@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import variation
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.stats.versatility import coefficient_of_variation, versatility
+from dialometer.stats.retrieval.versatility import coefficient_of_variation, versatility
 
 
 def long(pairs):

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialometer.errors import UnknownName
-from dialometer.stats.agreement import fleiss_kappa, fleiss_kappa_of_counts, percent_agreement
-from dialometer.stats.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.agreement.plain import fleiss_kappa, fleiss_kappa_of_counts, percent_agreement
 
 LEVELS = ["nominal", "ordinal", "interval", "ratio"]
 NAN = np.nan
@@ -48,7 +48,7 @@ def test_equals_the_krippendorff_package(level, seed):
 def test_replicates_equal_refitting_every_resample(level, monkeypatch):
     ratings = simulated(5, n=15)
     seen = []
-    import dialometer.stats.krippendorff_alpha as module
+    import dialometer.stats.agreement.krippendorff_alpha as module
 
     plain = module.draw_counts
     monkeypatch.setattr(module, "draw_counts", lambda *args: seen.append(plain(*args)) or seen[-1])

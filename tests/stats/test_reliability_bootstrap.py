@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialometer.errors import NotEnoughData
-from dialometer.stats.bootstrap import (
+from dialometer.stats.bootstrap.bootstrap import (
     bca_interval,
     bootstrap,
     draw_counts,
@@ -16,7 +16,7 @@ from dialometer.stats.bootstrap import (
     percentile_interval,
     replicate,
 )
-from dialometer.stats.cluster_bootstrap import bootstrap_clusters, bootstrap_mean
+from dialometer.stats.bootstrap.cluster_bootstrap import bootstrap_clusters, bootstrap_mean
 
 
 def mean_of(values):
@@ -54,7 +54,7 @@ def test_replicates_and_jackknife_do_not_depend_on_how_they_are_split(monkeypatc
     values = np.random.default_rng(4).normal(size=37)
     whole = replicate(mean_of(values), 37, n_resamples=50, rng=np.random.default_rng(5))
     left_out = jackknife(mean_of(values), 37)
-    monkeypatch.setattr("dialometer.stats.bootstrap._BATCH_CELLS", 200)
+    monkeypatch.setattr("dialometer.stats.bootstrap.bootstrap._BATCH_CELLS", 200)
     np.testing.assert_allclose(replicate(mean_of(values), 37, n_resamples=50, rng=np.random.default_rng(5)), whole)
     np.testing.assert_allclose(jackknife(mean_of(values), 37), left_out)
     np.testing.assert_allclose(left_out, [np.delete(values, i).mean() for i in range(37)])

@@ -3,10 +3,10 @@ import warnings
 import numpy as np
 import pytest
 
-from dialometer.stats.icc import icc
-from dialometer.stats.icc_crossed import icc_crossed, icc_from
+from dialometer.stats.icc.crossed import icc_crossed, icc_from
+from dialometer.stats.icc.icc import icc
+from dialometer.stats.icc.variance_components import CrossedLikelihood, fit, variance_components
 from dialometer.stats.ratings import cross
-from dialometer.stats.variance_components import CrossedLikelihood, fit, variance_components
 
 
 def crossed(rng, n_items=25, n_raters=8, item=1.0, rater=0.6, residual=0.8, share=1.0):
@@ -87,9 +87,9 @@ def test_every_way_of_holding_the_table_gives_the_same(monkeypatch, dense_share,
     raters = np.concatenate([rng.permutation(160)[:count] for count in counts])
     values = rng.normal(size=300)[items] + 0.5 * rng.normal(size=160)[raters] + rng.normal(size=len(items))
     plain = variance_components(values, items, raters)
-    monkeypatch.setattr("dialometer.stats.variance_components._DENSE_SHARE", dense_share)
-    monkeypatch.setattr("dialometer.stats.variance_components._MOST_GRAM_CELLS", gram_cells)
-    monkeypatch.setattr("dialometer.stats.variance_components._SMALL", 0)
+    monkeypatch.setattr("dialometer.stats.icc.variance_components._DENSE_SHARE", dense_share)
+    monkeypatch.setattr("dialometer.stats.icc.variance_components._MOST_GRAM_CELLS", gram_cells)
+    monkeypatch.setattr("dialometer.stats.icc.variance_components._SMALL", 0)
     other = variance_components(values, items, raters)
     for field in ("item", "rater", "residual", "deviance"):
         assert getattr(other, field) == pytest.approx(getattr(plain, field), rel=1e-6)

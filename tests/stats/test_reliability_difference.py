@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dialometer.errors import NotEnoughData
-from dialometer.stats.icc import icc
-from dialometer.stats.icc_difference import icc_difference
+from dialometer.stats.icc.difference import icc_difference
+from dialometer.stats.icc.icc import icc
 
 
 def two_conditions(rng, n=25, k=(12, 12), error=(1.0, 1.0), rater=0.3):
@@ -70,9 +70,8 @@ def test_holes(form):
 
 
 def test_one_way_with_holes_equals_the_complete_road_when_there_are_none():
-    from dialometer.stats.icc_difference import _one_way_on_counts
-    from dialometer.stats.icc_forms import form_named
-    from dialometer.stats.icc_resample import icc_of_counts
+    from dialometer.stats.icc.difference import _one_way_on_counts
+    from dialometer.stats.icc.forms import form_named, icc_of_counts
 
     rng = np.random.default_rng(5)
     ratings = rng.normal(size=(9, 1)) + rng.normal(size=(9, 5))

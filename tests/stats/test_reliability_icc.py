@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialometer.errors import NotEnoughData, UnknownName
-from dialometer.stats.icc import icc, icc_all
-from dialometer.stats.icc_crossed import icc_crossed
-from dialometer.stats.icc_forms import FORMS, form_named, spearman_brown
-from dialometer.stats.icc_one_way import icc_one_way
-from dialometer.stats.icc_resample import icc_of_counts, icc_replicates
+from dialometer.stats.icc.crossed import icc_crossed
+from dialometer.stats.icc.forms import FORMS, form_named, icc_of_counts, icc_replicates, spearman_brown
+from dialometer.stats.icc.icc import icc, icc_all
+from dialometer.stats.icc.one_way import icc_one_way
 from dialometer.stats.ratings import cross, positions, stack
 
 # Shrout & Fleiss (1979), table 2: six targets, four judges; the coefficients are those of their table 4.

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from dialometer.errors import NotEnoughData, UnknownName
-from dialometer.stats.kappa import cohen_kappa, disagreement_weights, kappa_from_table, kappa_of_tables
-from dialometer.stats.kappa_pairs import CONFIGURATIONS, kappa_configurations, kappa_of_pairs
+from dialometer.stats.agreement.kappa import (
+    CONFIGURATIONS,
+    cohen_kappa,
+    disagreement_weights,
+    kappa_configurations,
+    kappa_from_table,
+    kappa_of_pairs,
+    kappa_of_tables,
+)
 
 LABELS = [1, 2, 3, 4, 5]
 WEIGHTS = ["none", "linear", "quadratic"]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialometer.errors import NotEnoughData, UnknownName
-from dialometer.stats.normalise import normalise
+from dialometer.stats.effects.normalise import normalise
 
 VALUES = np.array([10.0, 20.0, 40.0, 3.0, 5.0, 9.0, 100.0, 100.0])
 RATERS = np.array(["a", "a", "a", "b", "b", "b", "c", "c"])

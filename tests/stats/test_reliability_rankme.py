@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dialometer.stats.icc import icc
-from dialometer.stats.icc_crossed import icc_crossed, icc_from
-from dialometer.stats.icc_forms import FORMS
-from dialometer.stats.icc_one_way import icc_one_way
-from dialometer.stats.kappa_pairs import kappa_of_pairs
-from dialometer.stats.normalise import normalise
+from dialometer.stats.agreement.kappa import kappa_of_pairs
+from dialometer.stats.effects.normalise import normalise
+from dialometer.stats.icc.crossed import icc_crossed, icc_from
+from dialometer.stats.icc.forms import FORMS
+from dialometer.stats.icc.icc import icc
+from dialometer.stats.icc.one_way import icc_one_way
+from dialometer.stats.icc.variance_components import CrossedLikelihood, variance_components
 from dialometer.stats.ratings import stack
-from dialometer.stats.variance_components import CrossedLikelihood, variance_components
 
 DATA = Path(os.environ.get("DIALOMETER_DATA", "")) / "rankme"
 

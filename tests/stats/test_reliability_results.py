@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from dialometer.model.estimate import Estimate
-from dialometer.stats.agreement import fleiss_kappa, percent_agreement
-from dialometer.stats.cluster_bootstrap import bootstrap_mean
-from dialometer.stats.icc import icc
-from dialometer.stats.icc_crossed import icc_crossed
-from dialometer.stats.icc_difference import icc_difference
-from dialometer.stats.icc_one_way import icc_one_way
-from dialometer.stats.kappa import cohen_kappa
-from dialometer.stats.kappa_pairs import kappa_of_pairs
-from dialometer.stats.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.agreement.kappa import cohen_kappa, kappa_of_pairs
+from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.agreement.plain import fleiss_kappa, percent_agreement
+from dialometer.stats.bootstrap.cluster_bootstrap import bootstrap_mean
+from dialometer.stats.icc.crossed import icc_crossed
+from dialometer.stats.icc.difference import icc_difference
+from dialometer.stats.icc.icc import icc
+from dialometer.stats.icc.one_way import icc_one_way
 
 RNG = np.random.default_rng(1)
 LABELS = [1, 2, 3, 4, 5]

@@ -11,16 +11,19 @@ from sklearn.metrics import average_precision_score
 from statsmodels.stats.proportion import proportion_confint
 
 from dialometer.errors import DialometerError
-from dialometer.stats.ir_measures import (
+from dialometer.stats.retrieval.metrics import (
+    RelevantRanks,
     average_precision,
     compare_questions,
     evaluate,
     mean_over_questions,
+    ranks_from_hits,
+    ranks_from_lists,
+    ranks_from_scores,
     recall_at,
     reciprocal_rank,
     success_at,
 )
-from dialometer.stats.relevant_ranks import RelevantRanks, ranks_from_hits, ranks_from_lists, ranks_from_scores
 
 
 def slow_measures(ordered, right, k):
@@ -47,7 +50,7 @@ def score_tables(draw):
 def test_measures_by_the_book(table, k, road):
     scores, marks = table
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dialometer.stats.relevant_ranks.FEW_RELEVANT", 100 if road == "counting" else 0)
+        patch.setattr("dialometer.stats.retrieval.metrics.FEW_RELEVANT", 100 if road == "counting" else 0)
         ranks = ranks_from_scores(scores, marks)
     mine = np.column_stack(
         [recall_at(ranks, k), success_at(ranks, k), reciprocal_rank(ranks), average_precision(ranks)]
@@ -63,7 +66,7 @@ def test_ties_at_best_or_worst_place(table, ties):
     scores, marks = table
     for few in (100, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dialometer.stats.relevant_ranks.FEW_RELEVANT", few)
+            patch.setattr("dialometer.stats.retrieval.metrics.FEW_RELEVANT", few)
             ranks = ranks_from_scores(scores, marks, ties=ties)
         answers = np.argwhere(marks & ~np.isnan(scores))
         for rank, (question, answer) in zip(ranks.rank, answers, strict=True):

@@ -6,8 +6,8 @@ import pytest
 from pydantic import TypeAdapter
 from taking_part import KEY, json_answers, open_api, running
 
-from dialometer.web import api_models as models
-from dialometer.web import sending
+from dialometer.web.api import models
+from dialometer.web.server import submissions as sending
 
 TEMPLATES = ["anchoring", "likert", "best-worst", "strategies", "acute", "avatar"]
 

@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import text
 from starlette.testclient import TestClient
 
-from dialometer.web.limits import Buckets, TooOften, is_local
-from dialometer.web.security import csrf_for
+from dialometer.web.server.security import Buckets, TooOften, csrf_for, is_local
 
 EXPECTED = {
     "x-content-type-options": "nosniff",

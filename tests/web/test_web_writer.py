@@ -9,9 +9,8 @@ import time
 import pytest
 from taking_part import json_answers
 
-from dialometer.web.sending import Sent
-from dialometer.web.turns import Turns, TurnTakingStore
-from dialometer.web.writer import MAX_BATCH, ServerBusy, Writer
+from dialometer.web.server.submissions import MAX_BATCH, Sent, ServerBusy, Writer
+from dialometer.web.server.turns import Turns, TurnTakingStore
 
 
 def test_what_arrives_while_the_writer_works_is_done_together():
@@ -144,7 +143,7 @@ def test_threads_take_turns_in_the_order_of_arrival(tmp_path):
 COUNTING = """
 import sys, time
 from pathlib import Path
-from dialometer.web.turns import Turns
+from dialometer.web.server.turns import Turns
 turns = Turns(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

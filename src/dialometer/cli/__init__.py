@@ -1,9 +1,7 @@
-"""The command line: one file per verb, found by this folder. Only here are concrete parts wired together."""
+"""The command line: one file per verb, one folder per group of verbs. Only here are concrete parts wired together."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 import sys
 from typing import Any, NoReturn
@@ -11,6 +9,7 @@ from typing import Any, NoReturn
 import typer
 
 from dialometer._version import __version__
+from dialometer.cli.verbs import add_verbs
 from dialometer.errors import DialometerError
 
 EXIT_PROBLEM = 1
@@ -28,7 +27,7 @@ def _version(is_asked: bool) -> None:
 
 
 def build_app() -> typer.Typer:
-    """The application with every verb of this folder. Verb files import what they need only when they run."""
+    """The application with every verb below this folder. Verb files import what they need only when they run."""
     app = typer.Typer(
         name="dialometer",
         no_args_is_help=True,
@@ -46,12 +45,7 @@ def build_app() -> typer.Typer:
         Start with: **dialometer new anchoring my-study**, then **dialometer check my-study**.
         """
 
-    # A file named after another verb, as learn_train after learn, is added by that verb.
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    for name in names:
-        parent, _, rest = name.partition("_")
-        if not (rest and parent in names):
-            importlib.import_module(f"{__name__}.{name}").add_to(app)
+    add_verbs(app, __name__)
     return app
 
 
@@ -81,7 +75,7 @@ def main() -> None:
 def _end_with(told: str) -> NoReturn:
     from rich.markup import escape
 
-    from dialometer.cli._console import errors
+    from dialometer.cli.console import errors
 
     errors.print(f"[bold red]error:[/] {escape(told)}", soft_wrap=True)
     sys.exit(EXIT_PROBLEM)

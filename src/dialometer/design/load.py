@@ -7,10 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dialometer.design.complaints import explain
 from dialometer.design.consistency import inconsistencies
 from dialometer.design.items import ItemReader
-from dialometer.design.positions import Positioned, parse_yaml
+from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.errors import Problem, StudyError
 from dialometer.model.dialogue import clean_text
 from dialometer.model.item import Item

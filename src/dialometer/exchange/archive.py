@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
+import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import yaml
+
+from dialometer._version import __version__
+from dialometer.design.load import STUDY_FILE, load_study
+from dialometer.design.lock import LOCK_FILE, freeze, read_lock
 from dialometer.errors import DialometerError
+from dialometer.model.study import Study
+from dialometer.quality.block_list import BlockList
 
 MANIFEST = "archive.json"
 MARK = "dialometer_archive"
@@ -123,3 +134,144 @@ def _is_as_told(path: Path, told: object) -> bool:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# The study of an archive: its files without anything that names a rater, a citation, and the software it ran on.
+
+
+WITHHELD = "# Names of raters are left out of the archive.\n"
+PACKAGES = (
+    *("dialometer", "numpy", "scipy", "statsmodels", "polars", "pandas", "evalica", "krippendorff"),
+    *("pydantic", "pyyaml", "sqlalchemy", "altair", "vl-convert-python", "jinja2"),
+)
+"""Packages on which numbers or files of a report depend."""
+
+
+def copy_study(study: Study, target: Path) -> tuple[Study, dict[str, Any]]:
+    """Copy what makes the study what it is, and say in what state it was; returns the study as it stands there."""
+    assert study.folder is not None
+    target.mkdir(parents=True)
+    for name in (STUDY_FILE, study.spec.items.file, *study.texts):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(study.folder / name, target / name)
+    withheld = _withhold_block_lists(study, target)
+    versions = read_lock(study.folder)
+    if versions and not withheld:
+        shutil.copyfile(study.folder / LOCK_FILE, target / LOCK_FILE)
+    copied = load_study(target)
+    if not (target / LOCK_FILE).exists():
+        frozen_at = datetime.fromisoformat(versions[-1]["frozen_at"]) if versions else datetime(1970, 1, 1, tzinfo=UTC)
+        freeze(copied, target, frozen_at)
+    about = {
+        "was_frozen": bool(versions),
+        "frozen_at": versions[-1]["frozen_at"] if versions else None,
+        "version": versions[-1]["version"] if versions else None,
+        "withheld": withheld,
+    }
+    return copied, about
+
+
+def _withhold_block_lists(study: Study, target: Path) -> list[str]:
+    """Lists of blocked raters name people, and no number depends on them."""
+    rules = [rule for rule in study.spec.quality if isinstance(rule, BlockList)]
+    withheld = []
+    for rule in rules:
+        if rule.file:
+            (target / rule.file).write_text(WITHHELD, encoding="utf-8")
+            withheld.append(rule.file)
+    if any(rule.raters for rule in rules):
+        content = yaml.safe_load((target / STUDY_FILE).read_text(encoding="utf-8"))
+        for declared in content["quality"]:
+            if declared.get("rule") == "block_list":
+                declared["raters"] = []
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        (target / STUDY_FILE).write_text(WITHHELD + text, encoding="utf-8")
+        withheld.append(STUDY_FILE)
+    return withheld
+
+
+def citation(study: Study, *, version: str, released: str) -> str:
+    """A CITATION.cff (version 1.2.0) for the study and its data."""
+    spec = study.spec
+    authors = spec.authors or [spec.contact or f"The authors of the study {spec.name}"]
+    content: dict[str, Any] = {
+        "cff-version": "1.2.0",
+        "message": "If you use these data, please cite them as below.",
+        "type": "dataset",
+        "title": spec.title,
+        "authors": [_author(name) for name in authors],
+        "version": version,
+    }
+    if spec.description:
+        content["abstract"] = " ".join(spec.description.split())
+    if released:
+        content["date-released"] = released
+    if spec.licence:
+        content["license"] = spec.licence
+    content["keywords"] = ["dialogue evaluation", "human evaluation"]
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _author(name: str) -> dict[str, str]:
+    """``Family, Given`` is a person; anything else stands as it is."""
+    family, comma, given = name.partition(",")
+    return {"family-names": family.strip(), "given-names": given.strip()} if comma else {"name": name.strip()}
+
+
+def environment() -> dict[str, Any]:
+    """The software on which a report was made."""
+    return {
+        "dialometer": __version__,
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+    }
+
+
+def requirements(packages: dict[str, str]) -> str:
+    """The packages as a requirements file, to install the same again."""
+    return "".join(f"{name}=={version}\n" for name, version in packages.items())
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def readme(study: Study, *, archive: str, sources: Sequence[str], about: dict[str, Any]) -> str:
+    """What the archive holds, and how to get its numbers again."""
+    frozen = (
+        f"It was frozen as version {about['version']} on {about['frozen_at']}."
+        if about["was_frozen"]
+        else "It was not frozen before data were collected."
+    )
+    withheld = (
+        f"\nLeft out because they name raters: {', '.join(about['withheld'])}. No number depends on them.\n"
+        if about["withheld"]
+        else ""
+    )
+    return f"""# {study.spec.title}
+
+{study.spec.description.strip() or "A study made with dialometer."}
+
+| folder | what it holds |
+|---|---|
+| `study/` | the study as raters saw it: design, items, texts, and the lock that proves them unchanged. {frozen} |
+| `data/` | judgments, answers, sessions, screens and findings under pseudonyms; `data_dictionary.md` explains every column |
+| `report/` | the analysis as a page (`index.html`), Markdown, JSON and one CSV file per table |
+| `environment.json`, `requirements.txt` | the software on which the report was made |
+| `CITATION.cff` | how to cite the data |
+| `archive.json` | the hash of every file, and the settings of the analysis |
+
+The report is about raters of these sources: {", ".join(sources)}.
+{withheld}
+To get the same numbers, install dialometer {__version__} and run
+
+    dialometer report {archive}
+
+It analyses the data again and compares every table with those in `report/`, byte for byte.
+"""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dialometer.errors import DialometerError
 from dialometer.registry import did_you_mean
-from dialometer.table import FACTOR_PREFIX
+from dialometer.storage.table import FACTOR_PREFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dialometer.model.session import Source, State
 from dialometer.model.study import Criterion, Question, Study
 from dialometer.quality.checks import Attention, CheckQuestion, Comprehension
 from dialometer.scales.pairwise import CANNOT_TELL, TIE
-from dialometer.table import FACTOR_PREFIX
+from dialometer.storage.table import FACTOR_PREFIX
 
 _TYPES = {pl.String: "text", pl.Boolean: "true or false", pl.Float64: "number", pl.Int64: "whole number"}
 _TYPES[pl.Int32] = "whole number"

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.exchange.formats.form import Intake
-from dialometer.exchange.records import UNKNOWN_MS
-from dialometer.exchange.times import read_time_ms
+from dialometer.exchange.records import UNKNOWN_MS, read_time_ms
 from dialometer.readers.source import Source
 from dialometer.readers.table_rows import table_rows
 

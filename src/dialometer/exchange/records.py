@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
 
 from dialometer.model.session import Source, State
+from dialometer.registry import did_you_mean
 
 Condition = tuple[tuple[str, str], ...]
 """Factor and level, in the order of the file; a tuple so that equal ones are looked up as one."""
@@ -85,3 +90,102 @@ class TookPart:
 
 
 Record = Rated | Answered | Shown | TookPart
+
+
+# Names of systems, criteria and levels: as files write them, and as a study can hold them.
+
+
+MAX_LENGTH = 64
+
+
+def plain_name(text: str, fallback: str = "x") -> str:
+    """The text as a study's name: letters, digits, ``_`` and ``-``, beginning with a letter."""
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", ascii_text).strip("_-")[:MAX_LENGTH]
+    if not name:
+        return fallback
+    return name if name[0].isalpha() else f"{fallback}_{name}"[:MAX_LENGTH]
+
+
+class NewNames:
+    """Gives each text of a file a name of its own, always the same one."""
+
+    def __init__(self, fallback: str) -> None:
+        self.fallback = fallback
+        self.names: dict[str, str] = {}
+
+    def name(self, text: str) -> str:
+        """The name for a text; a second text that would get the same one gets a number."""
+        if text not in self.names:
+            name = wanted = plain_name(text, self.fallback)
+            taken = set(self.names.values())
+            number = 2
+            while name in taken:
+                name = f"{wanted[: MAX_LENGTH - 4]}_{number}"
+                number += 1
+            self.names[text] = name
+        return self.names[text]
+
+
+class KnownNames:
+    """The names of one family in a study; a file may use the name or the label."""
+
+    def __init__(self, kind: str, named: Iterable[tuple[str, str]]) -> None:
+        self.kind = kind
+        pairs = list(named)
+        self.listed = [name for name, _ in pairs]
+        self._by_text = {label: name for name, label in reversed(pairs) if label} | {name: name for name in self.listed}
+
+    def find(self, text: str) -> str | None:
+        """The name behind a text, or None."""
+        return self._by_text.get(text)
+
+    def remedy(self, text: str) -> str:
+        """What to do about a text that is not known."""
+        return did_you_mean(text, self.listed)
+
+
+# Times in the forms that platforms write them, as milliseconds since 1970 (UTC).
+
+
+_ZONES_H = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "CST": -6, "CDT": -5, "EST": -5, "EDT": -4}
+_BATCH = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2} \d{1,2} \d{1,2}:\d{2}:\d{2}) ([A-Z]{3}) (\d{4})")
+_LEAST_S, _LEAST_MS = 1e8, 1e11
+"""A number from here on counts seconds, or milliseconds; a smaller one is no time that judgments are from."""
+
+
+def read_time_ms(text: str, time_format: str = "") -> int:
+    """The moment that a text tells; a text without zone is read as UTC. Raises ValueError with a reason.
+
+    Read are ISO 8601, seconds or milliseconds since 1970, and ``Mon Oct 21 08:51:04 PDT 2019``; anything else needs
+    ``time_format`` in the notation of strptime, since 4/11 is in April or in November.
+    """
+    text = text.strip()
+    try:
+        moment = datetime.strptime(text, time_format) if time_format else _read(text)
+        return round(_with_zone(moment).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError) as error:
+        raise ValueError(_why(text, time_format)) from error
+
+
+def _read(text: str) -> datetime:
+    if re.fullmatch(r"\d+(\.\d+)?", text) and float(text) >= _LEAST_S:
+        number = float(text)
+        return datetime.fromtimestamp(number / 1000 if number >= _LEAST_MS else number, UTC)
+    batch = _BATCH.fullmatch(text)
+    if batch and batch[2] in _ZONES_H:
+        moment = datetime.strptime(f"{batch[1]} {batch[3]}", "%b %d %H:%M:%S %Y")
+        return moment.replace(tzinfo=timezone(timedelta(hours=_ZONES_H[batch[2]])))
+    moment = datetime.fromisoformat(text)
+    if "-" not in text[:8]:  # 20240908 is read as a date, but is more often a number
+        raise ValueError(text)
+    return moment
+
+
+def _with_zone(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _why(text: str, time_format: str) -> str:
+    shown = text if len(text) <= 40 else text[:37] + "…"
+    return f"'{shown}' is no time" + (f" of the form {time_format}" if time_format else " that can be read")

@@ -12,8 +12,7 @@ import yaml
 
 from dialometer.exchange.draft import COMPARING, Draft, ItemDraft
 from dialometer.exchange.guess import Scale
-from dialometer.exchange.names import plain_name
-from dialometer.exchange.records import Condition
+from dialometer.exchange.records import Condition, plain_name
 from dialometer.scales import SCALES
 
 NO_TEXT = "(This text is not part of the imported data.)"

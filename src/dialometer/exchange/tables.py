@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from dialometer.table import COLUMNS, FACTOR_PREFIX
+from dialometer.model.session import Session
+from dialometer.model.study import Study
+from dialometer.storage.store import Store
+from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_name, session_name
 
 Columns = dict[str, tuple[Any, str]]
 _TIME = pl.Datetime("ms", "UTC")
@@ -135,3 +140,197 @@ CHAT_TURNS = ExportTable(
         "details": (pl.String, "what the agent told about its reply, in JSON"),
     },
 )
+
+
+# The rows of an export as the store gives them, a part at a time.
+#
+# Raters leave the database only under the pseudonym that follows from their order of arrival. Nothing here reads who they
+# are to a platform, and no id of a session, which would open their pages, is written.
+
+
+N_PER_FRAME = 20_000
+
+
+@dataclass(slots=True)
+class Raters:
+    """Pseudonyms by session, looked up anew for those who arrived while the export was running."""
+
+    store: Store
+    names: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+
+    def of(self, session_id: str) -> tuple[str, str, str]:
+        """The pseudonyms of a session's rater and of the session itself, and what kind of rater it is."""
+        if session_id not in self.names:
+            numbers = self.store.rater_numbers()
+            self.names = {
+                session.id: (rater_name(numbers[session.id]), session_name(session.ordinal), session.source)
+                for session in self.store.sessions()
+                if session.id in numbers
+            }
+        return self.names[session_id]
+
+    def program(self, session: Session) -> str | None:
+        """The model that a program was; its raters are numbered behind a #. Of people nothing is told."""
+        person = self.store.person(session.id) if session.source == "model" else None
+        return person.external_id.rpartition("#")[0] or person.external_id if person else None
+
+
+@dataclass(slots=True)
+class JudgmentRows:
+    """The rows of the long table in the order of writing; counts on the way what the sessions table tells."""
+
+    store: Store
+    include_practice: bool = False
+    include_corrected: bool = False
+    n_practice_left_out: int = 0
+    n_counted: dict[str, int] = field(default_factory=dict)
+    """Judgments by session."""
+    raters: set[str] = field(default_factory=set)
+    sources: dict[str, int] = field(default_factory=dict)
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """The rows, a part at a time."""
+        batches = self.store.judgment_batches(include_corrected=self.include_corrected, n_rows=N_PER_FRAME)
+        for batch in batches:
+            frame = long_table([batch])
+            self._count(frame)
+            if not self.include_practice:
+                kept = frame.filter(~pl.col("is_practice"))
+                self.n_practice_left_out += frame.height - kept.height
+                frame = kept
+            yield frame
+
+    def _count(self, frame: pl.DataFrame) -> None:
+        counts = ~pl.col("is_practice")
+        if self.include_corrected:  # every correction takes the place of one row, so first entries are those in force
+            counts &= pl.col("replaces").is_null()
+        for session, rater, n in frame.filter(counts).group_by("session", "rater").len().iter_rows():
+            self.n_counted[session] = self.n_counted.get(session, 0) + n
+            self.raters.add(rater)
+        for source, n in frame.group_by("source").len().iter_rows():
+            self.sources[source] = self.sources.get(source, 0) + n
+
+
+def answer_frames(store: Store, raters: Raters, *, include_corrected: bool) -> Iterator[pl.DataFrame]:
+    """Answers to questionnaires and checks, in the order of writing."""
+    rows = (
+        (
+            answer.id,
+            *raters.of(answer.session_id),
+            answer.part,
+            answer.question,
+            float(answer.value) if isinstance(answer.value, int | float) else None,
+            answer.value if isinstance(answer.value, str) else None,
+            _json(answer.value),
+            answer.shown_at_ms or None,
+            answer.answered_at_ms or None,
+            seconds(answer.shown_at_ms, answer.answered_at_ms),
+            answer.replaces,
+        )
+        for answer in store.answers(include_corrected=include_corrected)
+    )
+    return frames(ANSWERS, rows)
+
+
+def screen_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
+    """Submitted screens, in the order of writing."""
+    rows = (
+        (
+            *raters.of(visit.session_id),
+            visit.screen,
+            visit.shown_at_ms or None,
+            visit.first_input_at_ms,
+            visit.submitted_at_ms or None,
+            seconds(visit.shown_at_ms, visit.submitted_at_ms),
+            visit.focus_lost_n,
+            visit.focus_lost_s,
+            visit.device,
+            visit.is_late,
+        )
+        for visit in store.visits()
+    )
+    return frames(SCREENS, rows)
+
+
+def finding_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
+    """What quality rules found, in the order of writing."""
+    rows = (
+        (
+            *raters.of(logged.session_id),
+            logged.finding.rule,
+            logged.finding.action,
+            logged.finding.reason,
+            _json(dict(logged.finding.details)),
+            logged.at_ms,
+        )
+        for logged in store.findings()
+    )
+    return frames(FINDINGS, rows)
+
+
+def chat_frames(store: Store, raters: Raters, study: Study, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
+    """Live conversations, by order of arrival; one session at a time, since there may be many."""
+    systems = {item.id: item.systems[0] for item in study.items if item.kind == "chat"}
+    rows = (
+        (
+            *raters.of(session.id),
+            turn.item_id,
+            systems.get(turn.item_id, ""),
+            turn.n,
+            turn.role,
+            turn.text,
+            turn.at_ms,
+            _json(dict(turn.meta)),
+        )
+        for session in sessions
+        for turn in store.chat_turns(session.id)
+    )
+    return frames(CHAT_TURNS, rows)
+
+
+def session_frames(
+    table: ExportTable,
+    raters: Raters,
+    sessions: Iterable[Session],
+    reasons: dict[str, str],
+    n_judgments: dict[str, int],
+) -> Iterator[pl.DataFrame]:
+    """Sessions by order of arrival; ``reasons`` are those of exclusions by session."""
+    factors = [name.removeprefix(FACTOR_PREFIX) for name in table.columns if name.startswith(FACTOR_PREFIX)]
+    rows = (
+        (
+            *raters.of(session.id),
+            raters.program(session),
+            session.state,
+            session.is_excluded,
+            reasons.get(session.id) if session.is_excluded else None,
+            session.started_at_ms or None,
+            session.finished_at_ms or None,
+            session.last_seen_at_ms or None,
+            seconds(session.started_at_ms, session.finished_at_ms or 0),
+            session.consent_version,
+            session.study_version,
+            session.draw.cell,
+            n_judgments.get(session_name(session.ordinal), 0),
+            *(session.condition.get(name) for name in factors),
+        )
+        for session in sessions
+    )
+    return frames(table, rows)
+
+
+def seconds(from_ms: int, to_ms: int) -> float | None:
+    """The time between two moments, None where one of them is not known (0)."""
+    return (to_ms - from_ms) / 1000 if from_ms and to_ms else None
+
+
+def frames(table: ExportTable, rows: Iterable[tuple[Any, ...]]) -> Iterator[pl.DataFrame]:
+    """Rows as frames of a bounded size."""
+    schema = {name: pl.Int64 if isinstance(kind, pl.Datetime) else kind for name, kind in table.schema.items()}
+    rest = iter(rows)
+    while chunk := list(itertools.islice(rest, N_PER_FRAME)):
+        yield pl.DataFrame(chunk, schema=schema, orient="row").cast(pl.Schema(table.schema))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

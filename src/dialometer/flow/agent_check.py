@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from dialometer.agents import AGENTS
-from dialometer.design.complaints import explain
 from dialometer.design.load import STUDY_FILE
-from dialometer.design.positions import parse_yaml
+from dialometer.design.positions import explain, parse_yaml
 from dialometer.errors import Problem
 from dialometer.model.study import Study
 from dialometer.registry import did_you_mean

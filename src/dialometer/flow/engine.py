@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar, overload
 
 from dialometer.design.assign import draw_more, draw_session
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
-from dialometer.flow.later import Later
-from dialometer.flow.reading import Timing, read_values, to_answers, to_judgments
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
 from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
+from dialometer.flow.submissions import Timing, read_values, to_answers, to_judgments
 from dialometer.model.quality import Finding
 from dialometer.model.session import (
     Answer,
@@ -33,6 +34,35 @@ from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
 from dialometer.quality.gold import Gold
 from dialometer.storage.store import Store
+
+# A list that is read when somebody looks at it: most quality rules look at one part of a session's record only.
+
+
+T = TypeVar("T")
+
+
+class Later(Sequence[T]):
+    """Whatever ``read`` gives, asked for once, at the first look."""
+
+    def __init__(self, read: Callable[[], Sequence[T]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _content(self) -> Sequence[T]:
+        return self._read()
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._content[index]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
 
 
 def now_ms() -> int:

@@ -16,7 +16,7 @@ _CHOICES = {"consent": (CONSENT_FIELD, ["agree", "decline"]), "more": (MORE_FIEL
 
 
 def screen_json(flow: Flow, session: Session, screen: Screen, chat: Sequence[Turn] | None) -> dict[str, Any]:
-    """The screen in the form of :class:`~dialometer.web.api_models.ScreenShown` (what the API documents)."""
+    """The screen in the form of :class:`~dialometer.web.api.models.ScreenShown` (what the API documents)."""
     path = flow.path(session)
     is_over = screen.kind == "done"
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dialometer.errors import AssignmentError, FlowError
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Flow
-from dialometer.flow.reading import Timing
 from dialometer.flow.screens import Screen, step_seconds
+from dialometer.flow.submissions import Timing
 from dialometer.model.session import Receipt, Submission
 from dialometer.simulate.screen_view import FieldView, ScreenView, Visit
 

@@ -5,8 +5,11 @@ The order is a function of seed and epoch alone, which is what lets an interrupt
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -192,3 +195,26 @@ def _batch(turns: Ints, lengths: Ints, targets: Ints, topics: npt.NDArray[np.int
 
 def _rounded(lengths: Ints) -> Ints:
     return -(-lengths // _ROUND_TO) * _ROUND_TO
+
+
+# Work done ahead of time by another thread, in order: batches are put together while the device computes.
+
+
+A = TypeVar("A")
+B = TypeVar("B")
+_N_AHEAD = 4
+
+
+def made_ahead(make: Callable[[A], B], wanted: Sequence[A]) -> Iterator[B]:
+    """``make`` of each, a few ahead of the one that is asked for."""
+    waiting: deque[Future[B]] = deque()
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        try:
+            for position in range(len(wanted) + _N_AHEAD):
+                if position < len(wanted):
+                    waiting.append(pool.submit(make, wanted[position]))
+                if position >= _N_AHEAD and waiting:
+                    yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dialometer.learned.best import BestFit, fit_best, save_best
-from dialometer.learned.best_kernel import ASPECTS, Aspect
-from dialometer.learned.evaluator import Evaluator
-from dialometer.learned.evaluator_report import evaluator_report
-from dialometer.learned.model_file import load_evaluator as load_folder
-from dialometer.learned.rated import Rated, Ratings, clean, read_ratings
+from dialometer.learned.cmade.evaluator import Evaluator
+from dialometer.learned.data.rated import Rated, Ratings, clean, read_ratings
+from dialometer.learned.experiments.evaluator_report import evaluator_report
+from dialometer.learned.gaussian.kernel import ASPECTS, Aspect
+from dialometer.learned.gaussian.training import BestFit, fit_best, save_best
+from dialometer.learned.saved import load_evaluator as load_folder
 from dialometer.model.dialogue import Dialogue
 from dialometer.model.report import Report
 from dialometer.public.extras import needs_extra

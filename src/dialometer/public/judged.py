@@ -9,10 +9,9 @@ import polars as pl
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.registry import did_you_mean
-from dialometer.stats.clustered import clustered_mean
-from dialometer.stats.clustered_preference import clustered_preference
-from dialometer.stats.icc_crossed import icc_crossed
-from dialometer.stats.two_groups import welch_t
+from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
+from dialometer.stats.effects.two_groups import welch_t
+from dialometer.stats.icc.crossed import icc_crossed
 
 _UNDECIDED = {"tie": 0.0, "cannot_tell": None}
 
@@ -22,7 +21,7 @@ def icc(judgments: pl.DataFrame, criterion: str = "", *, form: str = "ICC(2,1)",
 
     ``judgments`` is what :func:`~dialometer.public.studies.read_judgments` gives, or any table with ``rater``, ``item``,
     ``criterion`` and ``value`` (and ``system``, where one item shows several). Ratings need not be complete: the variance
-    components are estimated by REML (see ``dialometer.stats.icc_crossed``). ``ICC(2,1)`` is the reliability of one rater,
+    components are estimated by REML (see ``dialometer.stats.icc.crossed``). ``ICC(2,1)`` is the reliability of one rater,
     ``ICC(2,k)`` that of the mean over as many raters as an item has.
     """
     rows = _of(judgments, criterion).filter(pl.col("value").is_not_null())

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Table
+from dialometer.neural.work import Work, default_cache
 from dialometer.public.extras import needs_extra
-from dialometer.retrieval.judges import judges_of
-from dialometer.retrieval.kb_reading import read_knowledge_base
-from dialometer.retrieval.measuring import Resampling, measure, relevant_ranks
+from dialometer.retrieval.evaluation import Resampling, judges_of, measure, relevant_ranks
+from dialometer.retrieval.knowledge_base import read_knowledge_base
 from dialometer.retrieval.queries import read_asked
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.retrieval.work import Work, default_cache
 
 
 @needs_extra("learn")

@@ -7,21 +7,18 @@ from pathlib import Path
 
 import polars as pl
 
-from dialometer.analysis.data import load_data
-from dialometer.analysis.power import PowerAnalysis
-from dialometer.analysis.power_report import power_report
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.planning.power import PowerAnalysis, power_report
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import EngineDoor
-from dialometer.model.places import DATABASE_FILE
 from dialometer.model.report import Report
-from dialometer.model.study import Study
-from dialometer.simulate.kept_truth import keep_truth
+from dialometer.model.study import DATABASE_FILE, Study
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
-from dialometer.simulate.truth import draw_truth
+from dialometer.simulate.truth import draw_truth, keep_truth
 from dialometer.storage.collected import open_collected
 from dialometer.storage.store import Store
 

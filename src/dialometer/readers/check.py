@@ -7,10 +7,9 @@ from typing import Any
 
 from dialometer.errors import Problem
 from dialometer.model.dialogue import ROLES, Dialogue, Role, Turn, clean_text
-from dialometer.readers.draft import DialogueDraft, TurnDraft
 from dialometer.readers.json_records import kind_of
 from dialometer.readers.problems import Problems
-from dialometer.readers.reader import EmptyTurns
+from dialometer.readers.reader import DialogueDraft, EmptyTurns, TurnDraft
 from dialometer.registry import did_you_mean
 
 LEFT_OUT = "left_out_turns"

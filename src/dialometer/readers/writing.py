@@ -12,8 +12,8 @@ from typing import Any
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Dialogue, Role
 from dialometer.readers.check import Checker
+from dialometer.readers.formats.jsonl import draft_of
 from dialometer.readers.json_records import DECODER, Record
-from dialometer.readers.jsonl import draft_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import KNOWN_SPEAKERS
 

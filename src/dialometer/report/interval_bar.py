@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dialometer.model.estimate import Estimate
-from dialometer.report.labels import RATIO_UNITS, SHARE_UNITS
-from dialometer.report.numbers import write_number, write_percent
+from dialometer.report.numbers import RATIO_UNITS, SHARE_UNITS, write_number, write_percent
 
 _REACH = 3
 

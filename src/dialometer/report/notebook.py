@@ -13,7 +13,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Report, Table, Turns
 from dialometer.report.formats.html_page import html_page, html_part
 from dialometer.report.numbers import digits_of, write_number, write_p
-from dialometer.report.style import fragment_style
+from dialometer.report.theme import fragment_style
 
 _HEIGHT_PX = 720
 

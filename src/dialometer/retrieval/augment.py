@@ -6,11 +6,16 @@ With ``share`` of a sentence's words: replaced by synonyms, synonyms of them ins
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Sequence
-from typing import Protocol
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -134,3 +139,143 @@ def _bare(word: str) -> str:
 def _content(words: Sequence[str]) -> list[str]:
     """Distinct content words in order, without punctuation."""
     return [word for word in dict.fromkeys(map(_bare, words)) if word and word not in FUNCTION_WORDS]
+
+
+# Words that an encoder holds to be alike: a stand-in for synonyms where WordNet is not to be found.
+
+
+class NearestWords:
+    """Neighbours in the encoder's own word vectors, among whole words of its vocabulary."""
+
+    def __init__(self, tokenizer: Any, network: Any, *, n_nearest: int = 5, least_cosine: float = 0.35) -> None:
+        vocabulary = tokenizer.get_vocab()
+        whole = {
+            word: number for word, number in vocabulary.items() if word.isalpha() and word.islower() and len(word) > 2
+        }
+        table = network.get_input_embeddings().weight.detach().float().cpu().numpy()
+        self.words = sorted(whole)
+        vectors = table[[whole[word] for word in self.words]]
+        vectors = vectors - vectors.mean(axis=0)
+        self.vectors: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        self.number = {word: row for row, word in enumerate(self.words)}
+        self.n_nearest = n_nearest
+        self.least_cosine = least_cosine
+        self._known: dict[str, list[str]] = {}
+
+    def synonyms(self, word: str) -> list[str]:
+        """The nearest other words, nearest first; none for a word the encoder cuts into pieces."""
+        lower = word.lower()
+        if lower not in self._known:
+            self._known[lower] = self._near(lower)
+        return self._known[lower]
+
+    def _near(self, word: str) -> list[str]:
+        row = self.number.get(word)
+        if row is None:
+            return []
+        cosines = self.vectors @ self.vectors[row]
+        cosines[row] = -1
+        best = np.argpartition(-cosines, self.n_nearest)[: self.n_nearest]
+        best = best[np.lexsort((best, -cosines[best]))]
+        return [self.words[other] for other in best if cosines[other] >= self.least_cosine]
+
+
+# Synonyms from WordNet, read from its own database files, wherever they already are on this machine.
+#
+# Looked for in the folders named by ``WNSEARCHDIR`` and ``WNHOME``, in NLTK's data (``NLTK_DATA`` and its usual places) and where
+# Unix packages put it. Nothing is fetched. Format: wndb(5WN) of Princeton WordNet.
+
+
+PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
+_NLTK_NAMES = ("wordnet", "wordnet31", "wordnet2022", "wordnet2021")
+
+
+def candidate_places() -> Iterator[Path]:
+    """Folders and archives that may hold the database, most wanted first."""
+    if "WNSEARCHDIR" in os.environ:
+        yield Path(os.environ["WNSEARCHDIR"])
+    if "WNHOME" in os.environ:
+        yield Path(os.environ["WNHOME"]) / "dict"
+    named = [Path(part) for part in os.environ.get("NLTK_DATA", "").split(os.pathsep) if part]
+    usual = [
+        Path.home() / "nltk_data",
+        *(Path(root) / "nltk_data" for root in ("/usr/share", "/usr/local/share", "/usr/lib")),
+    ]
+    for folder in (*named, *usual):
+        for name in _NLTK_NAMES:
+            yield folder / "corpora" / name
+            yield folder / "corpora" / f"{name}.zip"
+    yield from (Path("/usr/share/wordnet"), Path("/usr/local/WordNet-3.0/dict"), Path("/usr/share/wordnet-3.0/dict"))
+
+
+def find_wordnet() -> Path | None:
+    """Where WordNet is, if it is anywhere."""
+    for place in candidate_places():
+        if (place / "index.noun").is_file() and (place / "data.noun").is_file():
+            return place
+        if place.suffix == ".zip" and place.is_file() and zipfile.is_zipfile(place):
+            return place
+    return None
+
+
+class WordNet:
+    """Synonyms by word, of all its meanings, from the most common meaning on."""
+
+    def __init__(self, place: Path) -> None:
+        self._senses: dict[str, list[tuple[str, str]]] = {}
+        self._members: dict[tuple[str, str], list[str]] = {}
+        for part in PARTS_OF_SPEECH:
+            for line in _lines(place, f"index.{part}"):
+                lemma, offsets = _index_entry(line)
+                self._senses.setdefault(lemma, []).extend((part, offset) for offset in offsets)
+            for line in _lines(place, f"data.{part}"):
+                offset, words = _data_entry(line)
+                self._members[part, offset] = words
+
+    def synonyms(self, word: str) -> list[str]:
+        """Other words for a word; none where WordNet does not know it."""
+        lemma = word.lower().replace(" ", "_")
+        found = dict.fromkeys(
+            member for sense in self._senses.get(lemma, ()) for member in self._members.get(sense, ())
+        )
+        return [member.replace("_", " ") for member in found if member.lower() != lemma]
+
+
+def _lines(place: Path, name: str) -> Iterator[str]:
+    """The entries of one file; lines of the licence begin with two spaces."""
+    if place.suffix == ".zip":
+        with zipfile.ZipFile(place) as archive:
+            inner = next((entry for entry in archive.namelist() if entry.endswith(f"/{name}")), None)
+            text = archive.read(inner).decode("utf-8") if inner else ""
+    else:
+        path = place / name
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return (line for line in text.splitlines() if line and not line.startswith("  "))
+
+
+def _index_entry(line: str) -> tuple[str, list[str]]:
+    """``lemma pos n_synsets n_pointers [pointer …] n_senses n_tagged offset …``."""
+    fields = line.split()
+    n_synsets = int(fields[2])
+    return fields[0].lower(), fields[-n_synsets:]
+
+
+def _data_entry(line: str) -> tuple[str, list[str]]:
+    """``offset lex_file type n_words(hex) word lex_id [word lex_id …] …``; adjectives may carry a marker such as ``(a)``."""
+    fields = line.split()
+    n_words = int(fields[3], 16)
+    return fields[0], [fields[4 + 2 * i].partition("(")[0] for i in range(n_words)]
+
+
+# Which source of synonyms augmentation uses here: WordNet where it is found, else the encoder's nearest words.
+
+
+@cache
+def _wordnet() -> WordNet | None:
+    place = find_wordnet()
+    return WordNet(place) if place else None
+
+
+def synonym_source(tokenizer: Any, network: Any) -> Synonyms:
+    """WordNet is read once and kept."""
+    return _wordnet() or NearestWords(tokenizer, network)

@@ -10,12 +10,11 @@ from threading import Lock
 
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import Fitted
+from dialometer.retrieval.retriever import NO_ANSWER, Fitted
 from dialometer.retrieval.saving import load
 from dialometer.retrieval.threshold import Calibration
-from dialometer.retrieval.top_k import NO_ANSWER
-from dialometer.retrieval.work import QUIET, Work
 
 CALIBRATION_FILE = "calibration.json"
 DECLINING = (

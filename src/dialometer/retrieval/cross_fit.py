@@ -10,6 +10,7 @@ base without its fold, and only where an answer of it keeps another question: an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,15 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.retrieval.fusion_parts import PARTS, FusionParts
-from dialometer.retrieval.fusion_weights import Lists, choose_weights, lists_of
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.neural.work import QUIET, Work
+from dialometer.retrieval.fusion import PARTS, FusionParts, Lists, choose_weights, lists_of
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Asked, Query
-from dialometer.retrieval.top_k import top_k
-from dialometer.retrieval.work import QUIET, Work
+from dialometer.retrieval.retriever import Fitted, Retriever, top_k
 
 if TYPE_CHECKING:
     from dialometer.retrieval.retrievers.fused import Fused
+
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -174,7 +176,7 @@ def _with_reading(
     found: CrossFit, rankers: dict[int, Path], kb: KnowledgeBase, queries: list[Query], work: Work
 ) -> CrossFit:
     """Adds the rankers' scores of what comes first, each fold read by the ranker that did not know it."""
-    from dialometer.retrieval.cross_encoder import CrossEncoder  # noqa: PLC0415 - imports torch
+    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
     first = top_k(found.fused(), N_READ).answers
     for number, folder in rankers.items():
@@ -189,3 +191,46 @@ def _with_reading(
             "Reading first answers",
         )
     return found
+
+
+# Measuring a retriever that learns from dialogues without asking it what it has learned: folds of whole dialogues.
+
+
+def dialogue_folds(
+    kb: KnowledgeBase, asked: Asked, n_folds: int, seed: int = 0
+) -> Iterator[tuple[KnowledgeBase, NDArray[np.int64]]]:
+    """For each fold the knowledge base with the questions of the other dialogues, and the rows that are then asked."""
+    names = sorted(set(asked.dialogues))
+    if len(names) < 2:
+        raise NotEnoughData("one dialogue cannot be left out", remedy="give at least two dialogues, or no folds")
+    lot = np.random.default_rng(seed).permutation(len(names)) % n_folds
+    fold_of = dict(zip(names, lot.tolist(), strict=True))
+    own = np.array([fold_of[name] for name in asked.dialogues])
+    for number in np.unique(own):
+        yield enriched(kb, asked.only(np.flatnonzero(own != number))), np.flatnonzero(own == number)
+
+
+def unseen_scores(
+    kb: KnowledgeBase, retriever: Retriever, asked: Asked, work: Work = QUIET, *, n_folds: int = 5, seed: int = 0
+) -> Floats:
+    """Scores of all answers for every question, by a retriever that learned from the other dialogues only."""
+    scores = np.empty((len(asked), len(kb.answers)), dtype=np.float32)
+    for known, rows in dialogue_folds(kb, asked, n_folds, seed):
+        scores[rows] = retriever.fit(known, work).scores(asked.only(rows).queries)
+    return scores
+
+
+def refuse_learned(fitted: Fitted, kb: KnowledgeBase, asked: Asked, name: str) -> None:
+    """Refuses a saved retriever that learned the very questions it is to be measured by.
+
+    ``kb`` is what it may know: a question that stands only in the retriever's own knowledge base came from dialogues.
+    """
+    taught = set(fitted.kb.questions) - set(kb.questions)
+    answerable = [query.text for query, right in zip(asked.queries, asked.right, strict=True) if right]
+    n_learned = sum(text in taught for text in answerable)
+    if n_learned > len(answerable) / 2:
+        raise DialometerError(
+            f"the retriever has learned {n_learned} of the {len(answerable)} questions it would be measured by",
+            where=name,
+            remedy="measure it on other dialogues, or by name with --cross-validate 5",
+        )

@@ -15,7 +15,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Asked, Query
-from dialometer.retrieval.top_k import Ranking
+from dialometer.retrieval.retriever import Ranking
 
 USER, AGENT = "A", "B"
 """Names that do not tell which of the two is recorded."""

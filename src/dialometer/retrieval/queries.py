@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,17 @@ from numpy.typing import NDArray
 from dialometer.errors import DialometerError, Problem, ReadError
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.readers import Reading, read_dialogues
+from dialometer.readers.formats.mdc import NEEDED
 from dialometer.readers.json_records import line_records
-from dialometer.readers.mdc import NEEDED
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import Source
 from dialometer.readers.table_rows import table_rows
 from dialometer.registry import did_you_mean
-from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
+
+if TYPE_CHECKING:
+    from dialometer.neural.encoder import TextEncoder
+
 
 Marks = NDArray[np.bool_]
 UnknownGold = Literal["error", "leave_out"]
@@ -164,3 +169,83 @@ def _lines(path: str | Path, reading: Reading) -> dict[tuple[str, int], int]:
             n_exchanges = len((record.value.get("metadata") or {}).get("exchanges") or ())
             lines |= {(str(record.value.get("id", "")).strip(), number): record.line for number in range(n_exchanges)}
     return lines
+
+
+# The forms in which a turn is put to a retriever: as it is, sentence by sentence, or with what was said before.
+#
+# People in conversation say several things in one turn ("That's nice. Where are you from?") and leave out what the turn before
+# made clear ("Which one did you prefer?"). A score over a form is the best over its texts.
+
+
+Form = Literal["turn", "sentences", "context"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+CONTEXT_CHARACTERS = 200
+"""How much of the turn before is taken along, from its end: more would drown the question."""
+_BREAK = re.compile(r"(?<=[.?!])\s+|\s*(?:\.\.\.|…)\s*|\n+")
+_HAS_WORD = re.compile(r"\w")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a turn; the turn itself where it has no words."""
+    parts = [part.strip() for part in _BREAK.split(text) if part and _HAS_WORD.search(part)]
+    return parts or [text]
+
+
+def with_context(query: Query, n_turns: int = 1) -> str:
+    """The turn after the end of what was said before it."""
+    before = " ".join(turn.text for turn in query.context[-n_turns:]) if query.context and n_turns else ""
+    return f"{before[-CONTEXT_CHARACTERS:]} {query.text}".strip()
+
+
+def texts_of(query: Query, form: Form) -> list[str]:
+    """The texts of one query in a form."""
+    if form == "turn":
+        return [query.text]
+    return sentences(query.text) if form == "sentences" else [with_context(query)]
+
+
+@dataclass(frozen=True)
+class Formed:
+    """Texts of many queries one after the other, and where those of each query begin."""
+
+    texts: list[str]
+    starts: NDArray[np.int64]
+
+    def best(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """From scores of texts to scores of queries."""
+        if len(self.starts) == len(self.texts):
+            return scores
+        return np.asarray(np.maximum.reduceat(scores, self.starts, axis=0))
+
+
+def formed(queries: Sequence[Query], form: Form) -> Formed:
+    """All queries in one form."""
+    texts: list[str] = []
+    starts = []
+    for query in queries:
+        starts.append(len(texts))
+        texts += texts_of(query, form)
+    return Formed(texts, np.array(starts, dtype=np.int64))
+
+
+# Recorded questions that a dialogue repeats: a knowledge base is often filled from the very dialogues it is then tried on.
+#
+# Where that is so, asking those dialogues flatters every retriever that compares questions. Leaving the repeated questions out
+# shows how it will do with visitors who ask in their own words.
+
+
+SAME_TURN = 0.9
+SAME_SENTENCE = 0.95
+"""Cosines of the packaged encoder from which on two texts say the same; a single sentence must agree more."""
+
+
+def repeated_questions(kb: KnowledgeBase, queries: Sequence[Query], encoder: TextEncoder) -> Ints:
+    """Numbers of the recorded questions that some query, or one of its sentences, says almost word for word."""
+    recorded = encoder.encode(kb.questions)
+    is_repeated = np.zeros(len(kb.questions), dtype=bool)
+    for form, limit in (("turn", SAME_TURN), ("sentences", SAME_SENTENCE)):
+        texts = formed(queries, "turn" if form == "turn" else "sentences").texts
+        for start in range(0, len(texts), 256):
+            is_repeated |= (encoder.encode(texts[start : start + 256]) @ recorded.T > limit).any(axis=0)
+    return np.flatnonzero(is_repeated).astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,14 +14,111 @@ from pydantic import ValidationError
 
 from dialometer.errors import DialometerError
 from dialometer.model.part import Part
+from dialometer.neural.work import QUIET, Work
 from dialometer.registry import Registry, did_you_mean
-from dialometer.retrieval.by_answer import ByAnswer
-from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
+from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.top_k import NO_ANSWER, Ranking, merge, top_k
-from dialometer.retrieval.work import QUIET, Work
+
+# From scores of questions to scores of answers: an answer is as good as its best question.
+
 
 Floats = NDArray[np.float32]
+
+
+class ByAnswer:
+    """The pairs of a knowledge base in answer order, so that a stretch of answers is a stretch of pairs."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self.question = kb.pair_question
+        counts = kb.n_questions_of
+        self.first_pair = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def questions(self, first: int, last: int) -> Ints:
+        """Questions of the pairs of answers ``first`` to ``last`` (exclusive), pair by pair."""
+        return self.question[self.first_pair[first] : self.first_pair[last]]
+
+    def best(self, pair_scores: Floats, first: int, last: int) -> Floats:
+        """The highest score of each answer; ``nan`` for an answer without a question, which nothing can retrieve."""
+        bounds = self.first_pair[first : last + 1] - self.first_pair[first]
+        has_any = bounds[1:] > bounds[:-1]
+        out = np.full((len(pair_scores), last - first), np.nan, dtype=np.float32)
+        if has_any.any():
+            out[:, has_any] = np.maximum.reduceat(pair_scores, bounds[:-1][has_any], axis=1)
+        return out
+
+
+# The best k of many scores without sorting them all; equal scores rank by their column.
+
+
+Ints = NDArray[np.int64]
+
+NO_ANSWER = -1
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """For each question the numbers of its answers, best first, with their scores; -1 (and nan) where there are no more."""
+
+    answers: Ints
+    scores: Floats
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def first(self, k: int) -> Ranking:
+        """Only the first k ranks."""
+        return Ranking(self.answers[:, :k], self.scores[:, :k])
+
+
+def top_k(scores: Floats, k: int | None = None, *, columns: Ints | None = None) -> Ranking:
+    """The k highest of each row (all if not given). ``nan`` means "not retrieved" and never ranks.
+
+    ``columns`` gives the numbers of the columns where they are not simply counted (per row); among equal scores the
+    lower number wins.
+    """
+    n_columns = scores.shape[1]
+    wanted = n_columns if k is None else min(k, n_columns)
+    values = np.where(np.isnan(scores), -np.inf, scores)
+    numbers = np.broadcast_to(np.arange(n_columns), scores.shape) if columns is None else columns
+    if columns is None and wanted < n_columns // 4:
+        picked = _candidates(values, wanted)
+    else:
+        by_number = np.argsort(numbers, axis=1, kind="stable")
+        by_score = np.argsort(-np.take_along_axis(values, by_number, 1), axis=1, kind="stable")
+        picked = np.take_along_axis(by_number, by_score, 1)[:, :wanted]
+    best = np.take_along_axis(values, picked, 1).astype(np.float32)
+    chosen = np.take_along_axis(numbers, picked, 1).astype(np.int64)
+    is_none = np.isneginf(best)
+    chosen[is_none], best[is_none] = NO_ANSWER, np.nan
+    if k is not None and wanted < k:
+        gap = ((0, 0), (0, k - wanted))
+        chosen = np.pad(chosen, gap, constant_values=NO_ANSWER)
+        best = np.pad(best, gap, constant_values=np.nan)
+    return Ranking(chosen, best)
+
+
+def _candidates(values: Floats, k: int) -> Ints:
+    """Columns of the k best. A partition finds the k-th value; what equals it is taken from the left."""
+    n_columns = values.shape[1]
+    threshold = np.partition(values, n_columns - k, axis=1)[:, n_columns - k]
+    picked = np.empty((len(values), k), dtype=np.int64)
+    for row, (line, limit) in enumerate(zip(values, threshold, strict=True)):
+        above = np.flatnonzero(line > limit)
+        level = np.flatnonzero(line == limit)[: k - len(above)]
+        columns = np.concatenate([above, level])
+        picked[row] = columns[np.lexsort((columns, -line[columns]))]
+    return picked
+
+
+def merge(one: Ranking, other: Ranking, k: int) -> Ranking:
+    """The best k of two rankings of different answers."""
+    return top_k(
+        np.concatenate([one.scores, other.scores], axis=1),
+        k,
+        columns=np.concatenate([one.answers, other.answers], axis=1),
+    )
+
+
 Questions = Sequence[Query] | Sequence[str]
 
 QUERIES_AT_ONCE = 256

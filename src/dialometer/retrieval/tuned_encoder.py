@@ -19,14 +19,12 @@ import torch
 from pydantic import Field
 from torch.nn import functional
 
-from dialometer.retrieval.augment import OPENERS, Synonyms, one_variant
+from dialometer.neural.encoder import load_model, mean_pooled
+from dialometer.neural.training import TrainingOptions, fingerprint, train
+from dialometer.neural.work import QUIET, Work, device_of, models_folder
+from dialometer.retrieval.augment import OPENERS, Synonyms, one_variant, synonym_source
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.packaged import device_of
-from dialometer.retrieval.synonym_source import synonym_source
-from dialometer.retrieval.text_encoder import load_model, mean_pooled
-from dialometer.retrieval.trained_folder import CHECKPOINT_FILE, is_done, mark_done
-from dialometer.retrieval.training import TrainingOptions, fingerprint, train
-from dialometer.retrieval.work import QUIET, Work, models_folder
+from dialometer.retrieval.saving import CHECKPOINT_FILE, is_done, mark_done
 
 MOST_TOKENS = 64
 TEXTS_TOGETHER = 16

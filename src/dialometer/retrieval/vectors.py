@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.retrieval.by_answer import ByAnswer
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.top_k import NO_ANSWER, Ranking, top_k
+from dialometer.retrieval.retriever import NO_ANSWER, ByAnswer, Ranking, top_k
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -11,8 +11,7 @@ from dialometer.model.item import CandidateItem, Item
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.quality.checks import Attention, Comprehension
-from dialometer.simulate.perception import magnitudes, ratings
-from dialometer.simulate.rater import SimulatedRater
+from dialometer.simulate.rater import SimulatedRater, magnitudes, ratings
 from dialometer.simulate.screen_view import FieldView, ScreenView
 from dialometer.simulate.truth import Truth, candidate_quality, shown_systems
 

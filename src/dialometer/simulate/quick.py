@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.study import Block, Criterion, Study
-from dialometer.simulate.perception import Floats, magnitudes, ratings
-from dialometer.simulate.rater import Habits, draw_rater
+from dialometer.simulate.rater import Floats, Habits, draw_rater, magnitudes, ratings
 from dialometer.simulate.truth import Truth, candidate_quality
 
 Columns = dict[str, NDArray[Any]]

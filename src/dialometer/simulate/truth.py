@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dialometer.errors import DialometerError
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
-from dialometer.model.study import Study
+from dialometer.model.study import SIMULATION_FILE, Study
 from dialometer.quality.gold import Gold, is_gold
+from dialometer.simulate.rater import Habits
 
 GOLD_QUALITY = 2.2  # in standard deviations: what every attentive rater recognises
 
@@ -126,3 +130,35 @@ def _normal(seed: int, *names: str) -> float:
     words = np.frombuffer(digest[:16], dtype=np.uint64)
     u1, u2 = (float(w >> np.uint64(11)) / 2**53 for w in words)
     return float(np.sqrt(-2 * np.log(max(u1, 1e-300))) * np.cos(2 * np.pi * u2))
+
+
+# The truth that simulated raters saw, kept beside their study so that an analysis can be compared with it.
+
+
+def keep_truth(
+    folder: Path, truth: Truth, *, seed: int, n_raters: int, habits: Habits, has_raters: bool = False
+) -> Path:
+    """Writes it down before anybody comes. ``has_raters`` says that simulated raters came before: they saw the same one, or
+    this is refused, since raters of two truths in one database could be compared with neither.
+    """
+    file = folder / SIMULATION_FILE
+    content = {"seed": seed, "raters": n_raters, "habits": asdict(habits), "truth": truth.as_json()}
+    text = json.dumps(content, indent=1) + "\n"
+    if has_raters:
+        _refuse_another(file, json.loads(text))
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _refuse_another(file: Path, now: dict[str, object]) -> None:
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    differing = [name for name in ("seed", "habits", "truth") if before.get(name) != now[name]]
+    if differing:
+        raise DialometerError(
+            f"the study holds simulated raters of another truth (seed {before.get('seed')}; {', '.join(differing)} differ)",
+            where=str(file),
+            remedy="go on with the same options, or simulate in another copy of the study's folder",
+        )

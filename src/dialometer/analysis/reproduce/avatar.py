@@ -17,15 +17,14 @@ from dialometer.analysis.reproduce.compared import (
     data_file,
     expected,
 )
-from dialometer.retrieval.cross_validate import refuse_learned
-from dialometer.retrieval.kb_reading import read_knowledge_base
-from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.measuring import CUTS, measure_names, relevant_ranks, values_of
+from dialometer.neural.work import QUIET, Work
+from dialometer.retrieval.cross_fit import refuse_learned
+from dialometer.retrieval.evaluation import CUTS, measure_names, relevant_ranks, values_of
+from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
 from dialometer.retrieval.queries import Asked, read_asked
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Retriever
 from dialometer.retrieval.saving import load
-from dialometer.retrieval.work import QUIET, Work
-from dialometer.stats.relevant_ranks import RelevantRanks
+from dialometer.stats.retrieval.metrics import RelevantRanks
 
 CITATION = "Chierici and Habash, A View From The Crowd, HumEval 2021, Table 4 (development part, avatar maker's labels)"
 COLUMNS = measure_names(CUTS)

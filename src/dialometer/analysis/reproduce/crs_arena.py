@@ -16,13 +16,11 @@ from dialometer.analysis.reproduce.compared import (
     expected,
     named_rows,
 )
-from dialometer.stats.bradley_terry import bradley_terry
-from dialometer.stats.bradley_terry_bootstrap import bradley_terry_bootstrap
-from dialometer.stats.duplicates import repeated_votes
-from dialometer.stats.elo import EloRule, elo
-from dialometer.stats.head_to_head import head_to_head, overall_records
-from dialometer.stats.votes import Votes, code_votes
-from dialometer.stats.win_matrix import WinMatrix, win_matrix
+from dialometer.stats.ranking.bradley_terry import bradley_terry
+from dialometer.stats.ranking.bradley_terry_bootstrap import bradley_terry_bootstrap
+from dialometer.stats.ranking.elo import EloRule, elo
+from dialometer.stats.ranking.head_to_head import head_to_head, overall_records
+from dialometer.stats.ranking.votes import Votes, WinMatrix, code_votes, repeated_votes, win_matrix
 
 CITATION = "Bernard et al., CRSArena-Dial, 2024: 81 open votes, 22 of them ties"
 CUT_OFF = "kbrd"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from dialometer.analysis.reproduce.compared import REPRODUCTIONS, Compared, Comparison, Reproduction, expected
 from dialometer.model.estimate import Estimate
-from dialometer.stats.homogeneity import homogeneity
-from dialometer.stats.multiplicity import adjust_estimates
-from dialometer.stats.preference import binomial_test, chi2_goodness_of_fit
-from dialometer.stats.proportion import proportion, wilson_interval
+from dialometer.stats.clustered.homogeneity import homogeneity
+from dialometer.stats.clustered.preference import binomial_test, chi2_goodness_of_fit
+from dialometer.stats.clustered.proportion import proportion, wilson_interval
+from dialometer.stats.effects.multiplicity import adjust_estimates
 
 N_SUBJECTS = 143
 QUESTIONS = ("ease", "satisfaction", "utility", "interaction")

@@ -19,15 +19,14 @@ from dialometer.analysis.reproduce.compared import (
     data_file,
     expected,
 )
-from dialometer.stats.icc import icc
-from dialometer.stats.icc_crossed import icc_from
-from dialometer.stats.icc_forms import FORMS
-from dialometer.stats.icc_one_way import icc_one_way
-from dialometer.stats.kappa import Weights
-from dialometer.stats.kappa_pairs import kappa_of_pairs
-from dialometer.stats.normalise import normalise
+from dialometer.stats.agreement.kappa import Weights, kappa_of_pairs
+from dialometer.stats.effects.normalise import normalise
+from dialometer.stats.icc.crossed import icc_from
+from dialometer.stats.icc.forms import FORMS
+from dialometer.stats.icc.icc import icc
+from dialometer.stats.icc.one_way import icc_one_way
+from dialometer.stats.icc.variance_components import variance_components
 from dialometer.stats.ratings import stack
-from dialometer.stats.variance_components import variance_components
 
 CITATION = "Novikova, Dušek and Rieser, RankME, NAACL 2018: three systems, 100 inputs, setup 1"
 METHODS = ("likert", "plainME", "rankME")

@@ -17,7 +17,7 @@ from dialometer.exchange.own_rows import OwnRow, own_rows
 from dialometer.exchange.records import Answered, Condition, Rated, Record, TookPart
 from dialometer.model.session import Source, State
 from dialometer.readers.problems import Problems
-from dialometer.table import FACTOR_PREFIX
+from dialometer.storage.table import FACTOR_PREFIX
 
 R = TypeVar("R", bound=Record)
 DICTIONARY = "data_dictionary.json"

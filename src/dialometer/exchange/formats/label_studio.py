@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dialometer.exchange.formats.form import FORMATS, Format, Intake
-from dialometer.exchange.records import UNKNOWN_MS, Record
-from dialometer.exchange.times import read_time_ms
-from dialometer.exchange.tool_answers import FormAnswers
-from dialometer.exchange.tool_form import read_key
+from dialometer.exchange.forms.tool_form import FormAnswers, read_key
+from dialometer.exchange.records import UNKNOWN_MS, Record, read_time_ms
 from dialometer.readers.reader import Head
 from dialometer.readers.source import Source
 

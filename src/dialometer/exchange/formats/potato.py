@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from dialometer.errors import ImportFileError
 from dialometer.exchange.formats.form import FORMATS, Format, Intake, unreadable
+from dialometer.exchange.forms.tool_form import FormAnswers, read_key
 from dialometer.exchange.records import Record
-from dialometer.exchange.tool_answers import FormAnswers
-from dialometer.exchange.tool_form import read_key
 
 STATE_FILE, OLD_FILE = "user_state.json", "annotated_instances.jsonl"
 LABELS = "instance_id_to_label_to_value"

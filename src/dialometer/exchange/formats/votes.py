@@ -7,12 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
-from dialometer.exchange.cells import CellReader, Cells
 from dialometer.exchange.columns import Columns, Role, Roles
 from dialometer.exchange.formats.form import FORMATS, Format, Intake
-from dialometer.exchange.rating_table import HEADER_LINE, NO_ANSWER, RATING_ROLES
-from dialometer.exchange.records import Rated, Record, Shown
-from dialometer.exchange.times import read_time_ms
+from dialometer.exchange.rating_table import HEADER_LINE, NO_ANSWER, RATING_ROLES, CellReader, Cells
+from dialometer.exchange.records import Rated, Record, Shown, read_time_ms
 from dialometer.readers.problems import Problems
 from dialometer.readers.table_rows import Row, table_rows
 from dialometer.scales.pairwise import CANNOT_TELL, TIE

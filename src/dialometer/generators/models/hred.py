@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from dialometer.generators.batches import Batch, moved_to
-from dialometer.generators.generator import GENERATORS, Generator, Shape, State
-from dialometer.generators.recurrent import AttentiveDecoder, TwoWayEncoder, along
+from dialometer.generators.generator import GENERATORS, AttentiveDecoder, Generator, Shape, State, TwoWayEncoder, along
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
 

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from dialometer.generators.batches import Batch
-from dialometer.generators.generator import GENERATORS, Generator, Shape, State
-from dialometer.generators.recurrent import AttentiveDecoder, TwoWayEncoder
+from dialometer.generators.generator import GENERATORS, AttentiveDecoder, Generator, Shape, State, TwoWayEncoder
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
 

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from dialometer.generators.batches import Batch
-from dialometer.generators.generator import GENERATORS, Shape, State
+from dialometer.generators.generator import GENERATORS, AdditiveAttention, Shape, State
 from dialometer.generators.models.hred import Hred
-from dialometer.generators.recurrent import AdditiveAttention
 from dialometer.generators.topics import TopicModel
 
 

@@ -13,11 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from dialometer.model.report import Figure, Part, Report, Table, Turns
-from dialometer.report import labels
+from dialometer.report import numbers as labels
 from dialometer.report.drawing import DrawingError, Drawings
 from dialometer.report.interval_bar import interval_bar
 from dialometer.report.render import FORMATS, Rendering, UniqueNames, file_name, with_file_names
-from dialometer.report.style import page_style
+from dialometer.report.theme import page_style
 from dialometer.report.written import write_table
 
 

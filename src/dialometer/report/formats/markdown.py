@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dialometer.model.report import Figure, Headline, Part, Report, Section, Summary, Table, Turns
 from dialometer.report.drawing import DrawingError
-from dialometer.report.labels import DECLARED, EXPLORATORY, INTERIM, as_sentence, reproduce_lines, write_headline
+from dialometer.report.numbers import DECLARED, EXPLORATORY, INTERIM, as_sentence, reproduce_lines, write_headline
 from dialometer.report.render import FORMATS, Rendering
 from dialometer.report.written import WrittenCell, write_table
 

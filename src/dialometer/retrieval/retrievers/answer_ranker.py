@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
 from dialometer.retrieval.retrievers.mixed import FittedMixed, Mixed
-from dialometer.retrieval.trained_folder import copy_model
-from dialometer.retrieval.work import QUIET, Work
+from dialometer.retrieval.saving import copy_model
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.cross_encoder import CrossEncoder
+    from dialometer.retrieval.ranker import CrossEncoder
 
 FOLDER = "ranker"
 BELOW = 1_000.0
@@ -52,7 +52,7 @@ class AnswerRanker(Retriever):
 
     def train(self, kb: KnowledgeBase, first: FittedMixed, work: Work = QUIET) -> Path:
         """The folder of the ranker, trained against answers that the encoder confuses; trained once for all who use it."""
-        from dialometer.retrieval.train_ranker import RankerOptions, train_ranker  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.ranker import RankerOptions, train_ranker  # noqa: PLC0415 - imports torch
 
         own = self.model_dump(exclude={"model", "depth"})
         nearest = first.rank(kb.questions, min(60, len(kb.answers))).answers if self.hard_share else None
@@ -62,7 +62,7 @@ class AnswerRanker(Retriever):
         return self._fitted(kb, folder / FOLDER, Mixed(model=self.model).fit(kb, work), work)
 
     def _fitted(self, kb: KnowledgeBase, folder: Path, first: FittedMixed, work: Work) -> FittedRanker:
-        from dialometer.retrieval.cross_encoder import CrossEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
         return FittedRanker(self, kb, CrossEncoder.load(folder, work), folder, first, work)
 

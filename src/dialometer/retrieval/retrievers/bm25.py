@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
-from dialometer.retrieval.top_k import Ranking
-from dialometer.retrieval.work import QUIET, Work
+from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Ranking, Retriever
 
 WORD = re.compile(r"\w+")
 BATCH_FROM = 20_000

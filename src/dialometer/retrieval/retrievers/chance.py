@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
-from dialometer.retrieval.work import QUIET, Work
 
 
 @RETRIEVERS.register("random")

@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from dialometer.retrieval.forms import with_context
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.queries import Query
+from dialometer.retrieval.queries import Query, with_context
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
 from dialometer.retrieval.retrievers.mixed import FittedMixed, Mixed
-from dialometer.retrieval.work import QUIET, Work
 
 
 @RETRIEVERS.register("context")

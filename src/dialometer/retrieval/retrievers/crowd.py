@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import Field
 
 from dialometer.errors import DialometerError
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.crowd_ratings import CrowdRatings, read_ratings
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
-from dialometer.retrieval.work import QUIET, Work
 
 
 @RETRIEVERS.register("crowd")

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
-from dialometer.retrieval.top_k import Ranking
+from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Ranking, Retriever
 from dialometer.retrieval.vectors import NearestQuestions, cosines
-from dialometer.retrieval.work import QUIET, Work
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.text_encoder import TextEncoder
+    from dialometer.neural.encoder import TextEncoder
 
 
 @RETRIEVERS.register("encoder")
@@ -30,7 +29,7 @@ class Encoder(Retriever):
     )
 
     def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedEncoder:
-        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
 
         return FittedEncoder(self, kb, TextEncoder(self.model, work))
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
 from dialometer.retrieval.vectors import cosines
-from dialometer.retrieval.work import QUIET, Work
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.text_encoder import TextEncoder
+    from dialometer.neural.encoder import TextEncoder
 
 
 @RETRIEVERS.register("encoder-answer")
@@ -26,7 +26,7 @@ class EncoderAnswer(Retriever):
     model: str = Field(default="", description="Folder or Hugging Face name; the packaged all-MiniLM-L6-v2 if empty.")
 
     def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedEncoderAnswer:
-        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
 
         return FittedEncoderAnswer(self, kb, TextEncoder(self.model, work))
 

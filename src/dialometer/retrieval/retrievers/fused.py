@@ -13,18 +13,27 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dialometer.retrieval.fusion_parts import PARTS, FusionParts, PreparedParts
+from dialometer.neural.work import QUIET, Work
+from dialometer.retrieval.fusion import PARTS, FusionParts, PreparedParts
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Questions, Retriever, as_queries
+from dialometer.retrieval.retriever import (
+    NO_ANSWER,
+    RETRIEVERS,
+    Fitted,
+    Floats,
+    Questions,
+    Ranking,
+    Retriever,
+    as_queries,
+    top_k,
+)
 from dialometer.retrieval.retrievers.answer_ranker import AnswerRanker
 from dialometer.retrieval.retrievers.mixed import Mixed
-from dialometer.retrieval.top_k import NO_ANSWER, Ranking, top_k
-from dialometer.retrieval.trained_folder import copy_model
-from dialometer.retrieval.work import QUIET, Work
+from dialometer.retrieval.saving import copy_model
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.cross_encoder import CrossEncoder
+    from dialometer.retrieval.ranker import CrossEncoder
     from dialometer.retrieval.tuned_encoder import TuningOptions
 
 ENCODER_FOLDER = "encoder"
@@ -73,7 +82,7 @@ class Fused(Retriever):
 
     def fit_parts(self, kb: KnowledgeBase, work: Work) -> tuple[FusionParts, Path | None]:
         """The encoder (trained, where that is asked for) and everything weighed."""
-        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
         from dialometer.retrieval.tuned_encoder import tune_encoder  # noqa: PLC0415 - imports torch
 
         folder = tune_encoder(kb, self.model, self.tuning(), work) if self.n_tuning_epochs else None
@@ -85,7 +94,7 @@ class Fused(Retriever):
         return ranker.train(kb, Mixed(model=self.model).fit(kb, work), work)
 
     def load(self, kb: KnowledgeBase, folder: Path, work: Work = QUIET) -> FittedFused:
-        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
 
         encoder = folder / ENCODER_FOLDER if self.n_tuning_epochs else None
         ranker = folder / RANKER_FOLDER if self.n_read else None
@@ -94,7 +103,7 @@ class Fused(Retriever):
 
 
 def _load_ranker(folder: Path | None, work: Work) -> CrossEncoder | None:
-    from dialometer.retrieval.cross_encoder import CrossEncoder  # noqa: PLC0415 - imports torch
+    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
     return CrossEncoder.load(folder, work) if folder else None
 

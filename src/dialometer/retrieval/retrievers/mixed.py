@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
 from dialometer.retrieval.retrievers.encoder import Encoder, FittedEncoder
 from dialometer.retrieval.retrievers.encoder_answer import EncoderAnswer, FittedEncoderAnswer
-from dialometer.retrieval.work import QUIET, Work
 
 
 @RETRIEVERS.register("mixed")
@@ -26,7 +26,7 @@ class Mixed(Retriever):
     answer_share: float = Field(default=0.3, ge=0)
 
     def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedMixed:
-        from dialometer.retrieval.text_encoder import TextEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
 
         encoder = TextEncoder(self.model, work)
         by_question = FittedEncoder(Encoder(model=self.model, approximate_from=10**9), kb, encoder)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
-from dialometer.retrieval.work import QUIET, Work
 
 NO_WORDS = "nothing recorded"
 

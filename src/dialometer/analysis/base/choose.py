@@ -1,0 +1,218 @@
+"""The study's design decides the analysis: nobody picks a test by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from dialometer._version import __version__
+from dialometer.analysis.base.data import APART, StudyData, load_data
+from dialometer.analysis.base.family import ANALYSES, Analysis, Findings, Options
+from dialometer.analysis.base.wording import cell_names
+from dialometer.design.load import load_study
+from dialometer.design.lock import fingerprint
+from dialometer.design.protocol import protocol
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.report import Column, Report, Section, Summary, Table
+from dialometer.model.study import DATABASE_FILE, Study
+from dialometer.storage.store import Store
+
+# What every report opens with: exclusions and why, balance of the conditions, and whether the study is finished.
+
+
+SOURCE_WORDS = {
+    "simulated": "These raters are simulated: the numbers test the design, they say nothing about real systems.",
+    "model": "These raters are programs, not people.",
+}
+
+
+def exclusions_table(data: StudyData) -> Table:
+    """How many raters and judgments were left out, by reason."""
+    rows: list[tuple[str, int | None, int | None]] = []
+    sessions = data.sessions.filter(pl.col("source").is_in(data.sources))
+    for state, label in (
+        ("screened_out", "screened out"),
+        ("declined", "declined to take part"),
+        ("withdrawn", "withdrew"),
+    ):
+        n = len(sessions.filter(pl.col("state") == state))
+        if n:
+            rows.append((label, n, None))
+    reasons = (
+        data.findings.filter(pl.col("action") == "exclude")
+        .group_by("rule")
+        .agg(pl.col("rater").n_unique())
+        .sort("rule")
+    )
+    rows += [(f"excluded by the rule {rule}", n, None) for rule, n in reasons.iter_rows()]
+    rows += [
+        (f"judgments of {reason}" if "raters" in reason else f"judgments on {reason}", None, n)
+        for reason, n in data.n_left_out.items()
+    ]
+    flagged = (
+        data.findings.filter(pl.col("action") == "flag").group_by("rule").agg(pl.col("rater").n_unique()).sort("rule")
+    )
+    rows += [(f"only flagged by the rule {rule}, kept", n, None) for rule, n in flagged.iter_rows()]
+    return Table(
+        "exclusions",
+        "What was left out",
+        (Column("reason", "Reason"), Column("raters", "Raters", "count"), Column("judgments", "Judgments", "count")),
+        tuple((reason, "" if n is None else n, "" if m is None else m) for reason, n, m in rows),
+        notes=() if rows else ("Nothing was left out.",),
+    )
+
+
+def balance_table(data: StudyData) -> Table:
+    """Raters in each condition: finished, under way, left."""
+    used = data.used_sessions()
+    rows = []
+    for cell, name in enumerate(cell_names(data.study)):
+        here = used.filter(pl.col("cell") == cell)
+        counts = {state: len(here.filter(pl.col("state") == state)) for state in ("completed", "active", "stale")}
+        n = len(data.judgments.filter(pl.col("session").is_in(here["session"].implode())))
+        rows.append((name, counts["completed"], counts["active"], counts["stale"], n))
+    columns = (
+        Column("condition", "Condition"),
+        Column("completed", "Finished", "count"),
+        Column("active", "Under way", "count"),
+        Column("stale", "Left", "count"),
+        Column("judgments", "Judgments", "count"),
+    )
+    return Table("balance", "Balance of the conditions", columns, tuple(rows))
+
+
+def unfinished(data: StudyData) -> str:
+    """A sentence when the study still lacks raters or judgments, else empty."""
+    numbers = protocol(data.study)
+    n_completed = len(data.completed_sessions())
+    if numbers.n_raters is not None and n_completed < numbers.n_raters:
+        return f"The study is not finished: {n_completed} of {numbers.n_raters} raters have completed it."
+    wanted = data.study.spec.design.judgments_per_item
+    if wanted is not None and len(data.judgments):
+        per_item = data.judgments.group_by("item").agg(pl.col("rater").n_unique())
+        n_short = len(data.study.rated_items) - len(per_item.filter(pl.col("rater") >= wanted))
+        if n_short > 0:
+            return f"The study is not finished: {n_short} items have fewer than {wanted} raters."
+    return ""
+
+
+def warnings(data: StudyData) -> tuple[str, ...]:
+    """What a reader must know before the first number."""
+    said = [SOURCE_WORDS[source] for source in data.sources if source in SOURCE_WORDS]
+    others = set(data.sessions["source"].unique()) - set(data.sources)
+    if others:
+        said.append(f"Judgments from other sources ({', '.join(sorted(others))}) are not in this report.")
+    n_apart = data.judgments.filter(pl.col("rater").str.contains(APART, literal=True))["rater"].n_unique()
+    if n_apart:
+        said.append(
+            f"Some raters were imported in more than one condition; each condition counts them as another rater "
+            f"({n_apart} more in all), although the same person gives more similar answers than two would."
+        )
+    note = unfinished(data)
+    if note:
+        said.append(
+            f"{note} Looking before the end is not a test: intervals and p values assume that the number of raters was fixed."
+        )
+    return tuple(said)
+
+
+_NOTHING = Findings(
+    "There are no judgments yet.",
+    "Not enough data.",
+    sections=(Section("none", "Results", problem="There are no judgments yet; the report grows with them."),),
+)
+
+
+def families(study: Study) -> list[Analysis]:
+    """The families that fit a study, the one that gives the answer first."""
+    fitting = [ANALYSES.get(name) for name in ANALYSES if ANALYSES.get(name).fits(study)]
+    return sorted(fitting, key=lambda family: family.rank)
+
+
+def analyse(
+    study: Study,
+    judgments: Store | StudyData,
+    *,
+    seed: int | None = None,
+    n_resamples: int | None = None,
+    sources: tuple[str, ...] = (),
+) -> Report:
+    """The report that the study's design asks for. Unfinished and even empty studies get one, which says so.
+
+    Without ``sources`` it is about people, or about simulated raters or models where there are no people.
+    """
+    data = judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources)
+    declared = study.spec.analysis
+    options = Options(
+        confidence=declared.confidence,
+        n_resamples=n_resamples or declared.n_resamples,
+        seed=study.spec.seed if seed is None else seed,
+        correction=declared.correction,
+    )
+    found = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
+    first = found[0] if found else Findings("There is no analysis for this design yet.", "")
+    summary = Summary(
+        answer=first.answer,
+        certainty=first.certainty,
+        headlines=first.headlines,
+        exclusions=exclusions_table(data),
+        balance=balance_table(data),
+        figure=first.figure,
+        warnings=(*warnings(data), *(warning for one in found for warning in one.warnings)),
+    )
+    return Report(
+        study=study.spec.name,
+        title=study.spec.title,
+        summary=summary,
+        sections=(
+            *(section for one in found for section in one.sections),
+            *(section for one in found for section in one.closing),
+        ),
+        methods=tuple(dict.fromkeys(method for one in found for method in one.methods)),
+        provenance=_provenance(data, options),
+        is_finished=not unfinished(data),
+    )
+
+
+def _run(family: Analysis, data: StudyData, options: Options) -> Findings:
+    try:
+        return family.run(data, options)
+    except NotEnoughData as error:
+        return Findings("Not enough data.", str(error), sections=(Section("none", "Results", problem=str(error)),))
+    except DialometerError as error:
+        return Findings(
+            "The analysis could not be made.", str(error), sections=(Section("none", "Results", problem=str(error)),)
+        )
+
+
+def _provenance(data: StudyData, options: Options) -> dict[str, str | int | float]:
+    made: dict[str, str | int | float] = {
+        "study": data.study.spec.name,
+        "fingerprint": fingerprint(data.study),
+        "seed": options.seed,
+        "n_resamples": options.n_resamples,
+        "confidence": options.confidence,
+        "n_judgments": len(data.judgments),
+        "n_raters": data.judgments["rater"].n_unique(),
+        "n_items": data.judgments["item"].n_unique(),
+        "sources": ", ".join(data.sources),
+        "dialometer": __version__,
+    }
+    times = data.judgments["answered_at"].drop_nulls()
+    if len(times):
+        made["first_judgment"] = str(times.min())
+        made["last_judgment"] = str(times.max())
+    return made
+
+
+# From a study's folder to its report in one call, for notebooks and scripts.
+
+
+def analyse_folder(
+    folder: str | Path, *, database: str = "", seed: int | None = None, n_resamples: int | None = None
+) -> Report:
+    """The report of the study in a folder, from the database beside it or the one named (``postgresql://…``)."""
+    study = load_study(Path(folder))
+    with Store.open(database or Path(folder) / DATABASE_FILE, create=False) as store:
+        return analyse(study, store, seed=seed, n_resamples=n_resamples)

@@ -1,0 +1,336 @@
+"""What an analysis works on: the judgments that count, the raters who gave them, and what was left out and why."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from dialometer.errors import DialometerError
+from dialometer.model.session import Session
+from dialometer.model.study import Study
+from dialometer.storage.store import Store
+from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_name, session_name
+
+OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
+EXCLUDED = "raters excluded by quality rules or by hand"
+_PEOPLE = ("person", "imported")
+
+MODEL_NAME = ("model", "name")
+"""Part and question under which the name of a model stands among the answers."""
+APART = "/"
+"""In a rater's name before the number of a further condition: who was in several counts as a rater in each of them."""
+
+SESSION_COLUMNS = {
+    "rater": pl.String,
+    "session": pl.String,
+    "source": pl.String,
+    "state": pl.String,
+    "is_excluded": pl.Boolean,
+    "cell": pl.Int32,
+    "started_at_ms": pl.Int64,
+    "duration_s": pl.Float64,
+}
+ANSWER_COLUMNS = {
+    "rater": pl.String,
+    "part": pl.String,
+    "question": pl.String,
+    "answer": pl.String,
+    "text": pl.String,
+    "value": pl.Float64,
+}
+FINDING_COLUMNS = {"rater": pl.String, "rule": pl.String, "action": pl.String, "reason": pl.String}
+CHAT_COLUMNS = {
+    "rater": pl.String,
+    "item": pl.String,
+    "n_turns_user": pl.Int64,
+    "n_turns_agent": pl.Int64,
+    "n_words_user": pl.Int64,
+    "duration_s": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """One study's data. ``judgments`` are those that count; ``sessions`` are all, so that nothing disappears unseen."""
+
+    study: Study
+    judgments: pl.DataFrame
+    sessions: pl.DataFrame
+    answers: pl.DataFrame
+    findings: pl.DataFrame
+    sources: tuple[str, ...]
+    n_left_out: dict[str, int]
+    """Judgments left out, by reason."""
+    set_aside: pl.DataFrame = field(default_factory=lambda: long_table(()))
+    """Judgments of excluded raters, which count in nothing but what the exclusion itself has changed."""
+    chats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CHAT_COLUMNS))
+    """One row per live conversation: how long it was."""
+    by_models: pl.DataFrame = field(default_factory=lambda: long_table(()))
+    """Judgments of models (a learned evaluator, an LLM judge) beside people's; they count in nothing but their agreement."""
+
+    @property
+    def factors(self) -> list[str]:
+        """Names of the between-subject factors."""
+        return [factor.name for factor in self.study.spec.design.factors]
+
+    def used_sessions(self) -> pl.DataFrame:
+        """Sessions whose judgments count."""
+        return self.sessions.filter(
+            ~pl.col("is_excluded") & ~pl.col("state").is_in(OUTSIDE_STATES) & pl.col("source").is_in(self.sources)
+        )
+
+    def completed_sessions(self) -> pl.DataFrame:
+        """Used sessions that went to the end; only these have a duration that means something."""
+        return self.used_sessions().filter(pl.col("state") == "completed")
+
+    def of_criterion(self, criterion: str) -> pl.DataFrame:
+        """The judgments on one criterion."""
+        return self.judgments.filter(pl.col("criterion") == criterion)
+
+    def answers_to(self, question: str) -> pl.DataFrame:
+        """Rater and answer (as text) to one question, of the raters whose judgments count."""
+        used = self.used_sessions()["rater"]
+        rows = self.answers.filter((pl.col("question") == question) & pl.col("rater").is_in(used.implode()))
+        return rows.select("rater", "text").unique("rater", keep="first", maintain_order=True)
+
+
+def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
+    """The data of a study. Without ``sources``, people's judgments are used; where there are none, simulated raters', or
+    else models'. They are never mixed unasked."""
+    held = list(store.sessions())
+    numbers = store.rater_numbers()
+    raters = names_apart([(s.id, numbers.get(s.id, s.ordinal), s.draw.cell) for s in held])
+    sessions = _sessions_table(study, held, raters)
+    given = [(a.session_id, a.part, a.question, a.value) for a in store.answers() if a.session_id in raters]
+    programs = {s.id: program_of(store, s) for s in held if s.source == "model"}
+    answers = answers_table(given, programs, raters)
+    findings = pl.DataFrame(
+        [
+            (raters[logged.session_id], logged.finding.rule, logged.finding.action, logged.finding.reason)
+            for logged in store.findings()
+            if logged.session_id in raters
+        ],
+        schema=FINDING_COLUMNS,
+        orient="row",
+    )
+    said = (
+        (raters[session.id], (turn.item_id, turn.role, turn.text, turn.at_ms))
+        for session in held
+        for turn in store.chat_turns(session.id)
+    )
+    chats = chats_table(said) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
+    table = long_table(store.judgment_batches())
+    return select_data(study, table, sessions, answers, findings, chats, sources)
+
+
+def select_data(
+    study: Study,
+    table: pl.DataFrame,
+    sessions: pl.DataFrame,
+    answers: pl.DataFrame,
+    findings: pl.DataFrame,
+    chats: pl.DataFrame,
+    sources: tuple[str, ...] = (),
+) -> StudyData:
+    """The data that an analysis works on, from everything there is, wherever it was read."""
+    table = _renamed(table, sessions)
+    sources = sources or _default_sources(sessions)
+    judgments, n_left_out, set_aside = _select(table, sources)
+    by_models = _select(table, ("model",))[0] if "model" not in sources else table.clear()
+    return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models)
+
+
+def names_apart(sessions: Iterable[tuple[str, int, int]]) -> dict[str, str]:
+    """Raters by session, from (session, number of the rater, cell). One who was imported in several conditions counts in
+    each of them as a rater of its own: comparisons between conditions are comparisons between raters."""
+    cells: dict[int, list[int]] = {}
+    names = {}
+    for session, number, cell in sessions:
+        of_rater = cells.setdefault(number, [])
+        if cell not in of_rater:
+            of_rater.append(cell)
+        place = of_rater.index(cell)
+        names[session] = rater_name(number) + (f"{APART}{place + 1}" if place else "")
+    return names
+
+
+def _renamed(table: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
+    """The judgments under the names that their raters have in the analysis."""
+    apart = sessions.filter(pl.col("rater").str.contains(APART, literal=True))
+    if apart.is_empty():
+        return table
+    names = dict(zip(apart["session"].to_list(), apart["rater"].to_list(), strict=True))
+    renamed = pl.col("session").replace_strict(names, default=pl.col("rater"), return_dtype=pl.String)
+    return table.with_columns(renamed.alias("rater"))
+
+
+def _sessions_table(study: Study, sessions: list[Session], raters: Mapping[str, str]) -> pl.DataFrame:
+    rows = [
+        (
+            raters[s.id],
+            session_name(s.ordinal),
+            s.source,
+            s.state,
+            s.is_excluded,
+            s.draw.cell,
+            s.started_at_ms,
+            ((s.finished_at_ms or s.last_seen_at_ms) - s.started_at_ms) / 1000 if s.started_at_ms else None,
+        )
+        for s in sessions
+    ]
+    frame = pl.DataFrame(rows, schema=SESSION_COLUMNS, orient="row")
+    return frame.with_columns(
+        pl.Series(FACTOR_PREFIX + factor.name, [s.condition.get(factor.name) for s in sessions], dtype=pl.String)
+        for factor in study.spec.design.factors
+    )
+
+
+def program_of(store: Store, session: Session) -> str:
+    """The model that a program was, from the name it came under; its raters are numbered behind a #."""
+    person = store.person(session.id)
+    return (person.external_id.rpartition("#")[0] or person.external_id) if person else ""
+
+
+def answers_table(
+    given: Iterable[tuple[str, str, str, object]], programs: Mapping[str, str | None], raters: Mapping[str, str]
+) -> pl.DataFrame:
+    """Answers of all sessions, from (session, part, question, value). What a model is called stands among them, as if it
+    had been asked; one that was asked keeps its answer."""
+    rows = list(given)
+    told = {session for session, part, question, _ in rows if (part, question) == MODEL_NAME}
+    rows += [(session, *MODEL_NAME, name) for session, name in programs.items() if name and session not in told]
+    return pl.DataFrame(
+        [answer_row(raters[session], part, question, value) for session, part, question, value in rows],
+        schema=ANSWER_COLUMNS,
+        orient="row",
+    )
+
+
+def answer_row(rater: str, part: str, question: str, value: object) -> tuple[object, ...]:
+    """One row of the answers, whatever the scale: as JSON, as text, and as a number where it is one."""
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    text = value if isinstance(value, str) else " > ".join(value) if isinstance(value, list) else str(value)
+    return rater, part, question, json.dumps(value, ensure_ascii=False), text, number
+
+
+def chats_table(said: Iterable[tuple[str, tuple[str, str, str, int]]]) -> pl.DataFrame:
+    """Lengths of conversations, from rater and (item, role, text, time) of every turn in order; texts are not kept."""
+    rows: list[tuple[str, str, int, int, int, float | None]] = []
+    for (rater, item), group in itertools.groupby(said, key=lambda turn: (turn[0], turn[1][0])):
+        turns = [turn for _, turn in group]
+        texts = [text for _, role, text, _ in turns if role == "user"]
+        times = [at_ms for *_, at_ms in turns if at_ms]
+        duration_s = (max(times) - min(times)) / 1000 if len(times) > 1 else None
+        n_agent = sum(role == "agent" for _, role, _, _ in turns)
+        rows.append((rater, item, len(texts), n_agent, sum(len(text.split()) for text in texts), duration_s))
+    return pl.DataFrame(rows, schema=CHAT_COLUMNS, orient="row")
+
+
+def _default_sources(sessions: pl.DataFrame) -> tuple[str, ...]:
+    present = set(sessions["source"].unique())
+    people = tuple(source for source in _PEOPLE if source in present)
+    return people or next(((source,) for source in ("simulated", "model") if source in present), _PEOPLE)
+
+
+def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, int], pl.DataFrame]:
+    """Judgments that count, how many were left out for which reason (the first that holds), and those of excluded raters."""
+    reasons = [
+        ("practice items", pl.col("is_practice")),
+        ("another source of raters", ~pl.col("source").is_in(sources)),
+        ("raters screened out, declined or withdrawn", pl.col("state").is_in(OUTSIDE_STATES)),
+        (EXCLUDED, pl.col("is_excluded")),
+    ]
+    n_left_out: dict[str, int] = {}
+    set_aside = table.clear()
+    for reason, is_out in reasons:
+        kept = table.filter(~is_out)
+        if len(kept) < len(table):
+            n_left_out[reason] = len(table) - len(kept)
+        if reason == EXCLUDED:
+            set_aside = table.filter(is_out)
+        table = kept
+    return table, n_left_out, set_aside
+
+
+# The data of an analysis from the files of an export, so that whoever has the files gets the same numbers.
+
+
+_TIME = pl.Datetime("ms", "UTC")
+_MAY_LACK = ("choice", "worst")
+"""Texts of the long table that may be unknown, which is not the same as empty."""
+
+
+def load_exported(study: Study, folder: Path, *, sources: tuple[str, ...] = ()) -> StudyData:
+    """The data of a folder that ``dialometer export --include-practice`` wrote as CSV; the same as from the database."""
+    listed = _read(folder / "sessions.csv")
+    raters = names_apart(
+        (session, int(rater[1:]), int(cell))
+        for session, rater, cell in listed.select("session", "rater", "cell").rows()
+    )
+    sessions = _sessions(study, listed, raters)
+    written = _read(folder / "answers.csv").select("session", "part", "question", "answer").rows()
+    given = [(session, part, question, json.loads(answer)) for session, part, question, answer in written]
+    programs = dict(listed.filter(pl.col("source") == "model").select("session", "program").rows())
+    answers = answers_table(given, programs, raters)
+    found = _read(folder / "findings.csv").select("session", "rule", "action", "reason").rows()
+    findings = pl.DataFrame(
+        [(raters[session], rule, action, reason or "") for session, rule, action, reason in found],
+        schema=FINDING_COLUMNS,
+        orient="row",
+    )
+    chats = pl.DataFrame(schema=CHAT_COLUMNS)
+    if study.spec.items.kind == "chat":
+        said = _read(folder / "chat_turns.csv", {"said_at": _TIME})
+        said = said.with_columns(pl.col("said_at").dt.epoch("ms").fill_null(0))
+        turns = said.select("session", "item", "role", "text", "said_at").rows()
+        chats = chats_table((raters[session], (item, role, text, at_ms)) for session, item, role, text, at_ms in turns)
+    return select_data(study, _judgments(folder / "judgments.csv"), sessions, answers, findings, chats, sources)
+
+
+def _judgments(path: Path) -> pl.DataFrame:
+    """The long table with its types; what can only be empty, and never unknown, is empty."""
+    frame = _read(path, {name: kind for name, (kind, _) in COLUMNS.items() if kind != pl.String})
+    texts = [name for name, (kind, _) in COLUMNS.items() if kind == pl.String and name not in _MAY_LACK]
+    factors = sorted(name for name in frame.columns if name.startswith(FACTOR_PREFIX))
+    return frame.with_columns(pl.col(texts).fill_null("")).select(*COLUMNS, *factors)
+
+
+def _sessions(study: Study, listed: pl.DataFrame, raters: dict[str, str]) -> pl.DataFrame:
+    times = listed.select(
+        pl.col(name).str.to_datetime(time_unit="ms", time_zone="UTC").dt.epoch("ms").fill_null(0)
+        for name in ("started_at", "finished_at", "last_seen_at")
+    ).rows()
+    rows = []
+    for row, (started, finished, last_seen) in zip(listed.iter_rows(named=True), times, strict=True):
+        duration_s = ((finished or last_seen) - started) / 1000 if started else None
+        state = (row["source"], row["state"], row["is_excluded"] == "true", int(row["cell"]))
+        rows.append((raters[row["session"]], row["session"], *state, started, duration_s))
+    frame = pl.DataFrame(rows, schema=SESSION_COLUMNS, orient="row")
+    factors = [FACTOR_PREFIX + factor.name for factor in study.spec.design.factors]
+    return frame.with_columns(
+        listed[name] if name in listed.columns else pl.lit(None, dtype=pl.String).alias(name) for name in factors
+    )
+
+
+def _read(path: Path, kinds: dict[str, pl.DataType | type[pl.DataType]] | None = None) -> pl.DataFrame:
+    """A table of the export: texts as they are, everything else as its column says."""
+    try:
+        frame = pl.read_csv(path, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DialometerError(
+            f"the table cannot be read: {error}", where=str(path), remedy="export the study again"
+        ) from error
+    converted = []
+    for name, kind in (kinds or {}).items():
+        if isinstance(kind, pl.Datetime):
+            converted.append(pl.col(name).str.to_datetime(time_unit="ms", time_zone="UTC"))
+        elif kind == pl.Boolean:
+            converted.append((pl.col(name) == "true").alias(name))
+        else:
+            converted.append(pl.col(name).cast(kind))
+    return frame.with_columns(converted)

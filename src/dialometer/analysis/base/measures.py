@@ -1,0 +1,339 @@
+"""The numeric judgments of a study as arrays: one measure per criterion, and all criteria together.
+
+Everything later works on these codes and numbers, so that a million judgments are read from the table once. Here, and only
+here, gold items are set aside, numbers outside their scale are left out, magnitudes become logarithms by the declared
+rule for zeros, and repeated judgments are averaged; each is counted in a note.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.scale_units import Asked, Unit, asked_criteria, bounds, common_unit, modulus_of
+from dialometer.analysis.base.wording import criterion_label, listed, n_of
+from dialometer.errors import NotEnoughData
+from dialometer.model.item import CandidateItem
+from dialometer.model.scale import Scale
+from dialometer.model.study import Study
+from dialometer.quality.gold import Gold, is_gold
+from dialometer.stats.effects.normalise import normalise
+from dialometer.stats.observations import Floats, Ints
+from dialometer.storage.table import FACTOR_PREFIX
+
+# Numbers as raters gave them, put on the footing on which they are analysed; whatever is changed or left out is said.
+
+
+def inside(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[Floats, tuple[str, ...]]:
+    """Numbers a scale cannot give (they come from imports) made missing, with a sentence that says which."""
+    low, high = (np.array(ends)[cell] for ends in zip(*(bounds(scale) for scale in scales), strict=True))
+    is_likert = np.array([scale.type == "likert" for scale in scales])[cell]
+    is_outside = ~np.isfinite(value) | (value < low) | (value > high) | (is_likert & (value != np.round(value)))
+    n_outside = int(is_outside.sum())
+    if not n_outside:
+        return value, ()
+    seen = listed((f"{number:g}" for number in np.unique(value[is_outside])), most=5)
+    scale = scales[int(cell[np.flatnonzero(is_outside)[0]])]
+    said = f"{n_of(n_outside, 'number')} outside the scale ({scale.describe()}) left out: {seen}. Correct the import."
+    return np.where(is_outside, np.nan, value), (said,)
+
+
+def once(
+    value: Floats, target: Ints, columns: dict[str, Ints]
+) -> tuple[Floats, Ints, dict[str, Ints], tuple[str, ...]]:
+    """One judgment of each rater on each target; several are averaged, as which of them counts is not ours to say."""
+    key = columns["rater"] * (int(target.max()) + 1) + target
+    distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    n_more = len(key) - len(distinct)
+    if not n_more:
+        return value, target, columns, ()
+    given = ~np.isnan(value)
+    sums = np.bincount(inverse[given], weights=value[given], minlength=len(distinct))
+    counts = np.bincount(inverse[given], minlength=len(distinct))
+    mean = np.divide(sums, counts, out=np.full(len(distinct), np.nan), where=counts > 0)
+    said = f"{n_of(n_more, 'judgment')} repeated what the same rater had judged before; such judgments were averaged."
+    return mean, target[first], {name: column[first] for name, column in columns.items()}, (said,)
+
+
+def on_footing(
+    value: Floats, columns: dict[str, Ints], asked: Asked, zeros: str, raters: tuple[str, ...]
+) -> tuple[Floats, Floats, tuple[str, ...], tuple[str, ...]]:
+    """Raw numbers and those that are analysed, remarks on zeros, and the raters who always gave the same number."""
+    unit = asked.unit
+    if unit == "percent":
+        low, high = (np.array(ends)[columns["cell"]] for ends in zip(*map(bounds, asked.scales), strict=True))
+        value = 100 * (value - low) / (high - low)
+    is_magnitude = np.array([scale.type == "magnitude" for scale in asked.scales])[columns["cell"]]
+    y = value.copy()
+    said: list[str] = []
+    constant: set[int] = set()
+    for is_chosen, plain in ((is_magnitude, "ln"), (~is_magnitude, "raw")):
+        if not is_chosen.any():
+            continue
+        method = f"{plain}_z" if unit == "z" else plain
+        made = normalise(value[is_chosen], columns["rater"][is_chosen], method, zeros=zeros)  # type: ignore[arg-type]
+        y[is_chosen] = made.values
+        constant |= set(made.constant_raters)
+        said += _zero_notes(made.n_zero, made.n_replaced, made.n_excluded)
+        if made.raters_without_positive:
+            names = listed(raters[code] for code in made.raters_without_positive)
+            said.append(f"No positive number by {names}: nothing of theirs can be used.")
+    return value, y, tuple(said), tuple(raters[code] for code in sorted(constant))
+
+
+def _zero_notes(n_zero: int, n_replaced: int, n_excluded: int) -> list[str]:
+    said = []
+    if n_replaced:
+        said.append(
+            f"{n_of(n_replaced, 'zero', 'zeros')} replaced by half of the rater's smallest positive number, "
+            "as declared, because zero has no logarithm."
+        )
+    if n_excluded:
+        said.append(f"{n_of(n_excluded, 'zero', 'zeros')} left out, because zero has no logarithm.")
+    return said if n_zero else []
+
+
+OVERALL = "overall"
+_CODES = ("rater", "item", "system", "thing", "cell", "position", "side")
+
+
+@dataclass(frozen=True)
+class Book:
+    """The names behind the codes; the same in all measures of a study."""
+
+    raters: tuple[str, ...]
+    items: tuple[str, ...]
+    systems: tuple[str, ...]
+    cell_of_rater: Ints
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Judgments that may be compared with each other. ``raw`` is what raters gave, ``y`` what is analysed."""
+
+    name: str
+    label: str
+    criteria: tuple[str, ...]
+    unit: Unit
+    scales: tuple[Scale, ...]
+    book: Book
+    raw: Floats
+    y: Floats
+    rater: Ints
+    item: Ints
+    system: Ints
+    thing: Ints
+    """What was rated: item, system and turn together; the same number on every criterion."""
+    target: Ints
+    """What was rated and on which criterion; counted from 0 without holes."""
+    cell: Ints
+    position: Ints
+    side: Ints
+    notes: tuple[str, ...] = ()
+    constant_raters: tuple[str, ...] = ()
+
+    @property
+    def is_log(self) -> bool:
+        """Whether differences of ``y`` are ratios of what raters gave."""
+        return self.unit == "log"
+
+    @property
+    def n_targets(self) -> int:
+        """How many different things were rated."""
+        return int(self.target.max(initial=-1)) + 1
+
+    @property
+    def modulus(self) -> float | None:
+        """The standard's value, where all magnitude scales of the measure share one."""
+        values = {modulus_of(scale) for scale in self.scales}
+        return values.pop() if len(values) == 1 else None
+
+    def where(self, rows: NDArray[np.bool_]) -> Measure:
+        """The measure with only these judgments; targets are counted anew."""
+        _, target = np.unique(self.target[rows], return_inverse=True)
+        return replace(
+            self,
+            raw=self.raw[rows],
+            y=self.y[rows],
+            rater=self.rater[rows],
+            item=self.item[rows],
+            system=self.system[rows],
+            thing=self.thing[rows],
+            target=target.astype(np.int64),
+            cell=self.cell[rows],
+            position=self.position[rows],
+            side=self.side[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Measures:
+    """All numeric measures of a study. ``overall`` is missing where the criteria have no common footing."""
+
+    study: Study
+    book: Book
+    criteria: tuple[Measure, ...]
+    overall: Measure | None
+    notes: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[Measure, ...]:
+        """All criteria together first, then each; a single criterion stands for both."""
+        return (self.overall, *self.criteria) if self.overall is not None and len(self.criteria) > 1 else self.criteria
+
+    @property
+    def main(self) -> Measure:
+        """What speaks for the study as a whole."""
+        return self.overall or self.criteria[0]
+
+
+def gold_items(study: Study) -> set[str]:
+    """Items whose answer is known: they check raters and say nothing about systems."""
+    rules = [rule for rule in study.spec.quality if isinstance(rule, Gold)]
+    by_rule = {item for rule in rules for item in rule.gold_ids(study)}
+    marked = {item.id for item in study.items if is_gold(item) and not isinstance(item, CandidateItem)}
+    candidates = {item.id for item in study.items if isinstance(item, CandidateItem)}
+    return (by_rule | marked) - candidates
+
+
+def numeric_measures(data: StudyData) -> Measures:
+    """The measures of a study; raises :class:`NotEnoughData` with a sentence where there is nothing to work on."""
+    asked = asked_criteria(data.study)
+    names = {one.criterion.name for one in asked}
+    rows = data.judgments.filter(pl.col("criterion").is_in(names))
+    notes = []
+    gold = gold_items(data.study)
+    n_all = len(rows)
+    rows = rows.filter(~pl.col("item").is_in(gold)) if gold else rows
+    if len(rows) < n_all:
+        notes.append(
+            f"{n_of(n_all - len(rows), 'judgment')} on gold items check the raters and are not in the results."
+        )
+    n_all = len(rows)
+    rows = rows.filter(pl.col("value").is_not_null())
+    if len(rows) < n_all:
+        notes.append(f"{n_of(n_all - len(rows), 'judgment')} without a number left out.")
+    rows = rows.with_columns(_cell_expression(data.study).alias("_cell"))
+    n_lost = int((rows["_cell"] < 0).sum())
+    if n_lost:
+        rows = rows.filter(pl.col("_cell") >= 0)
+        notes.append(f"{n_of(n_lost, 'judgment')} of raters without a known condition left out; check the import.")
+    if not len(rows):
+        raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
+    coded, book = _coded(rows)
+    measures = [_measure(data.study, one, coded, book) for one in asked]
+    kept = tuple(measure for measure in measures if measure is not None)
+    missing = [one.criterion.name for one, measure in zip(asked, measures, strict=True) if measure is None]
+    if missing:
+        labels = listed(criterion_label(data.study, name) for name in dict.fromkeys(missing))
+        notes.append(f"No judgments yet on {labels}.")
+    if not kept:
+        raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
+    return Measures(data.study, book, kept, _overall(kept), tuple(notes))
+
+
+def _cell_expression(study: Study) -> pl.Expr:
+    """The number of each judgment's condition; -1 where its factors name none."""
+    factors = [factor.name for factor in study.spec.design.factors]
+    if not factors:
+        return pl.lit(0, dtype=pl.Int64)
+    known = {"|".join(cell[name] for name in factors): number for number, cell in enumerate(study.cells)}
+    joined = pl.concat_str([pl.col(FACTOR_PREFIX + name) for name in factors], separator="|")
+    return joined.replace_strict(known, default=-1, return_dtype=pl.Int64).fill_null(-1)
+
+
+def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, Book]:
+    """Names replaced by numbers, in sorted order of the names."""
+    levels = {name: rows[name].fill_null("").unique().sort() for name in ("rater", "item", "system")}
+    coded = rows.select(
+        *(
+            pl.col(name).fill_null("").cast(pl.Enum(levels[name])).to_physical().cast(pl.Int64).alias(name)
+            for name in levels
+        ),
+        pl.col("_cell").alias("cell"),
+        (pl.col("turn").fill_null(-1).cast(pl.Int64) + 1).alias("turn"),
+        pl.col("position").fill_null(0).cast(pl.Int64),
+        pl.col("side").fill_null(0).cast(pl.Int64),
+        "criterion",
+        "block",
+        "value",
+    )
+    n_turns = int(coded["turn"].max()) + 1  # type: ignore[arg-type]
+    thing = (pl.col("item") * len(levels["system"]) + pl.col("system")) * n_turns + pl.col("turn")
+    coded = coded.with_columns(thing.alias("thing")).drop("turn")
+    cells = np.zeros(len(levels["rater"]), dtype=np.int64)
+    cells[coded["rater"].to_numpy()] = coded["cell"].to_numpy()
+    names = {name: tuple(levels[name].to_list()) for name in levels}
+    return coded, Book(names["rater"], names["item"], names["system"], cells)
+
+
+def _measure(study: Study, asked: Asked, coded: pl.DataFrame, book: Book) -> Measure | None:
+    rows = coded.filter(pl.col("criterion") == asked.criterion.name)
+    if not asked.is_whole:
+        rows = rows.filter(pl.col("block").is_in([block.name for block in asked.blocks]))
+    if not len(rows):
+        return None
+    columns = {name: rows[name].to_numpy() for name in _CODES}
+    value, notes = inside(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
+    _, target = np.unique(columns["thing"], return_inverse=True)
+    value, target, columns, repeated = once(value, target.astype(np.int64), columns)
+    raw, y, said, constant = on_footing(value, columns, asked, study.spec.analysis.zeros, book.raters)
+    is_given = ~np.isnan(y)
+    measure = Measure(
+        name=asked.criterion.name if asked.is_whole else f"{asked.criterion.name}@{asked.blocks[0].name}",
+        label=_label(study, asked),
+        criteria=(asked.criterion.name,),
+        unit=asked.unit,
+        scales=asked.scales,
+        book=book,
+        raw=raw,
+        y=y,
+        target=target,
+        notes=(*notes, *repeated, *said),
+        constant_raters=constant,
+        **columns,
+    )
+    return measure if is_given.all() else measure.where(is_given) if is_given.any() else None
+
+
+def _label(study: Study, asked: Asked) -> str:
+    label = criterion_label(study, asked.criterion.name)
+    return label if asked.is_whole else f"{label} ({listed(block.title or block.name for block in asked.blocks)})"
+
+
+def _overall(measures: tuple[Measure, ...]) -> Measure | None:
+    """All criteria together, on a common footing where they have one."""
+    if len(measures) == 1:
+        return measures[0]
+    unit = common_unit([scale for measure in measures for scale in measure.scales])
+    if unit == "z":
+        return None
+    columns = {name: np.concatenate([getattr(measure, name) for measure in measures]) for name in _CODES}
+    raw, target, offset = [], [], 0
+    for measure in measures:
+        ends = [bounds(scale) for scale in measure.scales]
+        is_share = unit == "percent" and measure.unit == "points"
+        raw.append(100 * (measure.raw - ends[0][0]) / (ends[0][1] - ends[0][0]) if is_share else measure.raw)
+        target.append(measure.target + offset)
+        offset += measure.n_targets
+    together = np.concatenate(raw)
+    return Measure(
+        name=OVERALL,
+        label="All criteria",
+        criteria=tuple(dict.fromkeys(name for measure in measures for name in measure.criteria)),
+        unit=unit,
+        scales=tuple(scale for measure in measures for scale in measure.scales),
+        book=measures[0].book,
+        raw=together,
+        y=np.concatenate([measure.y for measure in measures]) if unit == "log" else together,
+        target=np.concatenate(target),
+        notes=(),
+        constant_raters=tuple(
+            name for name in measures[0].constant_raters if all(name in m.constant_raters for m in measures)
+        ),
+        **columns,
+    )

@@ -1,0 +1,248 @@
+"""Numbers into plain sentences, the same words everywhere, so that two sections never call one size by two names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dialometer.model.estimate import Estimate
+from dialometer.model.study import Criterion, Factor, Level, Study
+from dialometer.report.numbers import digits_of, write_number, write_p, write_percent
+
+COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
+KOO_LI = "Koo & Li 2016: below 0.5 poor, to 0.75 moderate, to 0.9 good, above excellent"
+
+
+def n_of(n: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: "1 rater", "3 raters"."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def listed(names: Iterable[str], *, most: int = 12, conjunction: str = "and") -> str:
+    """Names in a sentence: "a, b and c"; of very many only the first are named and the rest counted."""
+    given = list(names)
+    if len(given) > most:
+        return f"{', '.join(given[:most])} and {len(given) - most} more"
+    if len(given) < 2:
+        return "".join(given)
+    return f"{', '.join(given[:-1])} {conjunction} {given[-1]}"
+
+
+def confidence_words(confidence: float) -> str:
+    """ "95%" for 0.95."""
+    return f"{100 * confidence:g}%"
+
+
+def with_interval(estimate: Estimate, *, unit: str = "", is_percent: bool = False, n_digits: int = 2) -> str:
+    """ "1.31 (95% interval 1.05 to 1.63)"; what is not known says so."""
+    if not estimate.is_known:
+        return "not known (not enough data)"
+    text = value_only(estimate, is_percent=is_percent, n_digits=n_digits) + (f" {unit}" if unit else "")
+    if not estimate.has_interval:
+        return text
+    return f"{text} ({interval_only(estimate, is_percent=is_percent, n_digits=n_digits)})"
+
+
+def interval_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 2) -> str:
+    """ "95% interval 1.05 to 1.63"; nothing where there is none."""
+    if not estimate.has_interval:
+        return "no interval"
+    digits = digits_of(estimate, n_digits, is_percent=is_percent)
+    scale, sign = (100, "%") if is_percent else (1, "")
+    low, high = (write_number(scale * end, digits) for end in (estimate.low, estimate.high))
+    return f"{confidence_words(estimate.confidence)} interval {low} to {high}{sign}"
+
+
+def value_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 2) -> str:
+    """The value with the digits that its interval deserves."""
+    if not estimate.is_known:
+        return "not known"
+    digits = digits_of(estimate, n_digits, is_percent=is_percent)
+    return write_number((100 if is_percent else 1) * estimate.value, digits) + ("%" if is_percent else "")
+
+
+def p_words(p: float) -> str:
+    """ "p = .023", or that there was no test."""
+    return "no test" if math.isnan(p) else write_p(p)
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage."""
+    return write_percent(share)
+
+
+def number(value: float, n_digits: int = 2) -> str:
+    """A number for a sentence."""
+    return write_number(value, n_digits)
+
+
+def excludes(estimate: Estimate, null: float = 0.0) -> bool:
+    """Whether the interval leaves out the value that would mean "no difference"."""
+    return estimate.has_interval and not estimate.low <= null <= estimate.high
+
+
+def size_of_d(d: float) -> str:
+    """Cohen's (1988) words for a standardised difference."""
+    size = abs(d)
+    return "negligible" if size < 0.2 else "small" if size < 0.5 else "medium" if size < 0.8 else "large"
+
+
+def test_words(name: str, df: str, statistic: float) -> str:
+    """ "t(73) = −1.13" that does not break at the end of a line."""
+    return f"{name}({df}) = {write_number(statistic, 2)}".replace(" ", "\u00a0")
+
+
+def d_words(d: Estimate) -> str:
+    """Cohen's d with its interval and what it means: "d = 0.55, 95% interval 0.10 to 1.00, a medium effect"."""
+    if not d.is_known:
+        return "effect size not known"
+    told = f"d = {write_number(d.value, 2)}"
+    if d.has_interval:
+        ends = " to ".join(write_number(end, 2) for end in (d.low, d.high))
+        told += f", {confidence_words(d.confidence)} interval {ends}"
+    return f"{told}, a {size_of_d(d.value)} effect"
+
+
+def correction_name(correction: str) -> str:
+    """A correction as it is written: "Holm"."""
+    return "not corrected" if correction == "none" else correction.title()
+
+
+def size_of_icc(icc: float) -> str:
+    """Koo and Li's (2016) words for a reliability."""
+    return "poor" if icc < 0.5 else "moderate" if icc < 0.75 else "good" if icc < 0.9 else "excellent"
+
+
+def _exp(log: float) -> float:
+    """The exponential; what no computer can hold, from an interval of hardly any data, is infinite."""
+    return math.inf if log > 700 else math.exp(log)
+
+
+def as_ratio(difference: Estimate) -> Estimate:
+    """A difference of logarithms as a ratio: 0.18 becomes 1.2 times."""
+    if not difference.is_known:
+        return difference
+    return replace(
+        difference,
+        value=_exp(difference.value),
+        low=_exp(difference.low),
+        high=_exp(difference.high),
+        unit="times",
+        method=f"{difference.method}; ratio from the logarithm",
+        details={**difference.details, "log_value": difference.value, "null": 1.0},
+    )
+
+
+def as_geometric_mean(mean: Estimate) -> Estimate:
+    """A mean of logarithms as a geometric mean."""
+    if not mean.is_known:
+        return mean
+    return replace(
+        mean,
+        value=_exp(mean.value),
+        low=_exp(mean.low),
+        high=_exp(mean.high),
+        method=f"geometric mean ({mean.method} of logarithms)",
+        details={**mean.details, "log_value": mean.value},
+    )
+
+
+def times_words(ratio: Estimate) -> str:
+    """ "1.31 times (95% interval 1.05 to 1.63)"."""
+    return with_interval(ratio, unit="times")
+
+
+def higher_or_lower(value: float, null: float = 0.0) -> str:
+    """The direction of a difference in one word."""
+    return "higher" if value > null else "lower" if value < null else "the same"
+
+
+def first_note(estimates: Sequence[Estimate]) -> str:
+    """Why something is unknown: the first reason among estimates that could not be computed."""
+    return next((note for one in estimates if not one.is_known for note in one.notes), "")
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    text = text.strip()
+    if not text:
+        return ""
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+
+
+# What parts of a study are called in a report: the study's own labels, else words for the usual settings.
+
+
+ANCHOR_WORDS = {
+    "none": "no anchor",
+    "number": "anchor (number)",
+    "text": "anchor (text)",
+    "both": "anchor (text and number)",
+}
+LAYOUT_WORDS = {"together": "criteria together", "one_per_screen": "one criterion per screen"}
+
+
+def system_label(study: Study, name: str) -> str:
+    """The system's label, else its name."""
+    return next((s.label or s.name for s in study.spec.systems if s.name == name), name)
+
+
+def criterion_label(study: Study, name: str) -> str:
+    """The criterion's label, else its name."""
+    criterion = study.criteria_by_name.get(name)
+    return (criterion.label or criterion.name) if isinstance(criterion, Criterion) else name
+
+
+def factor_label(factor: Factor) -> str:
+    """The factor's label, else its name."""
+    return factor.label or factor.name
+
+
+def level_label(level: Level) -> str:
+    """The level's label, else words for what it sets, else its name."""
+    if level.label:
+        return level.label
+    if level.set.anchor is not None:
+        return ANCHOR_WORDS[level.set.anchor]
+    if level.set.layout is not None:
+        return LAYOUT_WORDS[level.set.layout]
+    if level.set.deadline_s is not None:
+        return f"within {level.set.deadline_s:g} s"
+    return level.name
+
+
+def factor_named(study: Study, name: str) -> Factor | None:
+    """The factor of that name."""
+    return next((factor for factor in study.spec.design.factors if factor.name == name), None)
+
+
+def is_anchor(factor: Factor) -> bool:
+    """Whether the factor changes what raters see as an anchor: then the report speaks of anchoring."""
+    return len({level.set.anchor for level in factor.levels}) > 1
+
+
+def baseline(factor: Factor) -> Level:
+    """The level the others are compared with: without an anchor where there is one, else the first."""
+    return next((level for level in factor.levels if level.set.anchor == "none"), factor.levels[0])
+
+
+def cell_names(study: Study) -> list[str]:
+    """Every condition in words, in the order of ``Study.cells``."""
+    names = []
+    for condition in study.cells:
+        words = []
+        for factor in study.spec.design.factors:
+            level = next(level for level in factor.levels if level.name == condition[factor.name])
+            words.append(level_label(level))
+        names.append(", ".join(words) or "all raters")
+    return names
+
+
+def question_text(study: Study, name: str) -> str:
+    """The text of a question in any questionnaire, else its name."""
+    spec = study.spec
+    for question in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire):
+        if question.name == name:
+            return question.text
+    return name

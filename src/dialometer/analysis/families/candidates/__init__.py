@@ -1,0 +1,1 @@
+"""Pooled candidates of retrievers, judged one at a time."""

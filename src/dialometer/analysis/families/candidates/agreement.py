@@ -1,0 +1,323 @@
+"""How far raters of one candidate agree: kappa of two ratings chosen in four ways, each beside what the choice alone makes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.scale_units import alpha_level
+from dialometer.analysis.base.wording import listed, n_of, number, p_words, percent, with_interval
+from dialometer.analysis.families.candidates.pool import MOST_COLUMNS, Marks, Pool
+from dialometer.analysis.shared.correlation import clustered_spearman
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.agreement.kappa import CONFIGURATIONS, Choice, PairKappa, kappa_of_pairs
+from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.agreement.plain import percent_agreement
+from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.observations import Floats
+from dialometer.stats.ratings import stack
+
+MOST_SHUFFLED = 10_000_000
+FEWEST_SHUFFLES = 99
+"""Cells shuffled for one null distribution; the spread of many candidates shows in fewer shuffles."""
+COUNT_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Kappas by configuration (empty where the scale has no points), and alpha."""
+
+    linear: dict[Choice, PairKappa]
+    quadratic: dict[Choice, PairKappa]
+    percent: Estimate | None
+    alpha: Estimate
+    n_columns: int
+    n_candidates: int
+    n_whole: int
+    """Candidates with at least three ratings, where there is a choice."""
+
+
+def rating_columns(pool: Pool, per_item: int | None) -> Floats:
+    """Ratings as candidates by first, second, third rating; nan where there is none. Columns are not persons."""
+    width = max(MOST_COLUMNS, per_item or 0)
+    matrix = np.full((len(pool.items), width), np.nan)
+    stacked = stack(pool.value, pool.candidate, n_columns=width)
+    matrix[np.array(stacked.items, dtype=np.int64)] = stacked.ratings
+    return matrix
+
+
+def agreement_of(
+    pool: Pool, columns: Floats, options: Options, *, chosen: Marks | None = None, has_null: bool = True
+) -> Agreement:
+    """Agreement on all candidates or on the chosen ones; without the null where nothing is tested."""
+    ratings = columns if chosen is None else columns[chosen]
+    ratings = ratings[(~np.isnan(ratings)).any(axis=1)]
+    counts = (~np.isnan(ratings)).sum(axis=1)
+    if counts.max(initial=0) < 2:
+        raise NotEnoughData(
+            "no candidate has ratings of two raters, so nothing can be said about agreement",
+            remedy="set judgments_per_item to 2 or more (three is usual) and collect more ratings",
+        )
+    labels = pool.scale.categories()
+    n_permutations = int(np.clip(MOST_SHUFFLED // max(ratings.size, 1), FEWEST_SHUFFLES, 500)) if has_null else 0
+    choices = CONFIGURATIONS if counts.max() > 2 else ("random",)
+
+    def kappas(weights: str, n_shuffles: int) -> dict[Choice, PairKappa]:
+        return {
+            choice: kappa_of_pairs(
+                ratings,
+                labels or (),
+                choice,
+                weights=weights,  # type: ignore[arg-type]
+                n_resamples=options.n_resamples,
+                n_permutations=n_shuffles,
+                seed=options.seed,
+                confidence=options.confidence,
+            )
+            for choice in choices
+        }
+
+    settings = {"n_resamples": options.n_resamples, "seed": options.seed, "confidence": options.confidence}
+    return Agreement(
+        linear=kappas("linear", n_permutations) if labels else {},
+        quadratic=kappas("quadratic", min(n_permutations, FEWEST_SHUFFLES)) if labels else {},
+        percent=percent_agreement(ratings, labels, **settings) if labels else None,  # type: ignore[arg-type]
+        alpha=krippendorff_alpha(ratings, alpha_level([pool.scale]), **settings),  # type: ignore[arg-type]
+        n_columns=ratings.shape[1],
+        n_candidates=int((counts >= 2).sum()),
+        n_whole=int((counts >= 3).sum()),
+    )
+
+
+def agreement_section(name: str, pool: Pool, columns: Floats, options: Options) -> Section:
+    """Table 1 of the paper, with the null that it needs beside it."""
+    found = agreement_of(pool, columns, options)
+    notes = []
+    n_more = int((pool.n_ratings > found.n_columns).sum())
+    if n_more:
+        many = COUNT_WORDS.get(found.n_columns, str(found.n_columns))
+        notes.append(f"Of {n_of(n_more, 'candidate')} with more ratings the first {many} are used here.")
+    parts: list[Table | Figure] = []
+    if found.linear:
+        parts.append(_kappa_table(name, found, tuple(notes)))
+        if len(found.linear) > 1:
+            parts.append(_figure(name, found))
+    parts.append(_other_table(name, found))
+    return Section(name, "How far raters agree", tuple(_words(found)), tuple(parts))
+
+
+def _words(found: Agreement) -> list[str]:
+    if not found.linear:
+        return ["Kappa needs a scale with points; on this scale agreement is told by Krippendorff's alpha."]
+    random = found.linear["random"]
+    if len(found.linear) == 1:
+        return [
+            "No candidate has three ratings, so there is nothing to choose from: the closest, the lowest, the highest "
+            "and two random ratings are the same two. "
+            f"Their weighted kappa is {with_interval(random.kappa)}."
+        ]
+    paragraphs = [
+        f"{n_of(found.n_candidates, 'candidate')} have two ratings or more, {found.n_whole:,} of them three or more. As in "
+        "the published study, weighted kappa is computed on two ratings of each candidate, chosen in four ways."
+    ]
+    closest, null = found.linear["closest"].kappa, found.linear["closest"].null
+    if closest.is_known and null.is_known:
+        paragraphs.append(
+            "The closest two ratings agree by construction: raters who answer without reading would agree too, because "
+            f"of three numbers two are always near each other. The same ratings dealt out to candidates by lot reach "
+            f"{number(null.value)} in this way, so the {number(closest.value)} found here must be read against that and not "
+            "against zero. The lowest two and the highest two are chosen by their values as well; each stands beside its "
+            "own null."
+        )
+    if random.kappa.is_known:
+        is_real = random.kappa.p_value <= 1 - random.kappa.confidence
+        verdict = "more than chance" if is_real else "not more than chance"
+        paragraphs.append(
+            "The random two are the agreement of two raters as anyone would understand it: "
+            f"{with_interval(random.kappa)}, {verdict} ({p_words(random.kappa.p_value)})."
+        )
+    else:
+        paragraphs.append(f"Kappa cannot be computed: {'; '.join(random.kappa.notes)}.")
+    return paragraphs
+
+
+def _kappa_table(name: str, found: Agreement, notes: tuple[str, ...]) -> Table:
+    columns = (
+        Column("choice", "Two ratings of each candidate"),
+        Column("kappa", "Weighted kappa (linear)", "estimate"),
+        Column("null", "Same choice, shuffled", "estimate"),
+        Column("p", "p against shuffled", "p_value"),
+        Column("quadratic", "Quadratic weights", "estimate"),
+        Column("quadratic_null", "shuffled", "number"),
+        Column("n", "Candidates", "count"),
+    )
+    words = {"closest": "closest two", "lowest": "lowest two", "highest": "highest two", "random": "random two"}
+    rows: list[tuple[Cell, ...]] = []
+    for choice, one in found.linear.items():
+        other = found.quadratic[choice]
+        p = one.kappa.p_value
+        rows.append(
+            (
+                words[choice],
+                bare(one.kappa),
+                one.null,
+                None if math.isnan(p) else p,
+                bare(other.kappa),
+                other.null.value if other.null.is_known else None,
+                one.kappa.n,
+            )
+        )
+    n_two = found.n_candidates - found.n_whole
+    if n_two and len(found.linear) > 1:
+        notes = (*notes, f"{n_of(n_two, 'candidate')} with two ratings only leave no choice and count with those two.")
+    ambiguous = found.linear.get("closest")
+    if ambiguous is not None and ambiguous.n_ambiguous:
+        n = n_of(ambiguous.n_ambiguous, "candidate")
+        notes = (*notes, f"For {n} two different pairs were equally close; one was drawn by lot.")
+    return Table(
+        name,
+        "Weighted kappa in four configurations",
+        columns,
+        tuple(rows),
+        caption=(
+            "Shuffled: mean kappa of the same choice when ratings are dealt out to candidates by lot, with the middle of "
+            "the shuffles. p: share of shuffles that reach the kappa found."
+        ),
+        notes=(*notes, "Which of the two counts as first rater is drawn by lot."),
+    )
+
+
+def bare(estimate: Estimate) -> Estimate:
+    """A known estimate without remarks that its table makes once for all; an unknown one keeps its reason."""
+    return replace(estimate, notes=()) if estimate.is_known else estimate
+
+
+def _other_table(name: str, found: Agreement) -> Table:
+    rows: list[tuple[Cell, ...]] = [(found.alpha.method, found.alpha, found.alpha.n)]
+    if found.percent is not None:
+        rows.append(("Pairs of raters who gave the same point", found.percent, found.percent.n))
+    return Table(
+        f"{name}_alpha",
+        "Agreement of all raters of a candidate",
+        (Column("measure", "Measure"), Column("value", "Value", "estimate"), Column("n", "Candidates", "count")),
+        tuple(rows),
+        caption="Alpha uses all ratings at once and needs no choice of two; 1 is full agreement, 0 what chance gives.",
+    )
+
+
+def _figure(name: str, found: Agreement) -> Figure:
+    dots = []
+    for choice, one in found.linear.items():
+        dots += [Dot(f"{choice} two", one.kappa, "found"), Dot(f"{choice} two", one.null, "shuffled")]
+    told = "; ".join(
+        f"{choice} two {number(one.kappa.value)} against {number(one.null.value)} when shuffled"
+        for choice, one in found.linear.items()
+        if one.kappa.is_known and one.null.is_known
+    )
+    return Figure(
+        f"{name}_figure",
+        "Kappa found, and what the choice of two ratings alone gives",
+        dot_interval(dots, value_title="weighted kappa", reference=0.0),
+        alt=f"Weighted kappa by choice of two ratings: {told}.",
+    )
+
+
+# Does a system's order of candidates follow the crowd's ratings (Chierici and Habash 2021, table 3)?
+
+
+def order_agreement(pool: Pool, system: int, options: Options) -> Estimate:
+    """Of two candidates of one question that a system ranks, how often the crowd rates the higher one higher (ties half)."""
+    rank = pool.rank[:, system]
+    used = ~np.isnan(rank) & pool.is_judged
+    table = pl.DataFrame({"question": pool.question[used], "rank": rank[used], "mean": pool.mean[used]})
+    pairs = table.join(table, on="question").filter(pl.col("rank") < pl.col("rank_right"))
+    agrees = (
+        pl.when(pl.col("mean") > pl.col("mean_right")).then(1.0).when(pl.col("mean") < pl.col("mean_right")).then(0.0)
+    )
+    scored = pairs.select("question", agrees.otherwise(0.5).alias("agrees"))
+    method = "share of pairs in the same order"
+    if not len(scored):
+        return unknown(method, "no question has two rated candidates that this system ranks; pool deeper lists")
+    found = bootstrap_mean(
+        scored["agrees"].to_numpy(),
+        scored["question"].to_numpy(),
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
+    notes = tuple(note.replace("rater", "question") for note in found.notes)
+    return replace(found, method=method, interval_method="percentile bootstrap over questions", notes=notes)
+
+
+def ranking_section(name: str, pool: Pool, options: Options) -> Section:
+    """Table 3 of the paper with intervals, and the share of pairs that crowd and system put in the same order."""
+    rows: list[tuple[Cell, ...]] = []
+    rhos: dict[str, Estimate] = {}
+    orders: dict[str, Estimate] = {}
+    for k, label in enumerate(pool.labels):
+        used = ~np.isnan(pool.rank[:, k]) & pool.is_judged
+        rhos[label] = clustered_spearman(
+            -pool.rank[used, k], pool.mean[used], pool.question[used], options, resampled="questions", label=label
+        )
+        orders[label] = order_agreement(pool, k, options)
+        rows.append((label, rhos[label], orders[label], int(used.sum())))
+    table = Table(
+        name,
+        "Rank given by the system and mean rating given by the crowd",
+        (
+            Column("system", "System"),
+            Column("rho", "Spearman's rho", "estimate"),
+            Column("order", "Pairs in the same order", "percent_estimate"),
+            Column("n", "Candidates", "count"),
+        ),
+        tuple(rows),
+        caption="Positive: what the system ranks higher is rated higher. Rho is taken over all candidates of all questions, "
+        "as published; pairs are compared within a question only. Intervals draw questions.",
+        notes=(
+            "Only pooled candidates count. Deep ranks are in the pool because another system liked them, so these are "
+            "not correlations over whole lists.",
+        ),
+    )
+    return Section(
+        name,
+        "Do systems rank as the crowd would?",
+        _ranking_agreement_words(rhos, orders),
+        (table, _ranking_agreement_figure(name, rhos)),
+    )
+
+
+def _ranking_agreement_words(rhos: dict[str, Estimate], orders: dict[str, Estimate]) -> tuple[str, ...]:
+    known = {label: rho for label, rho in rhos.items() if rho.is_known}
+    if not known:
+        return ("No system ranks enough candidates at different places to be compared with the ratings.",)
+    best = max(known, key=lambda label: known[label].value)
+    sure = [label for label, rho in known.items() if rho.has_interval and rho.low > 0]
+    if not sure:
+        text = f"No system's order follows the ratings beyond chance: the highest rho is {number(known[best].value)} ({best})."
+    else:
+        text = f"The order of {best} follows the ratings most closely (rho {number(known[best].value)}"
+        if orders[best].is_known:
+            text += f"; of two candidates the crowd prefers the one it ranks higher in {percent(orders[best].value)} of cases"
+        text += f"). The interval lies above zero for {listed(sure)}."
+    return (
+        text,
+        "A system can be right at the top and still order the rest differently from the crowd, so this says less about what "
+        "users meet than the ratings of first answers do.",
+    )
+
+
+def _ranking_agreement_figure(name: str, rhos: dict[str, Estimate]) -> Figure:
+    told = listed(f"{label} {number(rho.value)}" for label, rho in rhos.items() if rho.is_known)
+    return Figure(
+        f"{name}_figure",
+        "Spearman's rho between system and crowd",
+        dot_interval([Dot(label, rho) for label, rho in rhos.items()], value_title="Spearman's rho", reference=0.0),
+        alt=f"Spearman's rho by system: {told}.",
+    )

@@ -1,0 +1,412 @@
+"""How raters liked each retriever's first answer, beside the answers known to be right (Chierici and Habash 2021, table 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import listed, n_of, number, with_interval
+from dialometer.analysis.families.candidates.pool import Marks, Pool, pool_of
+from dialometer.analysis.shared.ranking import (
+    Lead,
+    Pairs,
+    adjusted_pairs,
+    every_pair,
+    lead,
+    pair_columns,
+    pair_rows,
+    standing_words,
+)
+from dialometer.analysis.shared.subgroups import rater_groups
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.bootstrap.bootstrap import batch_sizes, draw_counts, estimate_from
+from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.ranking.rank_intervals import rank_intervals
+from dialometer.stats.retrieval.metrics import compare_questions
+
+# Means of several groups of ratings under one bootstrap that draws raters and questions alike.
+#
+# All groups share every draw, so ratios to a reference, differences and ranks have honest intervals too: what a lenient
+# rater or an easy question does to one group it does to the others.
+
+
+RESAMPLED = "raters and questions"
+
+
+@dataclass(frozen=True)
+class GroupMeans:
+    """Weighted means of groups (nan: no rating) with replicates (resamples by groups)."""
+
+    means: Floats
+    replicates: Floats
+    n: Ints
+    seed: int
+    confidence: float
+    notes: tuple[str, ...] = ()
+
+    def mean(self, group: int, *, label: str = "") -> Estimate:
+        """One group's mean."""
+        if np.isnan(self.means[group]):
+            return unknown("mean rating", "no ratings: collect at least one judgment", label=label)
+        return self._estimate(float(self.means[group]), self.replicates[:, group], group, "mean rating", label)
+
+    def ratio(self, group: int, reference: int, *, label: str = "") -> Estimate:
+        """One group's mean over another's."""
+        base = self.means[reference]
+        if np.isnan(self.means[group]) or np.isnan(base) or base <= 0:
+            return unknown("ratio of mean ratings", "one side has no ratings above 0", label=label)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            drawn = self.replicates[:, group] / self.replicates[:, reference]
+        return self._estimate(float(self.means[group] / base), drawn, group, "ratio of mean ratings", label)
+
+    def _estimate(self, value: float, drawn: Floats, group: int, method: str, label: str) -> Estimate:
+        found = estimate_from(
+            value,
+            drawn,
+            n=int(self.n[group]),
+            method=f"{method}, every question counted alike",
+            resampled=RESAMPLED,
+            seed=self.seed,
+            confidence=self.confidence,
+            label=label,
+            notes=self.notes,
+        )
+        return found if len(drawn) else replace(found, interval_method="", seed=None)
+
+
+def crossed_means(
+    value: Floats,
+    rater: Ints,
+    question: Ints,
+    weights: Sequence[Floats],
+    *,
+    n_resamples: int,
+    seed: int,
+    confidence: float,
+) -> GroupMeans:
+    """A weighted mean for each group, and the same under independent draws of raters and of questions.
+
+    ``weights`` holds one array per group: how much each rating counts in it, 0 for those outside.
+
+    The pigeonhole bootstrap (Owen 2007), a little wide for a mean and not narrow. With equal weights and one group it is
+    :func:`dialometer.stats.bootstrap.cluster_bootstrap.bootstrap_mean` with raters and items. With one rater or one question there
+    are no replicates and so no interval.
+    """
+    n_raters, n_questions = int(rater.max(initial=-1)) + 1, int(question.max(initial=-1)) + 1
+    sums, totals, n = [], [], []
+    for weight in weights:
+        inside = np.flatnonzero(weight)
+        place, shape = (question[inside], rater[inside]), (n_questions, n_raters)
+        sums.append(sparse.coo_array((weight[inside] * value[inside], place), shape=shape).tocsr())
+        totals.append(sparse.coo_array((weight[inside], place), shape=shape).tocsr())
+        n.append(len(inside))
+    means = _ratio(np.array([one.sum() for one in sums]), np.array([one.sum() for one in totals]))
+    if n_raters < 2 or n_questions < 2:
+        few = "one rater" if n_raters < 2 else "one question"
+        why = (f"{few} only: no interval, since nothing is known of others",)
+        return GroupMeans(means, np.empty((0, len(weights))), np.array(n), seed, confidence, why)
+    rng = np.random.default_rng(seed)
+    parts = []
+    for size in batch_sizes(n_raters + n_questions, n_resamples):
+        by_rater = draw_counts(rng, n_raters, size).T
+        by_question = draw_counts(rng, n_questions, size).T
+        columns = [
+            _ratio(
+                np.einsum("qb,qb->b", above @ by_rater, by_question),
+                np.einsum("qb,qb->b", below @ by_rater, by_question),
+            )
+            for above, below in zip(sums, totals, strict=True)
+        ]
+        parts.append(np.stack(columns, axis=1))
+    return GroupMeans(means, np.concatenate(parts), np.array(n), seed, confidence)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
+
+
+GOLD = "Gold answers"
+
+
+@dataclass(frozen=True)
+class FirstAnswers:
+    """Mean ratings of first answers and of gold answers, computed once for tables, figure and summary."""
+
+    pool: Pool
+    found: GroupMeans
+    means: dict[str, Estimate]
+    shares: dict[str, Estimate]
+    """Each mean as a share of the gold answers' mean; empty without gold."""
+    gold: Estimate | None
+    declared: Pairs
+    """Comparisons declared before data were collected, corrected among themselves."""
+    others: Pairs
+    lead: Lead | None
+
+    @property
+    def pairs(self) -> Pairs:
+        """All comparisons."""
+        return {**self.declared, **self.others}
+
+
+def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) -> FirstAnswers:
+    """Ratings of the candidates at rank 1. Every question counts alike, however many ratings its candidates have.
+
+    ``declared`` names the systems (by label) whose comparison was declared; their pairs are a family of their own.
+    """
+    if not pool.systems:
+        raise NotEnoughData(
+            "no candidate says at which rank a system retrieved it",
+            where="first answers",
+            remedy='give ranks in the item file, such as "ranks": {"bm25": 1}',
+        )
+    groups = [pool.first_answers(k) for k in range(len(pool.systems))]
+    found = group_means(pool, [*groups, pool.is_gold], options)
+    by_question = {label: pool.per_question(group) for label, group in zip(pool.labels, groups, strict=True)}
+    pairs = {
+        (one, two): compare_questions(
+            by_question[one],
+            by_question[two],
+            n_resamples=options.n_resamples,
+            seed=options.seed,
+            confidence=options.confidence,
+            label=f"{one} - {two}",
+        )
+        for one, two in every_pair(pool.labels)
+    }
+    planned = {pair: gap for pair, gap in pairs.items() if set(pair) <= set(declared)}
+    families = [
+        adjusted_pairs(family, options.correction)
+        for family in (planned, {pair: gap for pair, gap in pairs.items() if pair not in planned})
+    ]
+    means = {label: found.mean(k, label=label) for k, label in enumerate(pool.labels)}
+    has_gold = bool((pool.is_gold & pool.is_judged).any())
+    return FirstAnswers(
+        pool=pool,
+        found=found,
+        means=means,
+        shares={name: found.ratio(k, len(groups), label=name) for k, name in enumerate(pool.labels) if has_gold},
+        gold=found.mean(len(groups), label=GOLD) if has_gold else None,
+        declared=families[0],
+        others=families[1],
+        lead=lead(means, {**families[0], **families[1]}, confidence=options.confidence),
+    )
+
+
+def group_means(pool: Pool, groups: list[Marks], options: Options) -> GroupMeans:
+    """Means of groups of candidates in which every question weighs the same."""
+    question = pool.question[pool.candidate]
+    weights = []
+    for group in groups:
+        used = group & pool.is_judged
+        n_here = np.bincount(pool.question[used], minlength=len(pool.questions))
+        per_candidate = np.where(used, 1 / np.maximum(pool.n_ratings * n_here[pool.question], 1), 0.0)
+        weights.append(per_candidate[pool.candidate])
+    return crossed_means(
+        pool.value,
+        pool.rater,
+        question,
+        weights,
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
+
+
+def first_answers_section(name: str, answers: FirstAnswers, options: Options, has_gold_rule: bool) -> Section:
+    """Table 2 of the paper with intervals, the comparisons between systems, and a figure."""
+    low, high = answers.pool.ends
+    paragraphs = [
+        f"Each system's first answer to a question, as raters judged it on the scale from {low:g} to {high:g} without "
+        "knowing who had picked it. Every question counts alike; intervals draw raters and questions."
+    ]
+    if answers.lead is not None:
+        best = answers.lead.best
+        text = f"The first answers of {best} were rated {with_interval(answers.means[best])} on average"
+        if answers.gold is not None:
+            text += f", {with_interval(answers.shares[best], is_percent=True)} of what the gold answers got "
+            text += f"({number(answers.gold.value)})"
+        paragraphs.append(f"{text}. {standing_words(answers.lead, answers.pairs, options.correction)}")
+    same = _same_answers(answers)
+    if same:
+        paragraphs.append(same)
+    if answers.gold is not None and has_gold_rule:
+        paragraphs.append(
+            "The gold rule keeps only raters who like the gold answers, so their average is high by construction and the "
+            "percentages of gold are lower than they would be otherwise; the section on the gold rule shows the averages without it."
+        )
+    if answers.gold is None:
+        paragraphs.append(
+            "No rated candidate is marked as gold (the maker's own answer), so there is no percentage of gold; mark such "
+            "candidates with is_gold in the item file."
+        )
+    parts: list[Table | Figure] = [_table(name, answers, options), _figure(name, answers)]
+    return Section(
+        name,
+        "How good the first answers are",
+        tuple(paragraphs),
+        (*parts, *_pair_tables(name, answers, options)),
+        is_confirmatory=bool(answers.declared),
+    )
+
+
+def _pair_tables(name: str, answers: FirstAnswers, options: Options) -> list[Table]:
+    tables = []
+    for suffix, pairs in (("pairs", answers.declared), ("other_pairs", answers.others)):
+        if pairs:
+            tables.append(
+                Table(
+                    f"{name}_{suffix}",
+                    "First answers compared, question by question",
+                    pair_columns(options.correction, value="Difference in rating"),
+                    pair_rows(pairs, options.correction),
+                    caption="Mean over questions of the difference between two systems' first answers; n counts questions.",
+                    notes=(
+                        "The p value is a paired permutation test that flips the sign of each question's difference.",
+                    ),
+                    is_confirmatory=suffix == "pairs",
+                )
+            )
+    return tables
+
+
+def _same_answers(answers: FirstAnswers) -> str:
+    """Systems that mostly pick the same answer leave little to tell them apart by."""
+    pool = answers.pool
+    words = []
+    for (one, two), found in answers.pairs.items():
+        first, second = (pool.first_answers(pool.labels.index(label)) for label in (one, two))
+        n_same, n_both = int(np.sum(first & second)), found.n
+        if n_both and n_same / n_both >= 0.5:
+            words.append(f"{one} and {two} (the same first answer to {n_same} of {n_of(n_both, 'question')})")
+    if not words:
+        return ""
+    return f"Systems that give mostly the same answers are hard to tell apart: {listed(words)}."
+
+
+def _table(name: str, answers: FirstAnswers, options: Options) -> Table:
+    pool = answers.pool
+    ranks = rank_intervals(
+        pool.labels,
+        answers.found.means[: len(pool.labels)],
+        answers.found.replicates[:, : len(pool.labels)],
+        n=len(pool.questions),
+        resampled="raters and questions",
+        confidence=options.confidence,
+        seed=options.seed,
+    )
+    columns = [Column("system", "System"), Column("mean", "Average rating", "estimate")]
+    if answers.gold is not None:
+        columns.append(Column("of_gold", "% of gold", "percent_estimate"))
+    columns += [
+        Column("rank", "Rank", "estimate", 0),
+        Column("sd", "SD of ratings", "number"),
+        Column("questions", "Questions", "count"),
+        Column("ratings", "Ratings", "count"),
+    ]
+    rows: list[tuple[Cell, ...]] = []
+    if answers.gold is not None:
+        rows.append((GOLD, answers.gold, "", "", *_spread(pool, pool.is_gold)))
+    for k, label in enumerate(pool.labels):
+        shares: tuple[Cell, ...] = (answers.shares[label],) if answers.gold is not None else ()
+        rows.append((label, answers.means[label], *shares, ranks.ranks[label], *_spread(pool, pool.first_answers(k))))
+    return Table(
+        name,
+        "Average rating of first answers",
+        tuple(columns),
+        tuple(rows),
+        notes=_unrated(pool),
+    )
+
+
+def _spread(pool: Pool, group: Marks) -> tuple[Cell, Cell, Cell]:
+    values = pool.value[pool.ratings_of(group)]
+    n_questions = len(np.unique(pool.question[group & pool.is_judged]))
+    return (float(values.std(ddof=1)) if len(values) > 1 else None), n_questions, len(values)
+
+
+def _unrated(pool: Pool) -> tuple[str, ...]:
+    notes = []
+    for k, label in enumerate(pool.labels):
+        first = pool.first_answers(k)
+        n_missing = len(pool.questions) - len(np.unique(pool.question[first & pool.is_judged]))
+        if n_missing:
+            notes.append(
+                f"{label}: its first answer to {n_of(n_missing, 'question')} is not in the pool or has no rating; "
+                "these questions are left out for it."
+            )
+    return tuple(notes)
+
+
+def _figure(name: str, answers: FirstAnswers) -> Figure:
+    gold = [Dot(GOLD, answers.gold)] if answers.gold is not None else []
+    dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.pool.labels)]
+    low, high = answers.pool.ends
+    told = listed(f"{dot.label} {number(dot.estimate.value)}" for dot in dots if dot.estimate.is_known)
+    return Figure(
+        f"{name}_figure",
+        "Average rating of first answers",
+        dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})"),
+        alt=f"Average ratings with intervals: {told}.",
+    )
+
+
+# First answers as groups of raters see them: is another retriever better for another crowd?
+
+
+def candidate_group_section(name: str, data: StudyData, pool: Pool, question: str, options: Options) -> Section:
+    """Average ratings of first answers in each group of raters, and which system is first there."""
+    groups = rater_groups(data, question, pool.rater_names)
+    labels = [GOLD, *pool.labels] if pool.is_gold.any() else list(pool.labels)
+    columns: list[dict[str, Estimate]] = []
+    for level in range(len(groups.levels)):
+        raters = pool.rater_names[groups.of_rater == level].tolist()
+        columns.append(_averages(data, pool, raters, options))
+    rows: list[tuple[Cell, ...]] = [
+        (label, *(one[label] if label in one and one[label].is_known else None for one in columns)) for label in labels
+    ]
+    first = []
+    for group, one in zip(groups.levels, columns, strict=True):
+        known = {label: one[label].value for label in pool.labels if label in one and one[label].is_known}
+        if known:
+            first.append(f"{max(known, key=lambda label: known[label])} ({group})")
+    words = (
+        (f"First by average rating in each group: {listed(first)}. " if first else "")
+        + "Each group has rated only some candidates, so groups differ in what they saw as well as in taste; no test is made."
+    )
+    table = Table(
+        name,
+        f"Average rating of first answers by “{groups.text}”",
+        (
+            Column("system", "System"),
+            *(
+                Column(f"group_{k + 1}", f"{level} (n = {groups.n_raters(k)})", "estimate")
+                for k, level in enumerate(groups.levels)
+            ),
+        ),
+        tuple(rows),
+        caption="Every question counts alike; intervals draw raters and questions.",
+        notes=(groups.note,) if groups.note else (),
+    )
+    return Section(name, f"Groups of raters: {question.replace('_', ' ')}", (words,), (table,))
+
+
+def _averages(data: StudyData, pool: Pool, raters: list[str], options: Options) -> dict[str, Estimate]:
+    own = data.judgments.filter(pl.col("rater").is_in(raters))
+    names = [GOLD, *pool.labels]
+    try:
+        part = pool_of(data, pool.criterion, pool.scale, judgments=own)
+    except NotEnoughData as error:
+        return {name: unknown("mean rating", str(error)) for name in names}
+    groups = [part.is_gold, *(part.first_answers(k) for k in range(len(part.systems)))]
+    found = group_means(part, [np.asarray(group) for group in groups], options)
+    return {name: found.mean(k, label=name) for k, name in enumerate(names)}

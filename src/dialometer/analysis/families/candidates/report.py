@@ -1,0 +1,316 @@
+"""Candidate answers judged one at a time: which retriever is best, and by whose judgment (Chierici and Habash 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.scale_units import Asked, asked_criteria
+from dialometer.analysis.base.wording import criterion_label, listed, number, percent, system_label, with_interval
+from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
+from dialometer.analysis.families.candidates.first_answers import (
+    FirstAnswers,
+    candidate_group_section,
+    first_answers,
+    first_answers_section,
+)
+from dialometer.analysis.families.candidates.gold_loss import gold_rules, gold_section
+from dialometer.analysis.families.candidates.pool import Pool, pool_of
+from dialometer.analysis.families.candidates.retrieval import FIRST, Judged, Retrieval, retrieval_scores
+from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
+from dialometer.analysis.families.candidates.versatile import versatile_section
+from dialometer.errors import NotEnoughData
+from dialometer.model.report import Figure, Headline, Method, Section
+from dialometer.model.study import Study
+from dialometer.report.charts import Dot, dot_interval
+
+# The first screen of a study of candidates: who is best by whose judgment, how sure that is, and the methods used.
+
+
+SOURCE = "Chierici and Habash, HumEval 2021"
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """What the summary is made of."""
+
+    pool: Pool
+    answers: FirstAnswers
+    retrieval: Retrieval
+
+    def by(self, judge: str) -> Judged | None:
+        """The measures against one judge's labels."""
+        return next((one for one in self.retrieval.judged if one.verdict.name == judge), None)
+
+
+def answer(main: Judgments) -> str:
+    """Who is best by the ratings, by the maker's labels and by the crowd's, in one or two sentences."""
+    answers = main.answers
+    if answers.lead is None:
+        return "No first answer of any system has been rated yet."
+    best = answers.lead.best
+    rating = f"{number(answers.means[best].value)} on the scale from {main.pool.ends[0]:g} to {main.pool.ends[1]:g}"
+    if answers.gold is not None and answers.shares[best].is_known:
+        rating += f", {percent(answers.shares[best].value)} of gold"
+    text = f"The first answers of {best} are rated best ({rating})."
+    if not answers.lead.is_clear and answers.pairs:
+        text = f"No system is shown to be best. Rated highest: the first answers of {listed(answers.lead.first)} ({rating})."
+    told = []
+    for judge in ("maker", "crowd"):
+        judged = main.by(judge)
+        if judged is not None and judged.lead is not None:
+            rate = judged.answerable[judged.lead.best][FIRST]
+            each = " each" if judged.lead.shared else ""
+            told.append(f"for the {judge}: {listed(judged.lead.first)} ({percent(rate.value)}{each})")
+    return f"{text} Most often right {'; '.join(told)}." if told else text
+
+
+def certainty(main: Judgments, options: Options) -> str:
+    """Which of the leads could be chance."""
+    answers = main.answers
+    if answers.lead is None:
+        return "Not enough data."
+    if not answers.pairs:
+        return "There is one system only, so nothing to compare it with."
+    level = [*answers.lead.level, *answers.lead.untested]
+    n_questions = len(main.pool.questions)
+    where = f"{n_questions:,} questions and {len(main.pool.rater_names):,} raters"
+    if answers.lead.is_clear:
+        text = (
+            f"The lead in ratings over every other system is larger than chance would make it with {where} (all corrected "
+            f"p values at most {1 - options.confidence:.2g})."
+        )
+    elif answers.lead.behind:
+        text = (
+            f"With {where}, {answers.lead.best} is clearly ahead of {listed(answers.lead.behind)}; that it is better than "
+            f"{listed(level)} is not established."
+        )
+    else:
+        text = f"With {where}, the lead in ratings over {listed(level)} could be chance."
+    open_ = []
+    for judge in ("maker", "crowd"):
+        judged = main.by(judge)
+        if judged is not None and judged.lead is not None and judged.lead.level:
+            open_.append(f"{judged.lead.best} from {listed(judged.lead.level)} for the {judge}")
+    return f"{text} By how often they are right one cannot tell {'; '.join(open_)}." if open_ else text
+
+
+def headlines(main: Judgments) -> tuple[Headline, ...]:
+    """The rating of the best first answers, and the share that is right for each judge."""
+    answers = main.answers
+    lines = []
+    if answers.lead is not None:
+        best = answers.lead.best
+        lines.append(
+            Headline(
+                f"Average rating, first answers of {best}",
+                answers.means[best],
+                f"Gold answers get {with_interval(answers.gold)}." if answers.gold is not None else "",
+                is_confirmatory=bool(answers.declared),
+            )
+        )
+    for judge, word in (("maker", "maker"), ("crowd", "crowd")):
+        judged = main.by(judge)
+        if judged is None or judged.lead is None:
+            continue
+        best = judged.lead.best
+        level = judged.lead.level
+        who = listed(judged.lead.first)
+        sentence = (
+            f"{best} cannot be told from {listed(level)}."
+            if level
+            else "Ahead of every other system."
+            if judged.lead.behind
+            else ""
+        )
+        rate = replace(judged.answerable[best][FIRST], unit="share")
+        lines.append(Headline(f"Success Rate@1 by the {word}: {who}", rate, sentence))
+    return tuple(lines)
+
+
+def figure(main: Judgments) -> Figure | None:
+    """First answers that are right, for the maker and for the crowd."""
+    dots = []
+    for label in main.pool.labels:
+        for judge in ("maker", "crowd"):
+            judged = main.by(judge)
+            if judged is not None:
+                dots.append(Dot(label, judged.answerable[label][FIRST], f"the {judge}"))
+    if not dots:
+        return None
+    told = "; ".join(
+        f"{dot.label} by {dot.group} {percent(dot.estimate.value)}" for dot in dots if dot.estimate.is_known
+    )
+    return Figure(
+        "summary_figure",
+        "First answers that are right, by whose judgment (Success Rate@1)",
+        dot_interval(
+            dots,
+            value_title="share of questions with a right first answer",
+            group_title="right for",
+            domain=(0, 1),
+            is_percent=True,
+        ),
+        alt=f"Success Rate at 1: {told}.",
+    )
+
+
+def warnings(main: Judgments) -> tuple[str, ...]:
+    """Candidates without ratings, which look like wrong answers in the measures."""
+    n_unjudged = int((~main.pool.is_judged).sum())
+    if not n_unjudged:
+        return ()
+    share = percent(n_unjudged / len(main.pool.items))
+    return (f"{n_unjudged:,} candidates ({share}) have no rating yet; where they stand in a list they count as wrong.",)
+
+
+def methods(options: Options) -> tuple[Method, ...]:
+    """What was used for what, and why."""
+    correction = f", corrected by {options.correction}" if options.correction != "none" else ""
+    return (
+        Method(
+            "average rating and percent of gold",
+            "mean over questions; bootstrap that draws raters and questions",
+            "ratings of one rater and of one question go together",
+            SOURCE,
+        ),
+        Method(
+            "comparisons of first answers and of retrieval measures",
+            f"paired permutation test over questions{correction}",
+            "all systems answered the same questions; no assumption about the distribution",
+            "Smucker, Allan and Carterette, CIKM 2007",
+        ),
+        Method(
+            "agreement",
+            "weighted Cohen's kappa of two of the ratings of a candidate, with a permutation null; Krippendorff's alpha",
+            "choosing the closest, lowest or highest two makes agreement by itself",
+            "Merdivan et al. 2020; " + SOURCE,
+        ),
+        Method(
+            "retrieval measures",
+            "Recall@k, MRR, MAP and Success Rate@k; Wilson intervals or bootstrap over questions",
+            "published measures, against the maker's and the crowd's labels",
+            SOURCE,
+        ),
+        Method(
+            "versatile and one-sided questions",
+            "coefficient of variation above the 75th percentile or below the median, with shuffled ratings beside",
+            "sets chosen by disagreement arise from noise as well",
+            SOURCE,
+        ),
+    )
+
+
+class Annotation:
+    """Fits studies whose items are candidates with the ranks at which systems retrieved them."""
+
+    rank = 10
+
+    def fits(self, study: Study) -> bool:
+        """Candidates answered with numbers."""
+        return study.spec.items.kind == "candidate" and bool(asked_criteria(study))
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """All criteria one after the other; the declared one, or the first, gives the answer."""
+        asked = _in_order(data.study)
+        sections: list[Section] = []
+        main: Judgments | None = None
+        for number_, one in enumerate(asked):
+            prefix = "" if len(asked) == 1 else f"{one.criterion.name}_"
+            own, found = _criterion_sections(data, options, one, prefix)
+            sections += own if not prefix else [_titled(section, data.study, one) for section in own]
+            main = found if number_ == 0 else main
+        if main is None:
+            nothing = "Every criterion is asked on different scales in different blocks, so ratings do not compare."
+            why = next((section.problem for section in sections if section.problem), nothing)
+            return Findings("Not enough data.", why, sections=tuple(sections), methods=methods(options))
+        return Findings(
+            answer=answer(main),
+            certainty=certainty(main, options),
+            headlines=headlines(main),
+            figure=figure(main),
+            sections=tuple(sections),
+            methods=methods(options),
+            warnings=warnings(main),
+        )
+
+
+ANALYSES.register("annotation")(Annotation())
+
+
+def _in_order(study: Study) -> list[Asked]:
+    """Numeric criteria, the one of the primary comparison first."""
+    declared = study.spec.analysis
+    primary = next((one for one in declared.comparisons if one.name == declared.primary), None)
+    first = primary.criteria[0] if primary is not None and primary.criteria else ""
+    asked = [one for one in asked_criteria(study) if one.is_whole]
+    return sorted(asked, key=lambda one: one.criterion.name != first)
+
+
+def _declared(study: Study, criterion: str) -> set[str]:
+    """Labels of the systems whose comparison on this criterion was declared before data were collected."""
+    names: set[str] = set()
+    for one in study.spec.analysis.comparisons:
+        if one.between == "systems" and (not one.criteria or criterion in one.criteria):
+            names |= set(one.levels or [system.name for system in study.spec.systems])
+    return {system_label(study, name) for name in names}
+
+
+def _criterion_sections(
+    data: StudyData, options: Options, asked: Asked, prefix: str
+) -> tuple[list[Section], Judgments | None]:
+    if len({scale.describe() for scale in asked.scales}) > 1:
+        problem = (
+            "Raters of different conditions answered on different scales, so ratings of one candidate do not compare."
+        )
+        return [Section(f"{prefix}first_answers", "Ratings of candidates", problem=problem)], None
+    try:
+        pool = pool_of(data, asked.criterion.name, asked.scales[0])
+    except NotEnoughData as error:
+        return [Section(f"{prefix}first_answers", "Ratings of candidates", problem=str(error))], None
+    columns = rating_columns(pool, data.study.spec.design.judgments_per_item)
+    has_rule = bool(gold_rules(data)) and bool(len(data.set_aside))
+    builders: list[tuple[str, str, Callable[..., Section], tuple[object, ...]]] = []
+    main: Judgments | None = None
+    sections: list[Section] = []
+    try:
+        answers = first_answers(pool, options, _declared(data.study, asked.criterion.name))
+        main = Judgments(pool, answers, retrieval_scores(pool, options))
+        builders += [
+            ("first_answers", "How good the first answers are", first_answers_section, (answers, options, has_rule)),
+            (
+                "retrieval",
+                "Retrieval measures: right for whom?",
+                retrieval_section,
+                (main.retrieval, options, has_rule),
+            ),
+            ("rankings", "Do systems rank as the crowd would?", ranking_section, (pool, options)),
+        ]
+    except NotEnoughData as error:
+        sections.append(Section(f"{prefix}first_answers", "How good the first answers are", problem=str(error)))
+    builders += [
+        ("candidate_agreement", "How far raters agree", agreement_section, (pool, columns, options)),
+        ("versatile", "Versatile and one-sided questions", versatile_section, (pool, columns, options)),
+        ("gold_rule", "What the gold rule cost and changed", gold_section, (data, pool, options)),
+    ]
+    sections += [
+        section_or_problem(prefix + name, title, partial(build, prefix + name, *given))
+        for name, title, build, given in builders
+    ]
+    sections += [
+        section_or_problem(
+            f"{prefix}group_{question}",
+            f"Groups of raters: {question.replace('_', ' ')}",
+            partial(candidate_group_section, f"{prefix}group_{question}", data, pool, question, options),
+        )
+        for question in data.study.spec.analysis.subgroups
+    ]
+    return sections, main
+
+
+def _titled(section: Section, study: Study, asked: Asked) -> Section:
+    title = f"{criterion_label(study, asked.criterion.name)}: {section.title}"
+    return Section(section.name, title, section.paragraphs, section.parts, section.problem, section.is_confirmatory)

@@ -1,0 +1,1 @@
+"""What every report has: raters, questionnaires, costs, quality rules, models as judges."""

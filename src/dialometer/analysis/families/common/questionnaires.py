@@ -1,0 +1,240 @@
+"""Who the raters were and what they said in the questionnaires: shares, means, rankings. In every report that has any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.wording import excludes, listed, n_of, p_words, percent, with_interval
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.study import Question, Study
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.clustered.preference import binomial_test
+from dialometer.stats.clustered.proportion import proportion
+from dialometer.stats.effects.ranks import kendalls_w, mean_ranks
+
+TITLE = "Questionnaires"
+MOST_OTHERS = 8
+
+
+class Questionnaires:
+    """The family for what raters said about themselves and the study."""
+
+    rank = 800
+
+    def fits(self, study: Study) -> bool:
+        """Any question asked before or after."""
+        return bool(study.spec.pre_questionnaire or study.spec.post_questionnaire)
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """One section per kind of question."""
+        sections = [section_or_problem("people", "Who took part", lambda: people_section(data, options))]
+        for question in _asked(data.study):
+            if _scale_type(data.study, question) == "ranking":
+                sections.append(_ranking(data, question, options))
+        methods = METHODS if len(sections) > 1 else METHODS[:1]
+        return Findings("There is no analysis for this design yet.", "", sections=tuple(sections), methods=methods)
+
+
+METHODS = (
+    Method(
+        "Shares of answers", "proportion with Wilson's interval", "every rater answers a question once", "Wilson 1927"
+    ),
+    Method(
+        "Rankings by raters",
+        "mean rank with Student's t interval, Kendall's W with Friedman's chi-square",
+        "ranks say order only; W tells how far raters agree on it",
+        "Kendall & Babington Smith 1939",
+    ),
+)
+
+
+def _asked(study: Study) -> list[Question]:
+    return [*study.spec.pre_questionnaire, *study.spec.post_questionnaire]
+
+
+def _scale_type(study: Study, question: Question) -> str:
+    return study.spec.scales[question.scale].type
+
+
+def _answers(data: StudyData, question: Question) -> list[object]:
+    """Answers of raters whose judgments count, as they were stored."""
+    used = data.used_sessions()["rater"]
+    rows = data.answers.filter((pl.col("question") == question.name) & pl.col("rater").is_in(used.implode()))
+    return [json.loads(text) for text in rows["answer"].to_list()]
+
+
+def people_section(data: StudyData, options: Options) -> Section:
+    """Every question with options or numbers; free texts are only counted, because they may name people."""
+    shares: list[tuple[Cell, ...]] = []
+    numbers: list[tuple[Cell, ...]] = []
+    said: list[str] = []
+    for question in _asked(data.study):
+        answers = [answer for answer in _answers(data, question) if answer not in (None, "", [])]
+        kind = _scale_type(data.study, question)
+        if kind in ("choice", "multiple"):
+            shares += _share_rows(data.study, question, answers, options)
+            said += _two_way(data.study, question, answers, options)
+        elif kind in ("likert", "slider", "magnitude") or _is_number(data.study, question):
+            numbers.append(_number_row(question, answers, options))
+        elif kind == "text":
+            said.append(f"{n_of(len(answers), 'rater')} wrote something on “{question.text}” (see the export).")
+    parts = [*_share_table(shares), *_number_table(numbers)]
+    if not parts and not said:
+        raise NotEnoughData("no answers to the questionnaires yet", remedy="they come with finished sessions")
+    return Section("people", "Who took part", tuple(said), tuple(parts))
+
+
+def _is_number(study: Study, question: Question) -> bool:
+    return getattr(study.spec.scales[question.scale], "format", "text") in ("integer", "number")
+
+
+def _share_rows(
+    study: Study, question: Question, answers: Sequence[object], options: Options
+) -> list[tuple[Cell, ...]]:
+    known = [str(option) for option in getattr(study.spec.scales[question.scale], "options", [])]
+    given = [set(map(str, answer)) if isinstance(answer, list) else {str(answer)} for answer in answers]
+    others = sorted({one for chosen in given for one in chosen} - set(known))
+    rows: list[tuple[Cell, ...]] = []
+    for option in known:
+        n = sum(option in chosen for chosen in given)
+        share = proportion(n, len(given), confidence=options.confidence) if given else None
+        rows.append((question.text, option, n, share))
+    if others:
+        n = sum(bool(chosen & set(others)) for chosen in given)
+        named = listed(others, most=MOST_OTHERS)
+        rows.append(
+            (question.text, f"in own words: {named}", n, proportion(n, len(given), confidence=options.confidence))
+        )
+    return rows
+
+
+def _two_way(study: Study, question: Question, answers: Sequence[object], options: Options) -> list[str]:
+    """A question with two options about a preference deserves a test: which do raters prefer?"""
+    known = [str(option) for option in getattr(study.spec.scales[question.scale], "options", [])]
+    if len(known) != 2 or question not in study.spec.post_questionnaire or len(answers) < 2:
+        return []
+    counts = [sum(answer == option for answer in answers) for option in known]
+    tested = binomial_test(counts[0], sum(counts))
+    first, second = (0, 1) if counts[0] >= counts[1] else (1, 0)
+    told = f"“{known[first]}” ({counts[first]} raters) over “{known[second]}” ({counts[second]})"
+    verdict = "" if tested.p_value < 1 - options.confidence else "; this could be chance"
+    share = percent(counts[first] / sum(counts))
+    return [f"{question.text} {share} chose {told}, exact binomial {p_words(tested.p_value)}{verdict}."]
+
+
+def _number_row(question: Question, answers: Sequence[object], options: Options) -> tuple[Cell, ...]:
+    values = np.array([_as_number(answer) for answer in answers], dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return (question.text, 0, None, None, None, None)
+    mean = bootstrap_mean(values, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
+    return (question.text, len(values), mean, float(np.median(values)), float(values.min()), float(values.max()))
+
+
+def _as_number(answer: object) -> float:
+    try:
+        return float(answer)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _share_table(rows: list[tuple[Cell, ...]]) -> list[Table]:
+    if not rows:
+        return []
+    columns = (
+        Column("question", "Question"),
+        Column("answer", "Answer"),
+        Column("raters", "Raters", "count"),
+        Column("share", "Share", "percent_estimate"),
+    )
+    seen: set[object] = set()
+    body: list[tuple[Cell, ...]] = []
+    for row in rows:
+        body.append(("" if row[0] in seen else row[0], *row[1:]))
+        seen.add(row[0])
+    return [Table("answers", "Answers to the questionnaires", columns, tuple(body))]
+
+
+def _number_table(rows: list[tuple[Cell, ...]]) -> list[Table]:
+    if not rows:
+        return []
+    columns = (
+        Column("question", "Question"),
+        Column("raters", "Raters", "count"),
+        Column("mean", "Mean", "estimate"),
+        Column("median", "Median", "number", 1),
+        Column("lowest", "Lowest", "number", 1),
+        Column("highest", "Highest", "number", 1),
+    )
+    return [Table("answers_in_numbers", "Answers in numbers", columns, tuple(rows))]
+
+
+def _ranking(data: StudyData, question: Question, options: Options) -> Section:
+    title = f"Ranking: {question.name.replace('_', ' ')}"
+    return section_or_problem(
+        f"ranking_{question.name}", title, lambda: ranking_section(data, question, title, options)
+    )
+
+
+def ranking_section(data: StudyData, question: Question, title: str, options: Options) -> Section:
+    """Mean ranks with intervals, and Kendall's W for how far raters agree."""
+    objects = [str(option) for option in getattr(data.study.spec.scales[question.scale], "options", None) or []]
+    orders = [answer for answer in _answers(data, question) if isinstance(answer, list)]
+    ranks = np.array(
+        [[order.index(name) + 1 if name in order else np.nan for name in objects] for order in orders], dtype=np.float64
+    )
+    if not objects or not len(ranks):
+        raise NotEnoughData(f"no rankings for '{question.name}' yet", remedy="they come with finished sessions")
+    means = mean_ranks(ranks, objects, confidence=options.confidence)
+    agreement = kendalls_w(ranks, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
+    best_first = sorted(objects, key=lambda name: means[name].value)
+    body: list[tuple[Cell, ...]] = []
+    for name in best_first:
+        column = ranks[:, objects.index(name)]
+        body.append((name, means[name], int(np.sum(column == 1)), int(np.sum(column == len(objects)))))
+    table = Table(
+        f"ranking_{question.name}",
+        question.text,
+        (
+            Column("what", "What"),
+            Column("mean_rank", "Mean rank", "estimate"),
+            Column("first", "Ranked first", "count"),
+            Column("last", "Ranked last", "count"),
+        ),
+        tuple(body),
+        caption=f"Rank 1 is the first of {len(objects)}.",
+    )
+    figure = Figure(
+        f"ranking_{question.name}",
+        title,
+        dot_interval([Dot(name, means[name]) for name in best_first], value_title="mean rank (1 is first)"),
+        alt="Mean rank with its interval: " + "; ".join(f"{name} {means[name]}" for name in best_first) + ".",
+    )
+    return Section(
+        f"ranking_{question.name}", title, (_ranking_sentence(best_first, means, agreement),), (figure, table)
+    )
+
+
+def _ranking_sentence(order: list[str], means: dict[str, Estimate], agreement: Estimate) -> str:
+    said = f"On average raters put {listed(order)} in this order."
+    if not agreement.is_known:
+        return f"{said} How far they agree is not known: {agreement.notes[0]}."
+    if agreement.p_value >= 0.05 or not excludes(agreement):
+        verdict = "raters do not demonstrably agree on an order"
+    else:
+        strength = "weakly" if agreement.value < 0.3 else "moderately" if agreement.value < 0.6 else "strongly"
+        verdict = f"raters agree {strength} on it"
+    told = f"Kendall's W {with_interval(agreement)}, {p_words(agreement.p_value)}"
+    return f"{said} {n_of(means[order[0]].n, 'rater')} ranked them; {verdict}: {told}."
+
+
+ANALYSES.register("questionnaires")(Questionnaires())

@@ -1,0 +1,220 @@
+"""What each quality rule changed: the results with the rule and without it, in every report of a study that has rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Method, Section, Table
+from dialometer.model.study import Study
+from dialometer.quality.block_list import BlockList
+from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
+
+NAME, TITLE = "rule_effects", "What the quality rules changed"
+MOST_ROWS = 12
+"""Of each rule the results that moved most."""
+METHODS = (
+    Method(
+        "Results with and without a quality rule",
+        "means and shares with intervals that count raters, not answers (clustered by rater)",
+        "a rule that changes the answer must be known to the reader, whichever way it changes it",
+        "Bell & McCaffrey 2002",
+    ),
+)
+
+
+class RuleEffects:
+    """The family of every study with rules that look at raters; it gives no answer of its own."""
+
+    rank = 890
+
+    def fits(self, study: Study) -> bool:
+        """Any rule but the block list, whose raters never began."""
+        return any(not isinstance(rule, BlockList) for rule in study.spec.quality)
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """One section."""
+        section = section_or_problem(NAME, TITLE, lambda: rules_section(data, options))
+        return Findings("There is no analysis for this design yet.", "", sections=(section,), methods=METHODS)
+
+
+ANALYSES.register("rule_effects")(RuleEffects())
+
+
+def rules_section(data: StudyData, options: Options) -> Section:
+    """How many raters each rule concerns, and how the results stand with and without it."""
+    if not len(data.judgments) and not len(data.set_aside):
+        raise NotEnoughData("there are no judgments yet", remedy="the effect of rules appears with the first")
+    rules = [rule for rule in data.study.spec.quality if not isinstance(rule, BlockList)]
+    names = list(dict.fromkeys(rule.rule for rule in rules))
+    counts: list[tuple[Cell, ...]] = []
+    effects: list[tuple[Cell, ...]] = []
+    changed = []
+    for name in names:
+        for action in dict.fromkeys(rule.action for rule in rules if rule.rule == name):
+            raters = _concerned(data, name, action)
+            with_rule, without = _sides(data, name, action, raters)
+            n_judgments = len(without) - len(with_rule)
+            counts.append((name, _ACTIONS[action], len(raters), n_judgments if action != "screen_out" else ""))
+            if not n_judgments:
+                continue
+            rows, is_other_order = _compared(data.study, with_rule, without, options)
+            effects += [(name, _ACTIONS[action], *row) for row in rows]
+            if is_other_order:
+                changed.append(name)
+    return Section(NAME, TITLE, _said(counts, changed), _tables(counts, effects))
+
+
+_ACTIONS = {"exclude": "excludes", "flag": "only flags", "screen_out": "screens out"}
+
+
+def _concerned(data: StudyData, rule: str, action: str) -> list[str]:
+    found = data.findings.filter((pl.col("rule") == rule) & (pl.col("action") == action))
+    shown = data.sessions.filter(pl.col("source").is_in(data.sources))["rater"]
+    return found.filter(pl.col("rater").is_in(shown.implode()))["rater"].unique().sort().to_list()
+
+
+def _sides(data: StudyData, rule: str, action: str, raters: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Judgments with the rule and without it. A rater whom another rule excludes too stays out on both sides."""
+    if action == "exclude":
+        others = data.findings.filter((pl.col("action") == "exclude") & (pl.col("rule") != rule))["rater"]
+        only = [rater for rater in raters if rater not in set(others)]
+        lost = data.set_aside.filter(pl.col("rater").is_in(only))
+        return data.judgments, pl.concat([data.judgments, lost], how="diagonal")
+    if action == "flag":
+        return data.judgments.filter(~pl.col("rater").is_in(raters)), data.judgments
+    return data.judgments, data.judgments
+
+
+def _compared(
+    study: Study, with_rule: pl.DataFrame, without: pl.DataFrame, options: Options
+) -> tuple[list[tuple[Cell, ...]], bool]:
+    """The results on both sides, those that moved most first kept; and whether the order of systems differs."""
+    kept, given = (results(study, side, options.confidence) for side in (with_rule, without))
+    keys = [key for key in given if key in kept]
+    moves = {key: abs(kept[key].value - given[key].value) for key in keys}
+    top = sorted(keys, key=lambda key: -moves[key] if not math.isnan(moves[key]) else 0.0)[:MOST_ROWS]
+    rows: list[tuple[Cell, ...]] = [
+        (criterion_label(study, key[0]), _of_system(study, key[1]), kept[key], given[key]) for key in keys if key in top
+    ]
+    return rows, _orders(kept) != _orders(given)
+
+
+def _of_system(study: Study, name: str) -> str:
+    return system_label(study, name) if name else "all"
+
+
+def _orders(found: Mapping[tuple[str, str], Estimate]) -> dict[str, list[str]]:
+    by_criterion: dict[str, list[tuple[float, str]]] = {}
+    for (criterion, system), estimate in found.items():
+        if estimate.is_known and system:
+            by_criterion.setdefault(criterion, []).append((-estimate.value, system))
+    return {criterion: [system for _, system in sorted(pairs)] for criterion, pairs in by_criterion.items()}
+
+
+def results(study: Study, judgments: pl.DataFrame, confidence: float) -> dict[tuple[str, str], Estimate]:
+    """For each criterion and system: the mean rating, the geometric mean of magnitudes, the share of choices, or for
+    best-worst the share of best minus the share of worst."""
+    found: dict[tuple[str, str], Estimate] = {}
+    names = [system.name for system in study.spec.systems]
+    for criterion in study.spec.criteria:
+        rows = judgments.filter(pl.col("criterion") == criterion.name)
+        numeric = rows.filter(pl.col("value").is_not_null())
+        for (system,), own in numeric.with_columns(pl.col("system").fill_null("")).group_by(
+            "system", maintain_order=True
+        ):
+            found[criterion.name, str(system)] = _mean(own, confidence)
+        chosen = rows.filter(pl.col("choice").is_not_null() & pl.col("value").is_null())
+        if not len(chosen):
+            continue
+        for system in names:
+            shown = chosen.filter(pl.col("order").str.split("|").list.contains(system))
+            if len(shown):
+                found[criterion.name, system] = _choices(shown, system, confidence)
+    order = {key: place for place, key in enumerate((c.name, s) for c in study.spec.criteria for s in ["", *names])}
+    return dict(sorted(found.items(), key=lambda pair: order.get(pair[0], len(order))))
+
+
+def _mean(rows: pl.DataFrame, confidence: float) -> Estimate:
+    values, raters = rows["value"].to_numpy().astype(np.float64), rows["rater"].to_numpy()
+    if not (rows["scale"] == "magnitude").all():
+        return clustered_mean(values, raters, confidence=confidence)
+    positive = values[values > 0]
+    if not len(positive):
+        return clustered_mean(values, raters, confidence=confidence)
+    logs = np.log(np.where(values > 0, values, positive.min() / 2))
+    mean = clustered_mean(logs, raters, confidence=confidence)
+    return replace(
+        mean,
+        value=math.exp(mean.value),
+        low=math.exp(mean.low),
+        high=math.exp(mean.high),
+        method=f"geometric mean ({mean.method} of logarithms)",
+        statistic=math.nan,
+        p_value=math.nan,
+        df=(),
+    )
+
+
+def _choices(shown: pl.DataFrame, system: str, confidence: float) -> Estimate:
+    raters = shown["rater"].to_numpy()
+    best = (shown["choice"] == system).to_numpy().astype(np.float64)
+    if shown["worst"].is_not_null().any():
+        worst = (shown["worst"] == system).fill_null(False).to_numpy().astype(np.float64)
+        return clustered_mean(best - worst, raters, confidence=confidence)
+    ties = (~shown["choice"].is_in(shown["order"].str.split("|").explode().unique().implode())).to_numpy()
+    return clustered_proportion(np.where(ties, 0.5, best), raters, confidence=confidence)
+
+
+def _said(counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
+    n_acting = sum(bool(row[2]) for row in counts)
+    said = [
+        f"Of the study's {n_of(len(counts), 'rule')} about raters, {n_acting or 'none'} found something. "
+        "Below, every result is shown as it is with the rule and as it would be without it. A rule that only flags "
+        "leaves nobody out: there, 'with the rule' is what excluding the flagged raters would give."
+    ]
+    if n_acting:
+        said.append(
+            f"The order of the systems changes with {listed(dict.fromkeys(changed))}: say so when you report the result."
+            if changed
+            else "No rule changes the order of the systems on any criterion."
+        )
+    return tuple(said)
+
+
+def _tables(counts: list[tuple[Cell, ...]], effects: list[tuple[Cell, ...]]) -> tuple[Table, ...]:
+    counted = (
+        Column("rule", "Rule"),
+        Column("action", "What it does"),
+        Column("raters", "Raters concerned", "count"),
+        Column("judgments", "Judgments it takes out", "count"),
+    )
+    summary = Table("rule_counts", "The rules and whom they concern", counted, tuple(counts))
+    if not effects:
+        return (summary,)
+    columns = (
+        Column("rule", "Rule"),
+        Column("action", "What it does"),
+        Column("criterion", "Criterion"),
+        Column("system", "System"),
+        Column("with_rule", "With the rule", "estimate"),
+        Column("without_rule", "Without it", "estimate"),
+    )
+    effect = Table(
+        NAME,
+        "Results with each rule and without it",
+        columns,
+        tuple(effects),
+        caption=f"Of each rule at most the {MOST_ROWS} results that move most. Raters whom another rule excludes as "
+        "well stay out on both sides.",
+    )
+    return (summary, effect)

@@ -1,0 +1,1 @@
+"""Conversations rated by those who held them."""

@@ -1,0 +1,417 @@
+"""Systems compared by the ratings of those who talked with them; the same raters come back, so they are clusters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import listed, number, p_words, system_label, with_interval
+from dialometer.analysis.families.conversations.conversations import SelfRatings
+from dialometer.analysis.shared.ranking import (
+    CORRECTIONS,
+    Lead,
+    Pairs,
+    difference,
+    every_pair,
+    lead,
+    p_adjusted,
+    standing_words,
+)
+from dialometer.analysis.shared.subgroups import RaterGroups, rater_groups
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.model.study import Study
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
+from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
+from dialometer.stats.effects.multiplicity import adjust_estimates
+from dialometer.stats.effects.permutation import permutation_paired
+from dialometer.stats.observations import Floats, Ints
+
+
+@dataclass(frozen=True)
+class SystemRatings:
+    """Means of one criterion by system, every difference, and the checks that make no assumptions."""
+
+    ratings: SelfRatings
+    means: dict[str, Estimate]
+    pairs: Pairs
+    higher: dict[tuple[str, str], Estimate]
+    """Share of raters with both systems who rate the first higher, ties half."""
+    flipped: dict[tuple[str, str], Estimate]
+    """The same difference tested by flipping signs, on raters who talked with both."""
+    overall: Estimate | None
+    lead: Lead | None
+    declared: frozenset[tuple[str, str]]
+    """Pairs whose comparison on this criterion was declared before data were collected."""
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether every comparison here was declared."""
+        return bool(self.declared) and self.declared == frozenset(self.pairs)
+
+
+def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Options) -> list[SystemRatings]:
+    """Cluster-robust means and differences; for raters who talked with both systems this is the paired comparison.
+
+    Tests of the primary comparison are corrected among themselves, over its criteria and systems, those of all other
+    declared comparisons together, and so are those that nobody declared.
+    """
+    raw = [_differences(one, options) for one in ratings]
+    families: dict[str, dict[tuple[int, tuple[str, str]], Estimate]] = {}
+    for number_, (one, pairs) in enumerate(zip(ratings, raw, strict=True)):
+        for pair, gap in pairs.items():
+            families.setdefault(_family(study, one.criterion, pair), {})[number_, pair] = gap
+    corrected: list[dict[tuple[str, str], Estimate]] = [{} for _ in ratings]
+    declared: list[set[tuple[str, str]]] = [set() for _ in ratings]
+    for family, members in families.items():
+        found = adjust_estimates(list(members.values()), options.correction)  # type: ignore[arg-type]
+        for (number_, pair), gap in zip(members, found, strict=True):
+            corrected[number_][pair] = gap
+            if family:
+                declared[number_].add(pair)
+    return [
+        _system_ratings(one, {pair: corrected[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
+        for k, one in enumerate(ratings)
+    ]
+
+
+def _differences(ratings: SelfRatings, options: Options) -> dict[tuple[str, str], Estimate]:
+    computed = pairwise_clustered(ratings.value, ratings.system, ratings.rater, confidence=options.confidence)
+    found = {pair: difference(computed, *pair) for pair in every_pair(ratings.systems)}
+    nothing = unknown("difference of means", "a system has no ratings")
+    return {pair: gap if gap is not None else nothing for pair, gap in found.items()}
+
+
+def _family(study: Study, criterion: str, pair: tuple[str, str]) -> str:
+    """The family in which a test is corrected; empty where nobody declared it."""
+    for one in study.spec.analysis.comparisons:
+        levels = {system_label(study, name) for name in one.levels or [system.name for system in study.spec.systems]}
+        if one.between == "systems" and (not one.criteria or criterion in one.criteria) and set(pair) <= levels:
+            return "primary" if one.name == study.spec.analysis.primary else "declared"
+    return ""
+
+
+def _system_ratings(
+    ratings: SelfRatings, pairs: Pairs, declared: frozenset[tuple[str, str]], options: Options
+) -> SystemRatings:
+    means = {
+        system: clustered_mean(
+            ratings.value[ratings.of(system)],
+            ratings.rater[ratings.of(system)],
+            confidence=options.confidence,
+            label=system,
+        )
+        for system in ratings.systems
+    }
+    _, by_rater = rater_means(ratings)
+    overall = None
+    if len(ratings.systems) > 2:
+        overall = homogeneity_clustered(ratings.value, ratings.system, ratings.rater, label=ratings.label)
+    return SystemRatings(
+        ratings=ratings,
+        means=means,
+        pairs=pairs,
+        higher={pair: _higher(by_rater, *pair, options) for pair in pairs},
+        flipped={pair: permutation_paired(by_rater[pair[0]], by_rater[pair[1]], seed=options.seed) for pair in pairs},
+        overall=overall,
+        lead=lead(means, pairs, confidence=options.confidence),
+        declared=declared,
+    )
+
+
+def rater_means(ratings: SelfRatings) -> tuple[NDArray[Any], dict[str, Floats]]:
+    """Raters, and each one's mean for every system, nan where the rater did not talk with it."""
+    table = pl.DataFrame({"rater": ratings.rater, "system": ratings.system.astype(str), "value": ratings.value})
+    wide = table.pivot(on="system", index="rater", values="value", aggregate_function="mean")
+    means = {system: wide[system].fill_null(float("nan")).to_numpy().astype(np.float64) for system in ratings.systems}
+    return wide["rater"].to_numpy().astype(str), means
+
+
+def _higher(by_rater: dict[str, Floats], first: str, second: str, options: Options) -> Estimate:
+    gap = by_rater[first] - by_rater[second]
+    gap = gap[~np.isnan(gap)]
+    method = "share of raters who rate the first higher, ties half"
+    if not len(gap):
+        return unknown(method, "no rater talked with both systems")
+    found = clustered_proportion((np.sign(gap) + 1) / 2, np.arange(len(gap)), confidence=options.confidence)
+    return replace(found, method=method)
+
+
+# The comparison of systems by self-ratings, in words, tables and a figure.
+
+
+def comparison_section(name: str, compared: list[SystemRatings], options: Options) -> Section:
+    """Means and differences for every criterion, declared ones marked."""
+    paragraphs = [_words(one, options) for one in compared]
+    first = compared[0].ratings
+    n_both = max((one.n for pair in compared for one in pair.flipped.values()), default=0)
+    if len(first.systems) > 1:
+        paragraphs.append(
+            f"Ratings of one rater go together, so raters are clusters in all intervals and tests; {n_both:,} of "
+            f"{first.n_raters:,} raters talked with more than one system, and their differences count as pairs."
+        )
+    parts: list[Table | Figure] = [_figure(name, compared), _means_table(name, compared)]
+    for is_declared in (True, False):
+        table = _pairs_table(name, compared, options, is_declared=is_declared)
+        if table.rows:
+            parts.append(table)
+    return Section(
+        name,
+        "Which system is rated higher",
+        tuple(paragraphs),
+        tuple(parts),
+        is_confirmatory=any(one.declared for one in compared),
+    )
+
+
+def _words(one: SystemRatings, options: Options) -> str:
+    if one.lead is None:
+        return f"{one.ratings.label}: no ratings yet."
+    means = listed(f"{system} {number(mean.value)}" for system, mean in one.means.items() if mean.is_known)
+    text = f"{one.ratings.label}: {means} on average."
+    if len(one.means) < 2:
+        return f"{text} There is one system only, so nothing to compare it with."
+    if len(one.means) == 2:
+        return f"{text} {_two_words(one)}"
+    if one.overall is not None and not math.isnan(one.overall.p_value):
+        text += f" All systems together: {p_words(one.overall.p_value)}."
+    return f"{text} {standing_words(one.lead, one.pairs, options.correction)}"
+
+
+def _two_words(one: SystemRatings) -> str:
+    """The difference of two systems in a sentence, as large as it is certain."""
+    assert one.lead is not None
+    best = one.lead.best
+    other = next(system for system in one.means if system != best)
+    gap = difference(one.pairs, best, other)
+    if gap is None or not gap.is_known:
+        return f"The difference cannot be tested: {'; '.join(gap.notes) if gap else 'a system has no ratings'}."
+    verb = "is rated higher than" if one.lead.behind else "cannot be told from"
+    p = p_adjusted(gap)
+    n_tests = int(gap.details.get("n_tests", 1))
+    counted = f" (corrected for {n_tests} tests)" if n_tests > 1 and p != gap.p_value else ""
+    text = f"{best} {verb} {other}: difference {with_interval(gap)}, {p_words(p)}{counted}"
+    pair = (best, other) if (best, other) in one.higher else (other, best)
+    share = one.higher[pair]
+    if share.is_known:
+        value = share.value if pair[0] == best else 1 - share.value
+        text += (
+            f"; {number(100 * value, 0)}% of raters who talked with both rate {best} higher (equal ratings count half)"
+        )
+    check, alpha = one.flipped[pair].p_value, 1 - gap.confidence
+    if not math.isnan(check) and (gap.p_value <= alpha) != (check <= alpha):
+        text += f". A test without assumptions gives {p_words(check)} before correction, so take it with care"
+    return f"{text}."
+
+
+def _means_table(name: str, compared: list[SystemRatings]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for one in compared:
+        for system, mean in one.means.items():
+            values = one.ratings.value[one.ratings.of(system)]
+            spread = float(values.std(ddof=1)) if len(values) > 1 else None
+            rows.append((one.ratings.label, system, mean, spread, float(np.median(values)), len(values)))
+    return Table(
+        name,
+        "Average rating by system",
+        (
+            Column("criterion", "Criterion"),
+            Column("system", "System"),
+            Column("mean", "Average rating", "estimate"),
+            Column("sd", "SD", "number"),
+            Column("median", "Median", "number", 1),
+            Column("n", "Conversations", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def _pairs_table(name: str, compared: list[SystemRatings], options: Options, *, is_declared: bool) -> Table:
+    has_correction = options.correction in CORRECTIONS
+    columns = [
+        Column("criterion", "Criterion"),
+        Column("first", "System"),
+        Column("second", "compared with"),
+        Column("difference", "Difference in rating", "estimate"),
+        Column("p", "p", "p_value"),
+        *([Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value")] if has_correction else []),
+        Column("higher", "Raters who rate it higher", "percent_estimate"),
+        Column("flipped", "p, signs flipped", "p_value"),
+        Column("n_both", "Raters with both", "count"),
+    ]
+    rows: list[tuple[Cell, ...]] = []
+    for one in compared:
+        for (first, second), gap in one.pairs.items():
+            if ((first, second) in one.declared) is not is_declared:
+                continue
+            is_turned = gap.is_known and gap.value < 0
+            shown = difference(one.pairs, second, first) if is_turned else gap
+            share, flipped = one.higher[first, second], one.flipped[first, second]
+            if is_turned and share.is_known:
+                share = replace(share, value=1 - share.value, low=1 - share.high, high=1 - share.low)
+            names = (second, first) if is_turned else (first, second)
+            corrected = (_p(p_adjusted(gap)),) if has_correction else ()
+            rows.append(
+                (
+                    one.ratings.label,
+                    *names,
+                    shown,
+                    _p(gap.p_value),
+                    *corrected,
+                    share,
+                    _p(flipped.p_value),
+                    share.n,
+                )
+            )
+    return Table(
+        f"{name}_declared" if is_declared else f"{name}_exploratory",
+        "Systems compared" if is_declared else "Systems compared (not declared)",
+        tuple(columns),
+        tuple(rows),
+        caption="Differences of means with raters as clusters (CR2). Beside them, for raters who talked with both: the share who "
+        "rate the first higher (equal ratings count half), and the p value of a test that flips the sign of each rater's "
+        "difference and assumes nothing else. P values are corrected over the tests of the primary comparison, over those of "
+        "all other declared ones, and over those that were not declared.",
+        is_confirmatory=is_declared,
+    )
+
+
+def _p(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _figure(name: str, compared: list[SystemRatings]) -> Figure:
+    several = len(compared) > 1
+    dots = [
+        Dot(system, mean, facet=one.ratings.label if several else "")
+        for one in compared
+        for system, mean in one.means.items()
+    ]
+    told = "; ".join(
+        f"{one.ratings.label}: {listed(f'{s} {number(m.value)}' for s, m in one.means.items() if m.is_known)}"
+        for one in compared
+    )
+    low, high = compared[0].ratings.ends
+    is_shared = len({one.ratings.ends for one in compared}) == 1
+    return Figure(
+        f"{name}_figure",
+        "Average rating by system",
+        dot_interval(
+            dots,
+            value_title=f"average rating ({low:g} to {high:g})" if is_shared else "average rating",
+            domain=(low, high) if is_shared else None,
+        ),
+        alt=f"Average ratings with intervals. {told}.",
+    )
+
+
+# Self-ratings by groups of raters: do some people rate otherwise, or prefer another system?
+
+
+FEWEST_RATERS = 2
+MOST_SYSTEMS_IN_PAIRS = 4
+
+
+def group_section(
+    name: str, data: StudyData, ratings: Sequence[SelfRatings], question: str, options: Options
+) -> Section:
+    """Means of every system, and differences between systems within raters, in each group; tests are corrected together."""
+    raters = np.unique(np.concatenate([one.rater.astype(str) for one in ratings]))
+    groups = rater_groups(data, question, raters)
+    rows: list[tuple[str, str, list[Estimate], Estimate]] = []
+    for one in ratings:
+        for label, value, who in _measures(one, raters):
+            rows.append((one.label, label, *_by_group(value, who, groups, options)))
+    tests = adjust_estimates([test for *_, test in rows], options.correction)  # type: ignore[arg-type]
+    return Section(
+        name,
+        f"Groups of raters: {question.replace('_', ' ')}",
+        _self_groups_words([(criterion, what) for criterion, what, *_ in rows], tests),
+        (_table(name, rows, tests, groups, options),),
+    )
+
+
+def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Floats, Ints]]:
+    """Ratings of each system, then differences between systems of raters who talked with both; each with its rater."""
+    rater = np.searchsorted(raters, ratings.rater.astype(str))
+    found = [(system, ratings.value[ratings.of(system)], rater[ratings.of(system)]) for system in ratings.systems]
+    if 1 < len(ratings.systems) <= MOST_SYSTEMS_IN_PAIRS:
+        names, means = rater_means(ratings)
+        who = np.searchsorted(raters, names)
+        for first, second in every_pair(ratings.systems):
+            gap = means[first] - means[second]
+            kept = ~np.isnan(gap)
+            found.append((f"{first} − {second}", gap[kept], who[kept]))
+    return found
+
+
+def _by_group(value: Floats, rater: Ints, groups: RaterGroups, options: Options) -> tuple[list[Estimate], Estimate]:
+    group = groups.of_rater[rater]
+    means = [
+        clustered_mean(value[group == k], rater[group == k], confidence=options.confidence)
+        for k in range(len(groups.levels))
+    ]
+    large = [k for k in range(len(groups.levels)) if len(np.unique(rater[group == k])) >= FEWEST_RATERS]
+    kept = np.isin(group, large)
+    return means, homogeneity_clustered(value[kept], group[kept], rater[kept])
+
+
+def _table(
+    name: str,
+    rows: Sequence[tuple[str, str, list[Estimate], Estimate]],
+    tests: Sequence[Estimate],
+    groups: RaterGroups,
+    options: Options,
+) -> Table:
+    has_correction = options.correction in CORRECTIONS
+    body: list[tuple[Cell, ...]] = []
+    for (criterion, what, means, _), test in zip(rows, tests, strict=True):
+        cells = [mean if mean.is_known else None for mean in means]
+        corrected = (_self_groups_p(p_adjusted(test)),) if has_correction else ()
+        body.append((criterion, what, *cells, _self_groups_p(test.p_value), *corrected))
+    columns = [
+        Column("criterion", "Criterion"),
+        Column("what", "System, or difference"),
+        *(
+            Column(f"group_{k + 1}", f"{level} (n = {groups.n_raters(k)})", "estimate")
+            for k, level in enumerate(groups.levels)
+        ),
+        Column("p", "p, groups differ", "p_value"),
+        *([Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value")] if has_correction else []),
+    ]
+    return Table(
+        name,
+        f"Ratings by “{groups.text}”",
+        tuple(columns),
+        tuple(body),
+        caption="Raters as clusters. A difference between systems is taken within raters who talked with both. Tests use "
+        f"groups of at least {FEWEST_RATERS} raters.",
+        notes=(groups.note,) if groups.note else (),
+    )
+
+
+def _self_groups_words(names: list[tuple[str, str]], tests: Sequence[Estimate]) -> tuple[str, ...]:
+    known = [(name, p_adjusted(test)) for name, test in zip(names, tests, strict=True) if not math.isnan(test.p_value)]
+    if not known:
+        why = next((note for test in tests for note in test.notes), "not enough data")
+        return (f"The groups cannot be compared: {why}.",)
+    alpha = 1 - tests[0].confidence
+    apart = [f"{criterion}, {what} ({p_words(p)})" for (criterion, what), p in known if p <= alpha]
+    if apart:
+        return (f"The groups differ on {listed(apart)}. Nobody was put into a group by lot: this describes raters.",)
+    return (
+        f"No difference between the groups can be told from chance (smallest corrected {p_words(min(p for _, p in known))}).",
+    )
+
+
+def _self_groups_p(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,349 @@
+"""Self-ratings beside experts who compared two conversations: how often do the two disagree, by the gap between ratings?
+
+Liang, Zou and Yu (ACL 2020, table 2): the larger the gap between two self-ratings, the rarer the disagreement.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from scipy import stats
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import n_of, p_words, percent, sentence, with_interval
+from dialometer.analysis.families.conversations.conversations import SelfRatings
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.agreement.kappa import cohen_kappa
+from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.bootstrap.bootstrap import bootstrap
+from dialometer.stats.clustered.proportion import proportion
+from dialometer.stats.observations import Floats
+
+Better = Literal["first", "second", "cannot_tell"]
+PAIRS_FILE = "expert_pairs.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertPair:
+    """One expert's verdict on two conversations."""
+
+    first: str
+    second: str
+    better: Better
+    expert: str = ""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Pairs whose ratings lie ``gap`` apart, and the share on which experts prefer the one with the lower rating."""
+
+    gap: float
+    n_disagree: int
+    share: Estimate
+
+
+@dataclass(frozen=True)
+class GapTable:
+    """Disagreement by gap, in all, and its trend, with what could not be used."""
+
+    gaps: tuple[Gap, ...]
+    overall: Estimate
+    trend: Estimate
+    """Change of the share for one more point of gap, with the Cochran-Armitage test."""
+    n_equal: int
+    """Pairs with equal ratings, which say nothing."""
+    n_undecided: int
+    """Pairs on which experts could not tell or were divided."""
+    n_unrated: int
+    """Pairs with a conversation that has no rating here."""
+
+
+def disagreement_by_gap(
+    ratings: Mapping[str, float],
+    pairs: Iterable[ExpertPair],
+    *,
+    width: float = 1.0,
+    n_resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> GapTable:
+    """How often experts prefer the conversation with the lower self-rating, by the gap between the two ratings.
+
+    Several verdicts on one pair are settled by majority. Gaps are gathered in steps of ``width`` points (the upper end
+    names the step). Intervals are Wilson's over pairs. The trend test is that of R ``prop.trend.test`` and, up to a factor
+    (n - 1) / n of its variance, ``statsmodels.stats.contingency_tables.Table.test_ordinal_association``.
+    """
+    votes: dict[tuple[str, str], int] = {}
+    for pair in pairs:
+        key = (pair.first, pair.second) if pair.first <= pair.second else (pair.second, pair.first)
+        vote = {"first": 1, "second": -1, "cannot_tell": 0}[pair.better]
+        votes[key] = votes.get(key, 0) + (vote if key == (pair.first, pair.second) else -vote)
+    gap, disagrees = [], []
+    n_equal = n_undecided = n_unrated = 0
+    for (first, second), vote in votes.items():
+        if first not in ratings or second not in ratings:
+            n_unrated += 1
+            continue
+        difference = ratings[first] - ratings[second]
+        if vote == 0:
+            n_undecided += 1
+        elif difference == 0:
+            n_equal += 1
+        else:
+            gap.append(abs(difference))
+            disagrees.append(float((difference > 0) != (vote > 0)))
+    sizes = np.ceil(np.array(gap) / width - 1e-9) * width
+    wrong = np.array(disagrees)
+    rows = tuple(
+        Gap(
+            float(size),
+            int(wrong[sizes == size].sum()),
+            proportion(int(wrong[sizes == size].sum()), int(np.sum(sizes == size)), confidence=confidence),
+        )
+        for size in np.unique(sizes)
+    )
+    return GapTable(
+        gaps=rows,
+        overall=proportion(int(wrong.sum()), len(wrong), confidence=confidence, label="all gaps"),
+        trend=_trend(sizes, wrong, n_resamples, seed, confidence),
+        n_equal=n_equal,
+        n_undecided=n_undecided,
+        n_unrated=n_unrated,
+    )
+
+
+def _trend(gap: Floats, wrong: Floats, n_resamples: int, seed: int, confidence: float) -> Estimate:
+    """Slope of disagreement on the gap; bootstrap over pairs for its interval, Cochran-Armitage for the test."""
+    method = "change of the share per point of gap, Cochran-Armitage test"
+    n = len(gap)
+    if n < 3 or np.ptp(gap) == 0:
+        return unknown(method, "pairs of at least two different gaps are needed", n=n)
+    share = float(wrong.mean())
+    if share in (0.0, 1.0):
+        return unknown(method, "experts and ratings always agree, or never: there is no trend to test", n=n)
+    parts = np.column_stack([np.ones(n), gap, wrong, gap * wrong, gap**2])
+
+    def slope(counts: Floats) -> Floats:
+        total, x, y, xy, xx = (counts @ parts).T
+        below = total * xx - x**2
+        return np.asarray(np.divide(total * xy - x * y, below, out=np.full(len(total), np.nan), where=below > 1e-9))
+
+    found = bootstrap(
+        slope, n, method=method, resampled="pairs", n_resamples=n_resamples, seed=seed, confidence=confidence
+    )
+    centred = gap - gap.mean()
+    z = float(centred @ wrong) / math.sqrt(share * (1 - share) * float(centred @ centred))
+    return Estimate(
+        value=found.value,
+        n=n,
+        method=method,
+        low=found.low,
+        high=found.high,
+        confidence=confidence,
+        interval_method=found.interval_method,
+        statistic=z,
+        p_value=float(2 * stats.norm.sf(abs(z))),
+        seed=seed,
+        n_resamples=n_resamples,
+        notes=found.notes,
+    )
+
+
+def expert_agreement(pairs: Iterable[ExpertPair], *, seed: int = 0, confidence: float = 0.95) -> Estimate | None:
+    """How far experts agree: Cohen's kappa of two, Krippendorff's alpha of more; None where no pair was seen by two."""
+    labels = list(get_args(Better))
+    by_pair: dict[tuple[str, str], dict[str, int]] = {}
+    experts: dict[str, None] = {}
+    for pair in pairs:
+        is_turned = pair.first > pair.second
+        key = (pair.second, pair.first) if is_turned else (pair.first, pair.second)
+        verdict = {"first": "second", "second": "first"}.get(pair.better, pair.better) if is_turned else pair.better
+        by_pair.setdefault(key, {})[pair.expert] = labels.index(verdict)
+        experts[pair.expert] = None
+    shared = [one for one in by_pair.values() if len(one) > 1]
+    if not shared:
+        return None
+    names = list(experts)
+    matrix = np.array([[one.get(name, math.nan) for name in names] for one in shared])
+    if len(names) == 2:
+        return cohen_kappa(matrix[:, 0], matrix[:, 1], range(len(labels)), seed=seed, confidence=confidence)
+    return krippendorff_alpha(matrix, "nominal", seed=seed, confidence=confidence)
+
+
+def read_expert_pairs(path: Path) -> list[ExpertPair]:
+    """Verdicts from a CSV file with the columns first, second, better (first, second or cannot_tell) and, if wanted, expert.
+
+    A conversation is named by the rater's pseudonym and the item, such as R0001/juno-1, as in exported tables.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file)
+        missing = {"first", "second", "better"} - set(rows.fieldnames or ())
+        if missing:
+            raise DialometerError(
+                f"no column {', '.join(sorted(missing))}",
+                where=path.name,
+                remedy="the file needs the columns first, second and better, and may have expert",
+            )
+        pairs = []
+        for row in rows:
+            better = (row["better"] or "").strip()
+            if better not in get_args(Better):
+                raise DialometerError(
+                    f"'{better}' in column better",
+                    where=f"{path.name}:{rows.line_num}",
+                    remedy=f"write one of {', '.join(get_args(Better))}",
+                )
+            first, second = (row["first"] or "").strip(), (row["second"] or "").strip()
+            if not first or not second or first == second:
+                raise DialometerError(
+                    "a pair needs two different conversations",
+                    where=f"{path.name}:{rows.line_num}",
+                    remedy="name each by rater and item, such as R0001/juno-1",
+                )
+            pairs.append(ExpertPair(first, second, better, (row.get("expert") or "").strip()))  # type: ignore[arg-type]
+    return pairs
+
+
+# The section that sets self-ratings beside experts' pairwise verdicts, where the study has any.
+
+
+TITLE = "Self-ratings beside experts"
+
+
+def expert_section(name: str, ratings: Sequence[SelfRatings], path: Path | None, options: Options) -> Section:
+    """Disagreement by the gap between two self-ratings; without a file of verdicts, how to give one."""
+    if path is None:
+        return Section(
+            name,
+            TITLE,
+            (
+                "There are no experts' verdicts on pairs of conversations, so nothing is said here about how far self-ratings "
+                f"can be trusted. To add them, write {PAIRS_FILE} beside study.yaml with the columns first, second (a "
+                "conversation is named by rater and item, such as R0001/item-1), better (first, second or cannot_tell) and, "
+                "if several experts judge, expert.",
+            ),
+        )
+    pairs = read_expert_pairs(path)
+    tables = {one.label: _by_gap(one, pairs, options) for one in ratings}
+    main = tables[ratings[0].label]
+    parts: list[Table | Figure] = [_table(name, tables), _trend_table(name, tables)]
+    if main.gaps:
+        parts.insert(0, _figure(name, ratings[0].label, main))
+    return Section(name, TITLE, tuple(_words(ratings[0].label, main, pairs, options)), tuple(parts))
+
+
+def _by_gap(ratings: SelfRatings, pairs: list[ExpertPair], options: Options) -> GapTable:
+    low, high = ratings.ends
+    width = 1.0 if ratings.scale.categories() else (high - low) / 4 or 1.0
+    return disagreement_by_gap(
+        dict(zip(ratings.conversation, ratings.value.tolist(), strict=True)),
+        pairs,
+        width=width,
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
+
+
+def _words(label: str, found: GapTable, pairs: list[ExpertPair], options: Options) -> list[str]:
+    agreement = expert_agreement(pairs, seed=options.seed, confidence=options.confidence)
+    words = [
+        "Experts compared pairs of conversations. Where they prefer the one that its own rater gave the lower rating, the two "
+        "kinds of judgment disagree."
+    ]
+    if agreement is not None and agreement.is_known:
+        words[0] += f" Experts among themselves: {agreement.method} {with_interval(agreement)}."
+    if not found.overall.is_known:
+        words.append(f"{label}: no pair has two different ratings and a verdict, so nothing can be compared.")
+    else:
+        text = f"{label}: experts and self-ratings disagree on {with_interval(found.overall, is_percent=True)} of "
+        text += f"{n_of(found.overall.n, 'pair')} with different ratings."
+        if found.trend.is_known:
+            falls = found.trend.value < 0 and found.trend.p_value <= 1 - options.confidence
+            text += (
+                f" Disagreement falls by {percent(-found.trend.value)} for each further point of gap"
+                if falls
+                else " That it falls as the gap grows is not established"
+            ) + f" ({p_words(found.trend.p_value)})."
+        words.append(f"{text} In the published study it was 45% at a gap of one point and 16% at a gap of four.")
+    left = [
+        f"{n_of(n, 'pair')} {why}"
+        for n, why in (
+            (found.n_equal, "with equal ratings"),
+            (found.n_undecided, "on which experts could not tell or were divided"),
+            (found.n_unrated, "with a conversation that has no rating here"),
+        )
+        if n
+    ]
+    if left:
+        words.append(sentence(f"left out: {'; '.join(left)}"))
+    return words
+
+
+def _table(name: str, tables: dict[str, GapTable]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for label, found in tables.items():
+        rows += [(label, f"{one.gap:g}", one.share, one.n_disagree, one.share.n) for one in found.gaps]
+        total = sum(one.n_disagree for one in found.gaps)
+        rows.append((label, "all", found.overall, total, found.overall.n))
+    return Table(
+        name,
+        "Disagreement of experts with self-ratings, by the gap between two ratings",
+        (
+            Column("criterion", "Criterion"),
+            Column("gap", "Gap"),
+            Column("share", "Disagree", "percent_estimate"),
+            Column("n_disagree", "Pairs that disagree", "count"),
+            Column("n", "Pairs", "count"),
+        ),
+        tuple(rows),
+        caption="Pairs are taken as independent; where one conversation stands in many pairs, intervals are too narrow.",
+    )
+
+
+def _trend_table(name: str, tables: dict[str, GapTable]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for label, found in tables.items():
+        p = found.trend.p_value
+        rows.append(
+            (label, found.trend, None if math.isnan(p) else p, found.n_equal, found.n_undecided, found.n_unrated)
+        )
+    return Table(
+        f"{name}_trend",
+        "Trend over the gap, and pairs that could not be used",
+        (
+            Column("criterion", "Criterion"),
+            Column("trend", "Change per point of gap", "percent_estimate"),
+            Column("p", "p", "p_value"),
+            Column("n_equal", "Equal ratings", "count"),
+            Column("n_undecided", "Experts undecided", "count"),
+            Column("n_unrated", "Without a rating", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def _figure(name: str, label: str, found: GapTable) -> Figure:
+    told = "; ".join(f"gap {one.gap:g}: {percent(one.share.value)}" for one in found.gaps)
+    return Figure(
+        f"{name}_figure",
+        f"{label}: disagreement by gap",
+        dot_interval(
+            [Dot(f"gap {one.gap:g}", one.share) for one in found.gaps],
+            value_title="pairs on which experts prefer the lower rating",
+            reference=0.5,
+            domain=(0, 1),
+            is_percent=True,
+        ),
+        alt=f"Share of pairs on which experts prefer the conversation with the lower rating. {told}.",
+        caption="The dashed line is what chance would give.",
+    )

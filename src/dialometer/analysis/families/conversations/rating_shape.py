@@ -1,0 +1,225 @@
+"""The shape of self-ratings: do they pile up at the ends (the J of online reviews), and what does that do to a mean?
+
+Liang, Zou and Yu (ACL 2020, section 3.2) found nearly half of 3,608 conversations at the highest point. A J has its peak at
+the highest point, a smaller one at the lowest and a hollow between; each of these is tested, with raters as clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import listed, p_words, percent, with_interval
+from dialometer.analysis.families.conversations.conversations import SelfRatings
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.report.charts import Share, stacked_shares
+from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
+from dialometer.stats.effects.multiplicity import adjust
+from dialometer.stats.observations import Floats, Ints
+
+Shape = Literal["J", "reversed J", "U", "top", "bottom", "hump", "none"]
+SHAPE_WORDS: Mapping[Shape, str] = {
+    "J": "J-shaped: a peak at the highest point, a smaller one at the lowest, a hollow between",
+    "reversed J": "shaped like a J turned round: a peak at the lowest point, a smaller one at the highest",
+    "U": "U-shaped: both ends are chosen more often than the points between",
+    "top": "piled up at the highest point, without a second peak at the lowest",
+    "bottom": "piled up at the lowest point, without a second peak at the highest",
+    "hump": "gathered between the ends",
+    "none": "of no clear shape",
+}
+SHORT_WORDS: Mapping[Shape, str] = {
+    "J": "J",
+    "reversed J": "J turned round",
+    "U": "U",
+    "top": "piled up at the top",
+    "bottom": "piled up at the bottom",
+    "hump": "between the ends",
+    "none": "none is established",
+}
+ALL = "all systems"
+HEADINGS = ("Highest − between", "Lowest − between", "Highest − lowest")
+TESTS = ("highest against between", "lowest against between", "highest against lowest")
+
+
+@dataclass(frozen=True)
+class RatingShape:
+    """Shares of the points, the index of extremity and the three differences that make a shape."""
+
+    points: tuple[str, ...]
+    shares: tuple[Estimate, ...]
+    index: Estimate
+    """Mean share of the two ends minus mean share of the points between: 0 is flat, positive is hollow."""
+    contrasts: dict[str, Estimate]
+    shape: Shape
+    n: int
+
+
+def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confidence: float = 0.95) -> RatingShape:
+    """The shape of ratings given as places among the points; intervals and tests take raters as clusters."""
+    n_points = len(points)
+    ids = np.asarray(raters)
+    shares = tuple(share_of((place == k).astype(np.float64), ids, confidence, point) for k, point in enumerate(points))
+    high, low = place == n_points - 1, place == 0
+    between = (~high & ~low) / max(1, n_points - 2)
+    scores = {"index": (high | low) / 2 - between}
+    scores |= dict(zip(TESTS, (high - between, low - between, high * 1.0 - low), strict=True))
+    if n_points < 3:
+        nothing = unknown("difference of shares", "the scale has no points between its ends", n=len(place))
+        return RatingShape(tuple(points), shares, nothing, dict.fromkeys(TESTS, nothing), "none", len(place))
+    found = {name: _contrast(score, ids, confidence, name) for name, score in scores.items()}
+    index = replace(found.pop("index"), label="index of extremity")
+    corrected = adjust([one.p_value for one in found.values()], "holm")
+    contrasts = {
+        name: replace(one, details={**one.details, "p_adjusted": float(p)})
+        for (name, one), p in zip(found.items(), corrected, strict=True)
+    }
+    return RatingShape(tuple(points), shares, index, contrasts, _shape(contrasts, index, 1 - confidence), len(place))
+
+
+def share_of(chosen: Floats, raters: NDArray[Any], confidence: float, label: str = "") -> Estimate:
+    """A share without the test of one half that comes with it and means nothing here."""
+    found = clustered_proportion(chosen, raters, confidence=confidence, label=label)
+    method = found.method.partition(", score t-test")[0]
+    return replace(found, method=method, statistic=math.nan, p_value=math.nan, df=(), unit="share")
+
+
+def _contrast(score: Floats, raters: np.ndarray, confidence: float, label: str) -> Estimate:
+    found = clustered_mean(score, raters, null=0.0, confidence=confidence, label=label)
+    return replace(found, method=found.method.replace("mean", "difference of shares", 1))
+
+
+def _shape(contrasts: Mapping[str, Estimate], index: Estimate, alpha: float) -> Shape:
+    """The shape that the corrected tests support; where they support none, none is claimed."""
+
+    def sign(name: str) -> int:
+        one = contrasts[name]
+        p = float(one.details["p_adjusted"])
+        return 0 if math.isnan(p) or p > alpha else 1 if one.value > 0 else -1
+
+    top, bottom, balance = (sign(name) for name in TESTS)
+    if top > 0 and bottom > 0:
+        return "J" if balance > 0 else "reversed J" if balance < 0 else "U"
+    if top > 0 and balance > 0:
+        return "top"
+    if bottom > 0 and balance < 0:
+        return "bottom"
+    if index.p_value <= alpha and index.value < 0:
+        return "hump"
+    return "none"
+
+
+def shape_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
+    """Shares with intervals for every criterion and system, the index, the tests, and what follows for means."""
+    shapes: dict[tuple[str, str], RatingShape] = {}
+    for one in ratings:
+        shapes[one.label, ""] = rating_shape(one.place, one.points, one.rater, confidence=options.confidence)
+        for system in one.systems if len(one.systems) > 1 else ():
+            own = one.of(system)
+            shapes[one.label, system] = rating_shape(
+                one.place[own], one.points, one.rater[own], confidence=options.confidence
+            )
+    paragraphs = [_words(label, shape) for (label, system), shape in shapes.items() if not system]
+    tables = [_shares_table(f"{name}_{one.criterion}", one.label, shapes) for one in ratings]
+    return Section(
+        name,
+        "The shape of the ratings",
+        (*paragraphs, _meaning([shapes[one.label, ""] for one in ratings])),
+        (_figure(name, ratings, shapes), *tables, _tests_table(name, shapes)),
+    )
+
+
+def _words(label: str, shape: RatingShape) -> str:
+    top, bottom = shape.shares[-1], shape.shares[0]
+    text = f"{label}: {with_interval(top, is_percent=True)} of ratings are at the highest point ({shape.points[-1]}), "
+    text += f"{percent(bottom.value)} at the lowest ({shape.points[0]})"
+    if not shape.index.is_known:
+        return f"{text}."
+    between = np.mean([share.value for share in shape.shares[1:-1]])
+    text += f"; a point between has {percent(float(between))} on average. "
+    if all(math.isnan(one.p_value) for one in shape.contrasts.values()):
+        return text + "There are too few raters, or too little variation, to test the shape."
+    tests = listed(f"{name} {p_words(float(one.details['p_adjusted']))}" for name, one in shape.contrasts.items())
+    return f"{text}The ratings are {SHAPE_WORDS[shape.shape]} ({tests}; Holm)."
+
+
+def _meaning(shapes: Sequence[RatingShape]) -> str:
+    """What a reader should do about the shape."""
+    if any(shape.shape in ("J", "reversed J", "U", "top", "bottom") for shape in shapes):
+        return (
+            "Where ratings pile up at an end, a mean says little about a typical conversation, differences above the last "
+            "point are lost, and single ratings cannot point out single bad conversations. Compare systems by means over "
+            "many raters, look at the shares beside them, and have pairs of conversations judged if single ones matter."
+        )
+    return "Nothing in the shape of these ratings speaks against comparing means."
+
+
+def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Table:
+    own = {system: shape for (criterion, system), shape in shapes.items() if criterion == label}
+    points = next(iter(own.values())).points
+    rows: list[tuple[Cell, ...]] = [
+        (system or ALL, *(replace(share, notes=()) for share in shape.shares), shape.n) for system, shape in own.items()
+    ]
+    return Table(
+        f"{name}_shares",
+        f"{label}: share of conversations at each point",
+        (
+            Column("system", "System"),
+            *(Column(f"point_{k + 1}", point, "percent_estimate") for k, point in enumerate(points)),
+            Column("n", "n", "count"),
+        ),
+        tuple(rows),
+        caption="Intervals take raters as clusters; at a point that nobody chose, each rater counts as one answer.",
+    )
+
+
+def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for (label, system), shape in shapes.items():
+        known = [one if one.is_known else None for one in (shape.index, *shape.contrasts.values())]
+        rows.append((label, system or ALL, SHORT_WORDS[shape.shape], *known[1:], known[0]))
+    return Table(
+        f"{name}_tests",
+        "Which shape the ratings have",
+        (
+            Column("criterion", "Criterion"),
+            Column("system", "System"),
+            Column("shape", "Shape"),
+            *(Column(f"difference_{k + 1}", test, "percent_estimate") for k, test in enumerate(HEADINGS)),
+            Column("index", "Index of extremity", "estimate"),
+        ),
+        tuple(rows),
+        caption="The shape is what the three differences of shares support, tested with raters as clusters and corrected (Holm) "
+        "within each row; a J needs all three above 0. Between: the mean share of the points between the ends. Index: mean "
+        "share of the two ends minus that of a point between, 0 where all points are chosen alike.",
+    )
+
+
+def _figure(name: str, ratings: Sequence[SelfRatings], shapes: Mapping[tuple[str, str], RatingShape]) -> Figure:
+    points = ratings[0].points
+    alike = [one for one in ratings if one.points == points]
+    labels = {one.label for one in alike}
+    shares = [
+        Share(system or ALL, point, share.value, label if len(alike) > 1 else "")
+        for (label, system), shape in shapes.items()
+        if label in labels
+        for point, share in zip(shape.points, shape.shares, strict=True)
+    ]
+    told = "; ".join(
+        f"{label} highest point {percent(shape.shares[-1].value)}, lowest {percent(shape.shares[0].value)}"
+        for (label, system), shape in shapes.items()
+        if not system
+    )
+    return Figure(
+        f"{name}_figure",
+        "Shares of the points",
+        stacked_shares(shares, parts=points, value_title="share of conversations", is_ordered=True),
+        alt=f"Shares of conversations at each point. {told}.",
+        caption="" if len(alike) == len(ratings) else "Criteria on other scales are in the tables.",
+    )

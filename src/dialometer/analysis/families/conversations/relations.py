@@ -1,0 +1,313 @@
+"""What self-ratings go together with: each other, and the length of the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import excludes, listed, number, percent, with_interval
+from dialometer.analysis.families.conversations.conversations import LENGTHS, SelfRatings
+from dialometer.analysis.families.conversations.rating_shape import share_of
+from dialometer.analysis.shared.correlation import clustered_spearman
+from dialometer.analysis.shared.ranking import CORRECTIONS, p_adjusted
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.clustered.clustered import clustered_mean
+from dialometer.stats.effects.multiplicity import adjust_estimates
+from dialometer.stats.observations import Floats
+
+CLOSE = 0.8
+"""A correlation from which two criteria are called nearly one."""
+
+
+def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
+    """Whether several criteria say the same about a conversation."""
+    title = "Do the criteria say the same?"
+    if len(ratings) < 2:
+        return Section(name, title, ("There is one criterion only.",))
+    rows: list[tuple[Cell, ...]] = []
+    rhos: dict[str, Estimate] = {}
+    for one, two in combinations(ratings, 2):
+        both = _table(one).join(_table(two), on=["rater", "item"], how="inner", suffix="_two")
+        first, second, rater = (both[key].to_numpy() for key in ("value", "value_two", "rater"))
+        rho = clustered_spearman(first, second, rater, options, resampled="raters")
+        rows.append((one.label, two.label, rho, *_same(one, two, first, second, rater, options), len(both)))
+        rhos[f"{one.label} and {two.label}"] = rho
+    table = Table(
+        name,
+        "Criteria compared, conversation by conversation",
+        (
+            Column("first", "Criterion"),
+            Column("second", "and"),
+            Column("rho", "Spearman's rho", "estimate"),
+            Column("same", "Same point", "percent_estimate"),
+            Column("gap", "Mean difference", "estimate"),
+            Column("n", "Conversations", "count"),
+        ),
+        tuple(rows),
+        caption="Intervals draw raters (rho) or take them as clusters. A rater's general mood raises all criteria at once, so "
+        "some of this is the rater and not the conversation.",
+    )
+    return Section(name, title, (_criteria_words(rhos),), (table,))
+
+
+def _criteria_words(rhos: dict[str, Estimate]) -> str:
+    """Pairs of criteria by how far they go together, as far as the intervals allow."""
+    kinds: dict[str, list[str]] = {"same": [], "together": [], "against": [], "open": []}
+    for pair, rho in rhos.items():
+        if rho.is_known:
+            is_sure = excludes(rho)
+            kind = (
+                "same" if rho.value >= CLOSE else "open" if not is_sure else "together" if rho.value > 0 else "against"
+            )
+            kinds[kind].append(f"{pair} ({number(rho.value)})")
+    text = "Each conversation was rated on several criteria by the same person at the same moment."
+    if kinds["same"]:
+        text += (
+            f" Nearly one and the same by Spearman's rho: {listed(kinds['same'])}. One question could stand for both."
+        )
+    if kinds["together"]:
+        text += f" Going together, but not the same: {listed(kinds['together'])}."
+    if kinds["against"]:
+        text += f" One high where the other is low: {listed(kinds['against'])}."
+    if kinds["open"]:
+        text += f" No relation established: {listed(kinds['open'])}."
+    return text if any(kinds.values()) else f"{text} There are too few conversations, or too little variation, to tell."
+
+
+def _table(ratings: SelfRatings) -> pl.DataFrame:
+    return pl.DataFrame({"rater": ratings.rater, "item": ratings.item, "value": ratings.value})
+
+
+def _same(
+    one: SelfRatings, two: SelfRatings, first: Floats, second: Floats, rater: np.ndarray, options: Options
+) -> tuple[Estimate | None, Estimate | None]:
+    """Share of conversations with the same point on both criteria, and the mean difference; None on unlike scales."""
+    if one.ends != two.ends or not len(first):
+        return None, None
+    same = share_of((first == second).astype(np.float64), rater, options.confidence)
+    return same, clustered_mean(first - second, rater, null=0.0, confidence=options.confidence)
+
+
+def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
+    """Whether longer conversations are rated higher, over all and within each system."""
+    known = [key for key in LENGTHS if not all(np.isnan(one.lengths[key]).all() for one in ratings)]
+    if not known:
+        raise NotEnoughData(
+            "no turns of the conversations are stored", remedy="length is known of conversations held in this study"
+        )
+    found = {(one.label, key): _rhos(one, key, ratings[0].systems, options) for one in ratings for key in known}
+    text = _length_words({key: rhos[0] for key, rhos in found.items()})
+    dots = [Dot(LENGTHS[key], rhos[0], facet=label if len(ratings) > 1 else "") for (label, key), rhos in found.items()]
+    return Section(
+        name,
+        "Ratings and the length of the conversation",
+        (
+            text,
+            "Length is an outcome too: people go on with a partner they like, and stop when bored, so a relation does not mean "
+            "that longer conversations are better for it. Between systems length and rating may differ for unrelated "
+            "reasons; the columns of single systems are free of that.",
+        ),
+        (
+            _length_table(name, found, ratings[0].systems),
+            _length_figure(name, dots),
+            _lengths_table(name, ratings[0], known),
+        ),
+    )
+
+
+def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
+    """What goes with length, and how much of that chance would give."""
+    by_criterion: dict[str, list[str]] = {}
+    for (label, key), rho in rhos.items():
+        if excludes(rho):
+            by_criterion.setdefault(label, []).append(f"{LENGTHS[key].lower()} (rho {number(rho.value)})")
+    if not by_criterion:
+        return "No relation between length and rating is established."
+    told = "; ".join(f"{label} with {listed(lengths)}" for label, lengths in by_criterion.items())
+    share = percent(1 - next(iter(rhos.values())).confidence)
+    return (
+        f"Intervals that leave out zero: {told}. They are not corrected for the {len(rhos)} looked at; by chance alone about "
+        f"{share} of them would leave out zero."
+    )
+
+
+def _rhos(ratings: SelfRatings, key: str, systems: Sequence[str], options: Options) -> list[Estimate]:
+    """Over all conversations, then, where there are several systems, within each."""
+    length = ratings.lengths[key]
+    found = [clustered_spearman(length, ratings.value, ratings.rater, options, resampled="raters")]
+    for system in systems if len(systems) > 1 else ():
+        own = ratings.of(system)
+        found.append(
+            clustered_spearman(length[own], ratings.value[own], ratings.rater[own], options, resampled="raters")
+        )
+    return found
+
+
+def _length_table(name: str, found: dict[tuple[str, str], list[Estimate]], systems: Sequence[str]) -> Table:
+    columns = [Column("criterion", "Criterion"), Column("length", "Length")]
+    columns.append(Column("rho", "All conversations", "estimate"))
+    if len(systems) > 1:
+        columns += [Column(f"system_{k + 1}", system, "estimate") for k, system in enumerate(systems)]
+    return Table(
+        name,
+        "Spearman's rho of rating and length",
+        (*columns, Column("n", "Conversations", "count")),
+        tuple((label, LENGTHS[key], *rhos, rhos[0].n) for (label, key), rhos in found.items()),
+        caption="Duration runs from the first to the last turn. Intervals draw raters.",
+    )
+
+
+def _length_figure(name: str, dots: list[Dot]) -> Figure:
+    told = listed(
+        f"{dot.facet} {dot.label} {number(dot.estimate.value)}".strip() for dot in dots if dot.estimate.is_known
+    )
+    return Figure(
+        f"{name}_figure",
+        "Rating and length",
+        dot_interval(dots, value_title="Spearman's rho", reference=0.0),
+        alt=f"Spearman's rho of rating and length: {told}.",
+    )
+
+
+def _lengths_table(name: str, ratings: SelfRatings, known: list[str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for system in ratings.systems:
+        for key in known:
+            values = ratings.lengths[key][ratings.of(system)]
+            values = values[~np.isnan(values)]
+            quartiles = np.quantile(values, [0.25, 0.5, 0.75]).tolist() if len(values) else [None] * 3
+            unit = "s" if key == "duration_s" else ""
+            rows.append((system, LENGTHS[key] + (f" ({unit})" if unit else ""), *quartiles, len(values)))
+    return Table(
+        f"{name}_lengths",
+        "How long the conversations were",
+        (
+            Column("system", "System"),
+            Column("length", "Length"),
+            Column("low", "Lower quartile", "number", 1),
+            Column("median", "Median", "number", 1),
+            Column("high", "Upper quartile", "number", 1),
+            Column("n", "Conversations", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+# Do self-ratings change with time: from a rater's first conversation to the last, and over the days of the study?
+
+
+MOST_POSITIONS = 10
+
+
+def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
+    """Whether ratings change from a rater's first conversation to the last, and over the days of the study."""
+    rows: list[tuple[Cell, ...]] = []
+    dots: list[Dot] = []
+    levels = [adjusted_for_system(one) for one in ratings]
+    changes = adjust_estimates(
+        [first_to_last(one, level, options) for one, level in zip(ratings, levels, strict=True)],
+        options.correction,  # type: ignore[arg-type]  # declared by the study
+    )
+    drift: list[tuple[Cell, ...]] = []
+    told: list[str] = []
+    n_most = 0
+    for one, level, change in zip(ratings, levels, changes, strict=True):
+        places = [int(place) for place in np.unique(one.position) if place > 0][:MOST_POSITIONS]
+        n_most = max(n_most, len(places))
+        for place in places:
+            here = one.position == place
+            mean = clustered_mean(level[here], one.rater[here], confidence=options.confidence)
+            rows.append((one.label, place, mean, mean.n))
+            dots.append(Dot(f"conversation {place}", mean, facet=one.label if len(ratings) > 1 else ""))
+        over_time = clustered_spearman(one.answered_s, level, one.rater, options, resampled="raters")
+        p = p_adjusted(change)
+        drift.append((one.label, change, None if np.isnan(p) else p, change.n, over_time, over_time.n))
+        if p <= 1 - options.confidence:
+            told.append(f"{one.label} {'rises' if change.value > 0 else 'falls'} by {with_interval(change)} points")
+    if n_most < 2:
+        words = "Every rater held one conversation, so there is no order within a session to look at."
+    elif told:
+        words = f"From a rater's first conversation to the last, {listed(told)}, with the mix of systems taken into account."
+    else:
+        words = "From a rater's first conversation to the last, no change of the ratings is established."
+    tables: list[Table | Figure] = [_order_table(name, rows), _drift_table(name, drift, options)]
+    if n_most > 1:
+        tables.insert(0, _order_figure(name, dots))
+    return Section(name, "Ratings over time", (words,), tuple(tables))
+
+
+def adjusted_for_system(ratings: SelfRatings) -> Floats:
+    """Ratings with their system's mean replaced by the mean of all, so that an uneven mix of systems does not show as time."""
+    level = ratings.value.copy()
+    for system in ratings.systems:
+        own = ratings.of(system)
+        level[own] += ratings.value.mean() - ratings.value[own].mean()
+    return level
+
+
+def first_to_last(ratings: SelfRatings, level: Floats, options: Options) -> Estimate:
+    """Mean change from each rater's first conversation to the last, over raters who held at least two."""
+    table = pl.DataFrame({"rater": ratings.rater, "position": ratings.position, "level": level}).sort("position")
+    ends = (
+        table.group_by("rater", maintain_order=True)
+        .agg(
+            (pl.col("level").last() - pl.col("level").first()).alias("change"),
+            pl.col("position").n_unique().alias("n"),
+        )
+        .filter(pl.col("n") > 1)
+    )
+    if not len(ends):
+        return unknown("change from first to last", "no rater held two conversations")
+    return clustered_mean(ends["change"].to_numpy(), ends["rater"].to_numpy(), null=0.0, confidence=options.confidence)
+
+
+def _order_table(name: str, rows: list[tuple[Cell, ...]]) -> Table:
+    return Table(
+        name,
+        "Average rating by place in the session",
+        (
+            Column("criterion", "Criterion"),
+            Column("position", "Conversation", "count"),
+            Column("mean", "Average rating", "estimate"),
+            Column("n", "Conversations", "count"),
+        ),
+        tuple(rows),
+        caption="Adjusted for systems: each system's mean is set to the mean of all.",
+    )
+
+
+def _drift_table(name: str, rows: list[tuple[Cell, ...]], options: Options) -> Table:
+    is_corrected = options.correction in CORRECTIONS
+    heading = f"p ({CORRECTIONS[options.correction]})" if is_corrected else "p"
+    return Table(
+        f"{name}_change",
+        "Change within raters, and over the days of the study",
+        (
+            Column("criterion", "Criterion"),
+            Column("change", "First to last conversation", "estimate"),
+            Column("p_adjusted", heading, "p_value"),
+            Column("n", "Raters", "count"),
+            Column("rho", "Spearman's rho with the time of rating", "estimate"),
+            Column("n_rated", "Conversations", "count"),
+        ),
+        tuple(rows),
+        caption="The change is tested within raters, corrected over the criteria. The correlation shows a drift over the days in "
+        "which the study ran, for example when a system was changed meanwhile.",
+    )
+
+
+def _order_figure(name: str, dots: list[Dot]) -> Figure:
+    told = "; ".join(f"{dot.facet} {dot.label}: {number(dot.estimate.value)}".strip() for dot in dots)
+    return Figure(
+        f"{name}_figure",
+        "Average rating by place in the session",
+        dot_interval(dots, value_title="average rating"),
+        alt=f"Average ratings by place in the session. {told}.",
+    )

@@ -1,0 +1,220 @@
+"""Conversations rated by those who held them: which system is rated higher, and how far such ratings can be trusted."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.scale_units import Asked, asked_criteria
+from dialometer.analysis.base.wording import listed, n_of, number, p_words, with_interval
+from dialometer.analysis.families.conversations.comparison import (
+    SystemRatings,
+    compare_systems,
+    comparison_section,
+    group_section,
+)
+from dialometer.analysis.families.conversations.conversations import SelfRatings, self_ratings_of
+from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
+from dialometer.analysis.families.conversations.rating_shape import RatingShape, rating_shape, shape_section
+from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
+from dialometer.analysis.shared.ranking import difference
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.report import Figure, Headline, Method, Section
+from dialometer.model.study import Study
+from dialometer.report.charts import Dot, dot_interval
+
+SOURCE = "Liang, Zou and Yu, ACL 2020"
+
+
+class SelfRatingsAnalysis:
+    """Fits studies whose items are live conversations."""
+
+    rank = 10
+
+    def fits(self, study: Study) -> bool:
+        """Conversations answered with numbers."""
+        return study.spec.items.kind == "chat" and bool(asked_criteria(study))
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """Comparison first, then shape, criteria, length, time and experts; the declared criterion gives the answer."""
+        ratings, problems = _ratings(data)
+        if not ratings:
+            raise NotEnoughData(
+                "every criterion is asked on different scales in different blocks"
+                if not problems
+                else problems[0].problem,
+                remedy="look at each block by itself" if not problems else "",
+            )
+        compared = compare_systems(ratings, data.study, options)
+        folder = data.study.folder
+        pairs_path = folder / PAIRS_FILE if folder is not None and (folder / PAIRS_FILE).is_file() else None
+        builders = (
+            ("system_ratings", "Which system is rated higher", partial(comparison_section, compared=compared)),
+            ("rating_shape", "The shape of the ratings", partial(shape_section, ratings=ratings)),
+            ("criteria", "Do the criteria say the same?", partial(criteria_section, ratings=ratings)),
+            ("length", "Ratings and the length of the conversation", partial(length_section, ratings=ratings)),
+            ("order", "Ratings over time", partial(order_section, ratings=ratings)),
+            ("experts", "Self-ratings beside experts", partial(expert_section, ratings=ratings, path=pairs_path)),
+        )
+        sections = [
+            section_or_problem(name, title, partial(build, name, options=options)) for name, title, build in builders
+        ]
+        sections += [
+            section_or_problem(
+                f"group_{question}",
+                f"Groups of raters: {question.replace('_', ' ')}",
+                partial(group_section, f"group_{question}", data, ratings, question, options),
+            )
+            for question in data.study.spec.analysis.subgroups
+        ]
+        shape = rating_shape(ratings[0].place, ratings[0].points, ratings[0].rater, confidence=options.confidence)
+        return Findings(
+            answer=_answer(compared[0]),
+            certainty=_certainty(compared[0]),
+            headlines=_headlines(compared[0], shape),
+            figure=_figure(compared[0]),
+            sections=(*sections, *problems),
+            methods=_methods(options, pairs_path),
+        )
+
+
+ANALYSES.register("self_ratings")(SelfRatingsAnalysis())
+
+
+def _ratings(data: StudyData) -> tuple[list[SelfRatings], list[Section]]:
+    """Ratings of every criterion that has any, the primary one first; the others say why they are missing."""
+    ratings, problems = [], []
+    for asked in _in_order(data.study):
+        try:
+            ratings.append(self_ratings_of(data, asked))
+        except DialometerError as error:
+            name = asked.criterion.name
+            problems.append(Section(f"missing_{name}", f"Ratings on {name}", problem=str(error)))
+    return ratings, problems
+
+
+def _in_order(study: Study) -> list[Asked]:
+    declared = study.spec.analysis
+    primary = next((one for one in declared.comparisons if one.name == declared.primary), None)
+    first = primary.criteria[0] if primary is not None and primary.criteria else ""
+    asked = [one for one in asked_criteria(study) if one.is_whole]
+    return sorted(asked, key=lambda one: one.criterion.name != first)
+
+
+def _answer(main: SystemRatings) -> str:
+    if main.lead is None:
+        return "No conversation has been rated yet."
+    low, high = main.ratings.ends
+    scale = f"on the scale from {low:g} to {high:g}"
+    best = main.lead.best
+    if len(main.means) < 2:
+        return f"{main.ratings.label}: conversations with {best} are rated {with_interval(main.means[best])} {scale}."
+    others = listed(f"{number(mean.value)} with {system}" for system, mean in main.means.items() if system != best)
+    ahead = (
+        "are rated higher than those with"
+        if main.lead.is_clear
+        else "are rated highest, but not surely higher than those with"
+    )
+    rest = listed(system for system in main.means if system != best)
+    text = f"Conversations with {best} {ahead} {rest}"
+    return f"{text} ({main.ratings.label}: {number(main.means[best].value)} against {others}, {scale})."
+
+
+def _certainty(main: SystemRatings) -> str:
+    if main.lead is None:
+        return "Not enough data."
+    basis = f"{n_of(len(main.ratings.value), 'conversation')} of {n_of(main.ratings.n_raters, 'rater')}"
+    if len(main.means) < 2:
+        return f"Based on {basis}; there is one system only, so nothing to compare it with."
+    told = []
+    for system in main.means:
+        if system == main.lead.best:
+            continue
+        gap = difference(main.pairs, main.lead.best, system)
+        if gap is None or not gap.is_known:
+            told.append(f"no test against {system}")
+            continue
+        told.append(f"{with_interval(gap)} points above {system} ({p_words(float(gap.details['p_adjusted']))})")
+    what = "declared" if main.is_declared else "not declared before the data, so exploratory"
+    return f"{main.lead.best} is {listed(told)}; based on {basis}, raters as clusters; {what}."
+
+
+def _headlines(main: SystemRatings, shape: RatingShape) -> tuple[Headline, ...]:
+    lines = []
+    for (first, second), gap in main.pairs.items():
+        share = main.higher[first, second]
+        turned = gap.is_known and gap.value < 0
+        names = (second, first) if turned else (first, second)
+        shown = difference(main.pairs, *names) or gap
+        sentence = ""
+        if share.is_known:
+            value = 1 - share.value if turned else share.value
+            sentence = (
+                f"{number(100 * value, 0)}% of raters with both rate {names[0]} higher (equal ratings count half)."
+            )
+        lines.append(
+            Headline(
+                f"{main.ratings.label}: {names[0]} above {names[1]}", shown, sentence, is_confirmatory=main.is_declared
+            )
+        )
+    top = shape.shares[-1]
+    lines.append(
+        Headline(
+            f"{main.ratings.label}: ratings at the highest point",
+            top,
+            "Ratings that pile up at the top cannot tell good conversations from very good ones."
+            if shape.shape in ("J", "top")
+            else "",
+        )
+    )
+    return tuple(lines[:4])
+
+
+def _figure(main: SystemRatings) -> Figure:
+    low, high = main.ratings.ends
+    told = listed(f"{system} {number(mean.value)}" for system, mean in main.means.items() if mean.is_known)
+    return Figure(
+        "summary_figure",
+        f"{main.ratings.label}: average rating by system",
+        dot_interval(
+            [Dot(system, mean) for system, mean in main.means.items()],
+            value_title=f"average rating ({low:g} to {high:g})",
+            domain=(low, high),
+        ),
+        alt=f"Average ratings with intervals: {told}.",
+        is_confirmatory=main.is_declared,
+    )
+
+
+def _methods(options: Options, pairs_path: Path | None) -> tuple[Method, ...]:
+    correction = f", corrected by {options.correction}" if options.correction != "none" else ""
+    methods = [
+        Method(
+            "average ratings and differences between systems",
+            f"means with a cluster-robust (CR2) t-test by rater{correction}; sign-flip permutation test beside it",
+            "one rater rates several conversations",
+        ),
+        Method(
+            "shape of the ratings",
+            "shares of the points and three differences of shares, raters as clusters, Holm",
+            "a J needs a peak at the top, a smaller one at the bottom and a hollow between",
+            SOURCE,
+        ),
+        Method(
+            "relations with length, time and between criteria",
+            "Spearman's rho, bootstrap over raters",
+            "ratings are ordered points, and conversations of one rater go together",
+        ),
+    ]
+    if pairs_path is not None:
+        methods.append(
+            Method(
+                "self-ratings beside experts",
+                "share of pairs on which experts prefer the lower rating, by gap; Cochran-Armitage test of the trend",
+                "disagreement should vanish as the gap grows if ratings mean what experts see",
+                SOURCE,
+            )
+        )
+    return tuple(methods)

@@ -1,0 +1,1 @@
+"""Controlled transcript pairs: does an interaction strategy change what raters prefer?"""

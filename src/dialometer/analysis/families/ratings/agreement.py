@@ -1,0 +1,282 @@
+"""Agreement of raters on each criterion when all raters saw the same thing: ICC, Krippendorff's alpha, weighted kappa."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.scale_units import alpha_level
+from dialometer.analysis.base.wording import KOO_LI, first_note, size_of_icc, with_interval
+from dialometer.analysis.families.ratings.random_effects import MOST_LEVELS
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.agreement.kappa import cohen_kappa
+from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
+from dialometer.stats.bootstrap.bootstrap import bootstrap, weighted_sums
+from dialometer.stats.icc.crossed import icc_crossed
+from dialometer.stats.icc.forms import spearman_brown
+from dialometer.stats.icc.icc import icc
+from dialometer.stats.icc.one_way import icc_one_way
+from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.ratings import stack
+
+# How consistent raters are with each other: the form of the ICC follows from who judged what.
+#
+# All raters judged everything: two-way random effects (analysis of variance). Raters share part of the items: two-way from
+# variance components. Raters differ from item to item, or there are too many of both: one-way, where differences in level
+# between raters count as error.
+
+
+Crossing = Literal["complete", "partly", "one_way", "none"]
+REASONS = {
+    "complete": "every rater judged everything in the condition, so raters are a random factor of a two-way design",
+    "partly": "raters judged overlapping parts, so variance components (REML) use every judgment of the two-way design",
+    "one_way": "raters differ from item to item, so differences between raters cannot be told from error",
+}
+FORM_NAMES = {
+    "complete": "ICC(2,1) and ICC(2,k), two-way random effects, absolute agreement",
+    "partly": "ICC(2,1) and ICC(2,k) from variance components by REML",
+    "one_way": "ICC(1,1) and ICC(1,k), one-way random effects",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Judgments laid out for reliability: score, what was rated, who rated."""
+
+    y: Floats
+    target: Ints
+    rater: Ints
+
+    def of(self, rows: np.ndarray) -> Scores:
+        """Only these judgments."""
+        return Scores(self.y[rows], self.target[rows], self.rater[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """The reliability of one rating and of the mean of all ratings that a target got."""
+
+    crossing: Crossing
+    single: Estimate
+    average: Estimate
+    n_raters: int
+    n_targets: int
+
+
+def scores(measure: Measure) -> Scores:
+    """Magnitudes relative to the rater's geometric mean (Bard et al. 1996); other scales as they are."""
+    y = measure.y
+    if measure.is_log:
+        n = len(measure.book.raters)
+        count = np.maximum(np.bincount(measure.rater, minlength=n), 1)
+        y = y - (np.bincount(measure.rater, weights=y, minlength=n) / count)[measure.rater]
+    return Scores(y, measure.target, measure.rater)
+
+
+def crossing(data: Scores) -> Crossing:
+    """Who judged what."""
+    if not len(data.y):
+        return "none"
+    per_rater, per_target = (counts[counts > 0] for counts in (np.bincount(data.rater), np.bincount(data.target)))
+    n_raters, n_targets = len(per_rater), len(per_target)
+    if n_raters < 2 or n_targets < 2:
+        return "none"
+    if len(data.y) == n_raters * n_targets:
+        return "complete"
+    is_shared = np.median(per_rater) >= 2 and np.median(per_target) >= 2
+    return "partly" if is_shared and min(n_raters, n_targets) <= MOST_LEVELS else "one_way"
+
+
+def matrix(data: Scores) -> Floats:
+    """Targets by raters, ``nan`` where a rater did not judge a target."""
+    targets, target = np.unique(data.target, return_inverse=True)
+    raters, rater = np.unique(data.rater, return_inverse=True)
+    table = np.full((len(targets), len(raters)), np.nan)
+    table[target, rater] = data.y
+    return table
+
+
+def reliability(data: Scores, *, confidence: float, label: str = "") -> Reliability:
+    """The ICC in the form that the design asks for; analytic intervals, or the likelihood's profile."""
+    kind = crossing(data)
+    n_raters, n_targets = (len(np.unique(codes)) for codes in (data.rater, data.target))
+    if kind == "none":
+        why = f"{n_raters} raters and {n_targets} things rated: at least two of each are needed; collect more"
+        nothing = unknown("ICC", why, n=n_targets, label=label)
+        return Reliability(kind, nothing, nothing, n_raters, n_targets)
+    if kind == "complete":
+        table = matrix(data)
+        single, average = (icc(table, form, confidence=confidence, label=label) for form in ("ICC(2,1)", "ICC(2,k)"))
+    elif kind == "partly":
+        single = icc_crossed(data.y, data.target, data.rater, "ICC(2,1)", confidence=confidence, label=label)
+        average = _averaged(single, data)
+    else:
+        single, average = (
+            icc_one_way(data.y, data.target, form, confidence=confidence, label=label)
+            for form in ("ICC(1,1)", "ICC(1,k)")
+        )
+    return Reliability(kind, single, average, n_raters, n_targets)
+
+
+def _averaged(single: Estimate, data: Scores) -> Estimate:
+    """The average form from the single one: the same fit, stepped up to the typical number of raters per target."""
+    if not single.is_known:
+        return single
+    counts = np.bincount(data.target)
+    counts = counts[counts > 0]
+    k = len(counts) / float(np.sum(1 / counts))
+    value, low, high = (spearman_brown(part, k) for part in (single.value, single.low, single.high))
+    return replace(
+        single, value=value, low=low, high=high, method="ICC(2,k) by REML", details={**single.details, "k": k}
+    )
+
+
+def raters_needed(single: float, wanted: float = 0.8) -> int | None:
+    """How many raters' mean reaches the wanted reliability (Spearman-Brown); None where no number would."""
+    if not 0 < single < 1:
+        return None
+    return max(1, int(np.ceil(round(wanted * (1 - single) / (single * (1 - wanted)), 9))))
+
+
+WANTED = 0.8
+ALPHA_WORDS = "Krippendorff (2018) asks for 0.8, and 0.667 at the least for tentative conclusions"
+
+
+def agreement_section(measures: Measures, options: Options) -> tuple[Section, tuple[Method, ...]]:
+    """One row per criterion, and a sentence on how many raters a reliable mean needs."""
+    found = {m.name: reliability(scores(m), confidence=options.confidence, label=m.label) for m in measures.criteria}
+    body: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    has_kappa = len(measures.book.raters) == 2 and any(alpha_level(m.scales) == "ordinal" for m in measures.criteria)
+    for measure in measures.criteria:
+        one = found[measure.name]
+        alpha = criterion_alpha(measure, options)
+        p = one.average.p_value if one.average.is_known else None
+        cells: list[Cell] = [measure.label, one.n_raters, one.n_targets, one.average, p, one.single, alpha]
+        if has_kappa:
+            cells.append(two_rater_kappa(measure, options))
+        body.append(tuple(cells))
+        notes += [f"{measure.label}: {note}" for note in (*one.average.notes, *alpha.notes)]
+    columns = [
+        Column("criterion", "Criterion"),
+        Column("raters", "Raters", "count"),
+        Column("targets", "Things rated", "count"),
+        Column("icc_average", "ICC, mean of the raters of a thing", "estimate"),
+        Column("p", "p", "p_value"),
+        Column("icc_single", "ICC, one rater", "estimate"),
+        Column("alpha", "Krippendorff's α", "estimate"),
+    ]
+    if has_kappa:
+        columns.append(Column("kappa", "Quadratic κ", "estimate"))
+    kinds = list(dict.fromkeys(one.crossing for one in found.values() if one.crossing != "none"))
+    why = " ".join(f"{FORM_NAMES[kind]}: {REASONS[kind]}." for kind in kinds)
+    table = Table(
+        "rating_agreement",
+        "Agreement of the raters",
+        tuple(columns),
+        tuple(body),
+        caption=f"{why} ICC in words after {KOO_LI}. {ALPHA_WORDS}.",
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    said = [_sentence(measure, found[measure.name]) for measure in measures.criteria]
+    methods = tuple(
+        Method("Agreement of raters", FORM_NAMES[kind], REASONS[kind], "Shrout & Fleiss 1979; McGraw & Wong 1996")
+        for kind in kinds
+    )
+    return Section(
+        "rating_agreement", "Agreement of the raters", tuple(said), (_figure(measures, found), table)
+    ), methods
+
+
+def _sentence(measure: Measure, one: Reliability) -> str:
+    if not one.single.is_known:
+        return f"{measure.label}: agreement is not known, {first_note([one.single])}."
+    word = size_of_icc(one.average.value)
+    said = f"{measure.label}: the mean of the raters has {word} reliability, ICC {with_interval(one.average)}"
+    n = raters_needed(one.single.value, WANTED)
+    if n is None:
+        return f"{said}; single raters do not agree at all, so that more of them would not help."
+    return (
+        f"{said}. A reliability of {WANTED:g} needs the mean of about {n} rater{'' if n == 1 else 's'} per thing rated."
+    )
+
+
+def _figure(measures: Measures, found: dict[str, Reliability]) -> Figure:
+    dots = [
+        Dot(m.label, one, group)
+        for m in measures.criteria
+        for group, one in (
+            ("mean of the raters", found[m.name].average),
+            ("one rater", found[m.name].single),
+        )
+    ]
+    told = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    return Figure(
+        "rating_agreement",
+        "Agreement by criterion",
+        dot_interval(dots, value_title="intraclass correlation"),
+        alt=f"Intraclass correlation by criterion. {told}.",
+    )
+
+
+def criterion_alpha(measure: Measure, options: Options) -> Estimate:
+    """Alpha at the level of the scale: ordinal for Likert points, else interval (on normalised logarithms)."""
+    data = scores(measure)
+    if alpha_level(measure.scales) == "interval" or measure.unit != "points":
+        return interval_alpha(data.y, data.target, options)
+    return krippendorff_alpha(
+        stack(data.y, data.target).ratings,
+        "ordinal",
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
+
+
+def interval_alpha(values: Floats, targets: Ints, options: Options) -> Estimate:
+    """Interval alpha from rows: only sums per thing rated are needed, so that distinct values may be as many as rows.
+
+    Equal to ``krippendorff.alpha(..., level_of_measurement="interval")`` and to ``stats.krippendorff_alpha``.
+    """
+    method = "Krippendorff's alpha, interval"
+    _, target = np.unique(targets, return_inverse=True)
+    size = np.bincount(target).astype(np.float64)
+    x = values - values.mean()
+    total, square = (np.bincount(target, weights=part, minlength=len(size)) for part in (x, x**2))
+    paired = size >= 2
+    size, total, square = size[paired], total[paired], square[paired]
+    if len(size) < 2:
+        return unknown(method, "fewer than two things with two ratings; have items judged by more raters")
+    parts = np.stack([(size * square - total**2) / (size - 1), size, total, square], axis=1)
+
+    def statistic(counts: Floats) -> Floats:
+        inside, n, sums, squares = weighted_sums(counts, parts).T
+        expected = n * squares - sums**2
+        is_varied = expected > 1e-12 * n * np.maximum(squares, 0.0)
+        ratio = np.divide(inside, expected, out=np.full(len(n), np.nan), where=is_varied)
+        return np.asarray(1 - (n - 1) * ratio)
+
+    return bootstrap(
+        statistic,
+        len(size),
+        method=method,
+        resampled="things rated",
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
+
+
+def two_rater_kappa(measure: Measure, options: Options) -> Estimate:
+    """Quadratically weighted kappa where exactly two raters judged; the labels come from the scale."""
+    labels = measure.scales[0].categories()
+    table = matrix(scores(measure))
+    if alpha_level(measure.scales) != "ordinal" or labels is None or table.shape[1] != 2:
+        return unknown("Cohen's kappa", "only for two raters on the points of one scale")
+    return cohen_kappa(table[:, 0], table[:, 1], labels, weights="quadratic", confidence=options.confidence)

@@ -1,0 +1,363 @@
+"""How high ratings are in each condition, and what the factors did to them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.scale_units import unit_words
+from dialometer.analysis.base.wording import (
+    COHEN,
+    as_geometric_mean,
+    cell_names,
+    excludes,
+    factor_label,
+    interval_only,
+    is_anchor,
+    level_label,
+    listed,
+    n_of,
+    p_words,
+    test_words,
+    with_interval,
+)
+from dialometer.analysis.families.ratings.factor_effects import (
+    Contrast,
+    FactorEffects,
+    contrasts,
+    effect_heading,
+    effect_sentence,
+    legend,
+    shown,
+    simple_contrasts,
+)
+from dialometer.analysis.families.ratings.rater_rows import RaterRows, mean_over_raters
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.model.study import Factor, Study
+from dialometer.report.charts import Dot, Spec, dot_interval
+from dialometer.stats.clustered.distribution import quantile
+from dialometer.stats.effects.effect_size import cohens_d
+from dialometer.stats.effects.two_groups import welch_t
+from dialometer.stats.observations import Floats
+
+TITLE = "Size of the ratings by condition"
+
+
+def condition_section(
+    study: Study, measures: Measures, rows: RaterRows, effects: list[FactorEffects], options: Options
+) -> Section:
+    """Means with bootstrap intervals for every condition, then effects of the factors with their tests and sizes."""
+    if any(effect.measure.unit == "z" for effect in effects):
+        return Section(
+            "ratings_by_condition",
+            TITLE,
+            problem="The conditions use magnitudes in one place and a bounded scale in another: the sizes of such numbers "
+            "cannot be compared. How consistent raters are can; see below.",
+        )
+    parts: list[Table | Figure] = [_means_table(study, measures, rows, options)]
+    if measures.main.is_log:
+        parts.append(_geometric_table(study, measures, rows, options))
+    parts += _figures(study, measures, rows, options)
+    parts += [_effects_table(effects), _sizes_table(study, effects)]
+    main = effects[0]
+    said = [effect_sentence(main, one) for factor in main.factors for one in contrasts(factor)]
+    return Section("ratings_by_condition", TITLE, (*said, *_readings(main.measure)), tuple(parts))
+
+
+def _readings(measure: Measure) -> tuple[str, ...]:
+    said = "Every rater counts once: means are over raters, and intervals resample raters."
+    if measure.is_log:
+        said += (
+            " Magnitudes are ratios, so effects are tested on logarithms and shown as ratios of geometric means; plain "
+            "means are given beside them because published studies report them."
+        )
+    return (said,)
+
+
+def cell_means(
+    values: Floats, rows: RaterRows, options: Options, inside: np.ndarray | None = None, *, is_log: bool = False
+) -> list[Estimate]:
+    """The mean over raters in every condition; a condition without raters is unknown and says so."""
+    found = []
+    for number, name in enumerate(cell_names(rows.study)):
+        chosen = (rows.cell == number) & ~np.isnan(values)
+        if inside is not None:
+            chosen &= inside
+        if not chosen.any():
+            found.append(unknown("mean over raters", f"no raters in “{name}”; recruit some", label=name))
+            continue
+        one = mean_over_raters(
+            values[chosen],
+            confidence=options.confidence,
+            n_resamples=options.n_resamples,
+            seed=options.seed,
+            label=name,
+        )
+        found.append(as_geometric_mean(one) if is_log else one)
+    return found
+
+
+def cell_counts(values: Floats, rows: RaterRows, inside: np.ndarray | None = None) -> list[int]:
+    """Raters with a value in every condition."""
+    chosen = ~np.isnan(values) if inside is None else ~np.isnan(values) & inside
+    return [int(n) for n in np.bincount(rows.cell[chosen], minlength=len(rows.study.cells))]
+
+
+def _means_table(study: Study, measures: Measures, rows: RaterRows, options: Options) -> Table:
+    by_measure = [cell_means(rows.raw[m.name], rows, options) for m in measures.all]
+    counts = cell_counts(rows.raw[measures.main.name], rows)
+    body: list[tuple[Cell, ...]] = [
+        (name, counts[i], *(column[i] for column in by_measure)) for i, name in enumerate(cell_names(study))
+    ]
+    columns = [Column("condition", "Condition"), Column("raters", "Raters", "count")]
+    columns += [Column(m.name, m.label, "estimate") for m in measures.all]
+    return Table("condition_means", f"Mean {unit_words(measures.main.unit)} by condition", tuple(columns), tuple(body))
+
+
+def _geometric_table(study: Study, measures: Measures, rows: RaterRows, options: Options) -> Table:
+    by_measure = [cell_means(rows.y[m.name], rows, options, is_log=True) for m in measures.all]
+    body: list[tuple[Cell, ...]] = [
+        (name, *(column[i] for column in by_measure)) for i, name in enumerate(cell_names(study))
+    ]
+    columns = [Column("condition", "Condition"), *(Column(m.name, m.label, "estimate") for m in measures.all)]
+    return Table(
+        "condition_geometric_means", "Geometric mean rating by condition", tuple(columns), tuple(body),
+        caption="The mean for ratios: a rater who uses numbers ten times as large does not decide it alone.",
+    )  # fmt: skip
+
+
+def first_factor(study: Study) -> Factor:
+    """The factor that is shown by colour: the anchor where there is one."""
+    factors = study.spec.design.factors
+    return next((factor for factor in factors if is_anchor(factor)), factors[0])
+
+
+def cell_dots(study: Study, estimates: list[Estimate], facet: str = "") -> list[Dot]:
+    """One dot for each condition: colour by the first factor, rows by the others."""
+    chief = first_factor(study)
+    dots = []
+    for cell, estimate in zip(study.cells, estimates, strict=True):
+        names = {
+            factor.name: level_label(next(level for level in factor.levels if level.name == cell[factor.name]))
+            for factor in study.spec.design.factors
+        }
+        group = names.pop(chief.name)
+        dots.append(Dot(", ".join(names.values()) or group, estimate, group if names else "", facet))
+    return dots
+
+
+def cell_chart(study: Study, dots: list[Dot], title: str, reference: float | None = None) -> Spec:
+    """The chart of conditions, the same look for ratings, minutes and consistency."""
+    return dot_interval(dots, value_title=title, group_title=factor_label(first_factor(study)), reference=reference)
+
+
+def main_figure(study: Study, measures: Measures, rows: RaterRows, options: Options) -> Figure:
+    """All criteria together, by condition."""
+    main = measures.main
+    means = cell_means(rows.raw[main.name], rows, options)
+    told = listed(f"{one.label} {one}" for one in means)
+    return Figure(
+        "ratings_by_condition",
+        "Mean rating by condition",
+        cell_chart(study, cell_dots(study, means), f"mean {unit_words(main.unit)}"),
+        alt=f"Mean rating with its interval in every condition: {told}.",
+        caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
+    )
+
+
+def _figures(study: Study, measures: Measures, rows: RaterRows, options: Options) -> list[Figure]:
+    figures = []
+    if len(measures.criteria) > 1 and len({(m.unit, _ends(m)) for m in measures.criteria}) == 1:
+        dots = [
+            dot
+            for m in measures.criteria
+            for dot in cell_dots(study, cell_means(rows.raw[m.name], rows, options), m.label)
+        ]
+        told = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+        figures.append(
+            Figure(
+                "ratings_by_condition_and_criterion",
+                "Mean rating by condition and criterion",
+                cell_chart(study, dots, f"mean {unit_words(measures.criteria[0].unit)}"),
+                alt=f"Mean rating by condition, one panel per criterion. {told}.",
+                caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
+            )
+        )
+    return figures
+
+
+def _ends(measure: Measure) -> tuple[str, ...]:
+    return tuple(scale.describe() for scale in measure.scales)
+
+
+def _effects_table(effects: list[FactorEffects]) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    for effect in effects:
+        for term, found in effect.terms().items():
+            permuted = effect.permuted.get(term, unknown("permutation", "no test"))
+            is_difference = found.has_interval or len(found.df) == 1
+            body.append(
+                (
+                    effect.measure.label,
+                    effect.term_label(term),
+                    shown(effect.measure, found) if is_difference or not found.is_known else found,
+                    _statistic(found),
+                    found.p_value if found.is_known else None,
+                    permuted.p_value if permuted.is_known else None,
+                    permuted.value if permuted.is_known else None,
+                )
+            )
+            notes += [note for one in (found, permuted) if not one.is_known for note in one.notes]
+    if any(effect.is_by_means for effect in effects):
+        notes.append("The study is too large for crossed random effects: the model works on one mean per rater.")
+    return Table(
+        "condition_effects",
+        "Effects of the factors",
+        (
+            Column("criterion", "Criterion"),
+            Column("effect", "Effect"),
+            Column("estimate", effect_heading(effects[0].measure), "estimate"),
+            Column("test", "Test"),
+            Column("p", "p, mixed model", "p_value"),
+            Column("p_permutation", "p, permutation", "p_value"),
+            Column("eta_squared", "Partial η²", "number", 3),
+        ),
+        tuple(body),
+        caption="The second level against the first, averaged over the other factors; a product of factors is the change "
+        "of one effect by the other. Where a factor has more than two levels the estimate is the root mean square of its "
+        "deviations.",
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _statistic(found: Estimate) -> str:
+    if not found.is_known:
+        return ""
+    name = "t" if len(found.df) == 1 else "F"
+    df = ", ".join(f"{df:.1f}".removesuffix(".0") for df in found.df)
+    return test_words(name, df, found.statistic)
+
+
+def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    for effect in effects:
+        for factor in study.spec.design.factors:
+            for one in (*contrasts(factor), *simple_contrasts(study, factor)):
+                first, second = effect.groups(one)
+                d, delta = effect.sizes(one)
+                difference = shown(effect.measure, effect.difference(one))
+                p = difference.p_value if difference.is_known else None
+                where = one.where_label
+                body.append((effect.measure.label, one.short, where, len(first), len(second), difference, p, d, delta))
+    return Table(
+        "condition_effect_sizes",
+        "Sizes of the differences between conditions",
+        (
+            Column("criterion", "Criterion"),
+            Column("compared", "Effect"),
+            Column("where", "Where"),
+            Column("raters_first", "Raters, first", "count"),
+            Column("raters_second", "Raters, second", "count"),
+            Column("estimate", effect_heading(effects[0].measure), "estimate"),
+            Column("p", "p", "p_value"),
+            Column("cohens_d", "Cohen's d", "estimate"),
+            Column("cliffs_delta", "Cliff's δ", "estimate"),
+        ),
+        tuple(body),
+        caption=f"{legend(study)} d and δ compare raters' means ({COHEN}). p values are not corrected: exploratory.",
+    )
+
+
+# How long sessions took in each condition.
+
+
+MINUTES_TITLE = "Time taken by condition"
+
+
+def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -> Section:
+    """Minutes from start to end of finished sessions: means by condition, the overall mean, and tests."""
+    known = ~np.isnan(rows.minutes)
+    if not known.any():
+        raise NotEnoughData(
+            "no finished session has a duration", remedy="times come from the study's own pages; imports may lack them"
+        )
+    study = rows.study
+    overall = mean_over_raters(
+        rows.minutes[known], confidence=options.confidence, n_resamples=options.n_resamples, seed=options.seed
+    )
+    means = cell_means(rows.minutes, rows, options)
+    counts = cell_counts(rows.minutes, rows)
+    body: list[tuple[Cell, ...]] = []
+    for number, name in enumerate(cell_names(study)):
+        inside = rows.minutes[known & (rows.cell == number)]
+        body.append((name, counts[number], means[number], quantile(inside, confidence=options.confidence)))
+    everyone = quantile(rows.minutes[known], confidence=options.confidence)
+    body.append(("all", int(known.sum()), overall, everyone))
+    table = Table(
+        "minutes_by_condition",
+        "Minutes per session",
+        (
+            Column("condition", "Condition"),
+            Column("raters", "Raters", "count"),
+            Column("mean", "Mean minutes", "estimate"),
+            Column("median", "Median minutes", "estimate"),
+        ),
+        tuple(body),
+        caption="From the first to the last screen of finished sessions, pauses included.",
+    )
+    told = listed(f"{one.label} {one}" for one in means)
+    figure = Figure(
+        "minutes_by_condition",
+        "Mean time by condition",
+        cell_chart(study, cell_dots(study, means), "minutes per session", reference=overall.value),
+        alt=f"Mean minutes per session in every condition: {told}. Over all raters {overall}.",
+        caption=f"The dashed line is the mean over all raters, {overall.value:.1f} minutes.",
+    )
+    said = [
+        f"A session took {with_interval(overall, unit='minutes')} on average over {n_of(int(known.sum()), 'rater')}."
+    ]
+    said += [_sentence(effects, one, options) for factor in effects.factors for one in contrasts(factor)]
+    return Section("time", MINUTES_TITLE, tuple(said), (figure, table, _tests(effects, options)))
+
+
+def _sentence(effects: FactorEffects, contrast: Contrast, options: Options) -> str:
+    found = welch_t(*effects.groups(contrast, effects.rows.minutes), confidence=options.confidence)
+    level, base = level_label(contrast.level), level_label(contrast.base)
+    if not found.is_known:
+        return f"Times under “{level}” and “{base}” cannot be compared: {found.notes[0]}."
+    longer = "longer" if found.value >= 0 else "less long"
+    size = abs(found.value)
+    told = f"{interval_only(found)} minutes, {p_words(found.p_value)}"
+    if excludes(found):
+        return f"Raters took {size:.1f} minutes {longer} under “{level}” than under “{base}” ({told})."
+    return f"Times under “{level}” and “{base}” are not demonstrably different: {found.value:+.1f} minutes ({told})."
+
+
+def _tests(effects: FactorEffects, options: Options) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    for factor in effects.factors:
+        for contrast in (*contrasts(factor), *simple_contrasts(effects.study, factor)):
+            groups = effects.groups(contrast, effects.rows.minutes)
+            found = welch_t(*groups, confidence=options.confidence)
+            d = cohens_d(*groups, confidence=options.confidence)
+            p = found.p_value if found.is_known else None
+            body.append((contrast.short, contrast.where_label, len(groups[0]), len(groups[1]), found, p, d))
+    return Table(
+        "minutes_effects",
+        "Differences in time",
+        (
+            Column("compared", "Effect"),
+            Column("where", "Where"),
+            Column("raters_first", "Raters, first", "count"),
+            Column("raters_second", "Raters, second", "count"),
+            Column("difference", "Difference in minutes", "estimate"),
+            Column("p", "p, Welch", "p_value"),
+            Column("cohens_d", "Cohen's d", "estimate"),
+        ),
+        tuple(body),
+        caption=legend(effects.study),
+    )

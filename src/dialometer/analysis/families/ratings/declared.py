@@ -1,0 +1,342 @@
+"""Comparisons that were declared before the data: only these confirm or refute; everything else explores.
+
+The tests of the primary comparison are corrected among themselves, those of all other declared comparisons together.
+Size and consistency of ratings are different questions and corrected apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.wording import (
+    baseline,
+    correction_name,
+    excludes,
+    factor_named,
+    level_label,
+    listed,
+    p_words,
+    system_label,
+    value_only,
+    with_interval,
+)
+from dialometer.analysis.families.ratings.conclusion import is_same
+from dialometer.analysis.families.ratings.consistency import Compared
+from dialometer.analysis.families.ratings.consistency import difference as consistency_difference
+from dialometer.analysis.families.ratings.factor_effects import (
+    Contrast,
+    FactorEffects,
+    difference_words,
+    interval_of,
+    null_of,
+    shown,
+)
+from dialometer.analysis.families.ratings.rater_rows import RaterRows, adjusted_means
+from dialometer.analysis.families.ratings.system_section import best_system
+from dialometer.analysis.families.ratings.systems import SystemRatings
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Headline, Section, Table
+from dialometer.model.study import Comparison, Study
+from dialometer.stats.clustered.clustered import clustered_mean
+from dialometer.stats.effects.multiplicity import adjust
+
+SIZE, CONSISTENCY = "size of ratings", "consistency"
+
+
+@dataclass(frozen=True)
+class DeclaredTest:
+    """One test of a declared comparison. ``estimate`` is on the analysed footing; for consistency a difference of ICCs."""
+
+    comparison: Comparison
+    outcome: str
+    measure: Measure
+    first: str
+    second: str
+    estimate: Estimate
+    p_adjusted: float = float("nan")
+
+    @property
+    def shown(self) -> Estimate:
+        """The estimate as readers want it."""
+        return shown(self.measure, self.estimate) if self.outcome == SIZE else self.estimate
+
+    @property
+    def null(self) -> float:
+        """What "no difference" is for it."""
+        return null_of(self.measure) if self.outcome == SIZE else 0.0
+
+
+def declared_tests(
+    study: Study,
+    measures: Measures,
+    rows: RaterRows,
+    options: Options,
+    systems: Sequence[SystemRatings] = (),
+    effects: Sequence[FactorEffects] = (),
+    steady: Sequence[Compared] = (),
+) -> list[DeclaredTest]:
+    """Every test of every declared comparison, corrected; comparisons whose data are missing are unknown and say why.
+
+    ``systems``, ``effects`` and ``steady`` are those that the report has computed anyway; others are computed here.
+    """
+    found: list[DeclaredTest] = []
+    for comparison in study.spec.analysis.comparisons:
+        for measure in _measures_of(comparison, measures, study):
+            if comparison.between == "factor":
+                known = next((one for one in effects if one.measure is measure), None)
+                found += _factor_tests(study, comparison, measure, rows, options, known, steady)
+            elif comparison.between == "systems":
+                ratings = next((one for one in systems if one.measure is measure), None)
+                found += _system_tests(study, comparison, ratings or SystemRatings(study, measure, options))
+            else:
+                found += _item_tests(comparison, measure, options)
+    return _corrected(found, study.spec.analysis.primary, options)
+
+
+def _measures_of(comparison: Comparison, measures: Measures, study: Study) -> list[Measure]:
+    """The criteria a comparison names, in the blocks it names."""
+    wanted = [m for m in measures.criteria if not comparison.criteria or m.criteria[0] in comparison.criteria]
+    if not comparison.blocks:
+        return wanted
+    inside = np.array([study.items_by_id[name].block in comparison.blocks for name in measures.book.items])
+    return [part for m in wanted if len((part := m.where(inside[m.item])).y)]
+
+
+def _factor_tests(
+    study: Study,
+    comparison: Comparison,
+    measure: Measure,
+    rows: RaterRows,
+    options: Options,
+    effects: FactorEffects | None,
+    known: Sequence[Compared],
+) -> list[DeclaredTest]:
+    factor = factor_named(study, comparison.factor or "")
+    if factor is None or measure.unit == "z":
+        return []
+    if effects is None:
+        own = replace(rows, y={**rows.y, measure.name: adjusted_means(measure, rows.n)})
+        effects = FactorEffects(study, measure, own, options)
+    chosen = [level for level in factor.levels if not comparison.levels or level.name in comparison.levels]
+    base = baseline(factor) if baseline(factor) in chosen else chosen[0]
+    tests = []
+    for level in chosen:
+        if level.name == base.name:
+            continue
+        contrast = Contrast(factor, level, base)
+        names = (level_label(level), level_label(base))
+        tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast)))
+        steady = next((one for m, other, one in known if m is measure and is_same(other, contrast)), None)
+        steady = steady or consistency_difference(measure, rows, contrast, options)
+        tests.append(DeclaredTest(comparison, CONSISTENCY, measure, *names, steady))
+    return tests
+
+
+def _system_tests(study: Study, comparison: Comparison, ratings: SystemRatings) -> list[DeclaredTest]:
+    measure = ratings.measure
+    names = measure.book.systems
+    chosen = [code for code in ratings.systems if not comparison.levels or names[code] in comparison.levels]
+    ordered = sorted(chosen, key=lambda code: -ratings.means[code].value)
+    pairs = ratings.compare(list(itertools.combinations(ordered, 2)))
+    return [
+        DeclaredTest(
+            comparison,
+            SIZE,
+            measure,
+            system_label(study, names[pair.first]),
+            system_label(study, names[pair.second]),
+            pair.difference,
+        )
+        for pair in pairs
+    ]
+
+
+def _item_tests(comparison: Comparison, measure: Measure, options: Options) -> list[DeclaredTest]:
+    """Items two by two, from the differences within raters who saw both."""
+    names = measure.book.items
+    chosen = [name for name in comparison.levels if name in names] or list(names)
+    n = len(measure.book.raters)
+    means = {}
+    for name in chosen:
+        inside = measure.item == names.index(name)
+        count = np.bincount(measure.rater[inside], minlength=n)
+        sums = np.bincount(measure.rater[inside], weights=measure.y[inside], minlength=n)
+        means[name] = np.divide(sums, count, out=np.full(n, np.nan), where=count > 0)
+    tests = []
+    for first, second in itertools.combinations(chosen, 2):
+        gap = means[first] - means[second]
+        gap = gap[~np.isnan(gap)]
+        one = clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
+        if not len(gap):
+            one = unknown("mean difference", "no rater saw both items")
+        tests.append(DeclaredTest(comparison, SIZE, measure, first, second, one))
+    return tests
+
+
+def _corrected(tests: list[DeclaredTest], primary: str | None, options: Options) -> list[DeclaredTest]:
+    families: dict[tuple[bool, str], list[int]] = {}
+    for place, test in enumerate(tests):
+        families.setdefault((test.comparison.name == primary, test.outcome), []).append(place)
+    made = list(tests)
+    for places in families.values():
+        adjusted = adjust([tests[place].estimate.p_value for place in places], options.correction)  # type: ignore[arg-type]
+        for place, p in zip(places, adjusted, strict=True):
+            made[place] = replace(tests[place], p_adjusted=float(p))
+    return made
+
+
+# What was declared beforehand and what came of it, in a table and in words.
+
+
+def declared_section(study: Study, tests: list[DeclaredTest], options: Options) -> Section:
+    """What was declared, and what came of it."""
+    analysis = study.spec.analysis
+    if not analysis.comparisons:
+        nothing = (
+            "Nothing was declared before the data, so everything in this report is exploratory. Declare comparisons under "
+            "'analysis:' in study.yaml before the next study is frozen."
+        )
+        return Section("declared_ratings", "Declared comparisons", (nothing,))
+    said = []
+    for comparison in analysis.comparisons:
+        kind = "Primary comparison" if comparison.name == analysis.primary else "Declared comparison"
+        own = [test for test in tests if test.comparison.name == comparison.name]
+        said.append(f"{kind} {comparison.name}. {comparison.hypothesis} {_outcome_words(own, options)}")
+    return Section(
+        "declared_ratings",
+        "Declared comparisons",
+        tuple(said),
+        (_table(tests, analysis.primary, options),),
+        is_confirmatory=True,
+    )
+
+
+def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
+    """Which tests of a comparison stand, which do not, and which could not be made."""
+    if not tests:
+        return "No data for it yet."
+    said = []
+    for outcome in (SIZE, CONSISTENCY):
+        own = [test for test in tests if test.outcome == outcome]
+        if not own:
+            continue
+        low = [test for test in own if test.p_adjusted < 1 - options.confidence]
+        stands = [_brief(test) for test in low if excludes(test.shown, test.null)]
+        unclear = [_brief(test) for test in low if not excludes(test.shown, test.null)]
+        falls = [_brief(test) for test in own if test.p_adjusted >= 1 - options.confidence]
+        lost = [
+            f"{test.measure.label}, {test.first} against {test.second}" for test in own if math.isnan(test.p_adjusted)
+        ]
+        told = [f"a difference in {listed(stands)}"] if stands else []
+        told += [f"no demonstrable difference in {listed(falls)}"] if falls else []
+        told += [f"unclear, as interval and test disagree: {listed(unclear)}"] if unclear else []
+        told += [f"not known: {listed(lost)}"] if lost else []
+        said.append(f"{outcome.capitalize()}: {'; '.join(told)}.")
+    return " ".join(said)
+
+
+def _brief(test: DeclaredTest) -> str:
+    first, second = f"“{test.first}”", f"“{test.second}”"
+    return f"{test.measure.label}, {first} against {second} ({value_only(test.shown)}, {p_words(test.p_adjusted)})"
+
+
+def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    has_both = len({test.outcome for test in tests}) > 1
+    for test in tests:
+        is_known = test.estimate.has_interval
+        body.append(
+            (
+                test.comparison.name + (" (primary)" if test.comparison.name == primary else ""),
+                *((test.outcome,) if has_both else ()),
+                test.measure.label,
+                test.first,
+                test.second,
+                test.shown,
+                test.estimate.p_value if is_known else None,
+                test.p_adjusted if is_known else None,
+            )
+        )
+        notes += [] if is_known else test.estimate.notes
+    heading = "Ratio" if any(test.measure.is_log for test in tests) else "Difference"
+    return Table(
+        "declared_ratings",
+        "Declared comparisons",
+        (
+            Column("comparison", "Comparison"),
+            *((Column("outcome", "Outcome"),) if has_both else ()),
+            Column("criterion", "Criterion"),
+            Column("first", "First"),
+            Column("second", "Second"),
+            Column("estimate", f"{heading}; difference of ICCs" if has_both else heading, "estimate"),
+            Column("p", "p", "p_value"),
+            Column("p_adjusted", f"p, {correction_name(options.correction)}", "p_value"),
+        ),
+        tuple(body),
+        caption="The first relative to the second. Tests of the primary comparison are corrected among themselves, all "
+        "others together" + ("; size and consistency apart." if has_both else "."),
+        notes=tuple(dict.fromkeys(notes)),
+        is_confirmatory=True,
+    )
+
+
+def declared_sentence(test: DeclaredTest, options: Options) -> str:
+    """One declared result in words."""
+    if not test.estimate.has_interval:
+        why = test.estimate.notes[0] if test.estimate.notes else "not enough data"
+        return f"{test.measure.label}, “{test.first}” against “{test.second}”: not known, {why}."
+    corrected = p_words(test.p_adjusted)
+    if options.correction != "none":
+        corrected += f" after {correction_name(options.correction)}"
+    is_sure = test.p_adjusted < 1 - options.confidence
+    if test.outcome == CONSISTENCY:
+        found = "differ" if is_sure else "do not demonstrably differ"
+        told = f"difference in ICC {with_interval(test.estimate)}, {corrected}"
+        return f"{test.measure.label}: “{test.first}” and “{test.second}” {found} in consistency ({told})."
+    told = difference_words(test.measure, test.estimate, f"“{test.second}”")
+    verdict = "" if is_sure else "; no demonstrable difference"
+    interval = interval_of(test.measure, test.estimate)
+    return f"{test.measure.label}: “{test.first}” is rated {told} ({interval}, {corrected}){verdict}."
+
+
+def declared_headlines(
+    study: Study, tests: list[DeclaredTest], options: Options, most: int = 4
+) -> tuple[Headline, ...]:
+    """The primary comparison's numbers for the first screen."""
+    primary = study.spec.analysis.primary
+    own = [test for test in tests if test.comparison.name == primary and test.outcome == SIZE]
+    return tuple(
+        Headline(
+            f"{test.measure.label}: {test.first} against {test.second}",
+            test.shown,
+            declared_sentence(test, options),
+            is_confirmatory=True,
+        )
+        for test in own[:most]
+    )
+
+
+def best_headline(ratings: SystemRatings, tests: list[DeclaredTest]) -> Headline:
+    """The best system on a measure; confirmatory, with the declared correction, where its comparison was declared."""
+    declared = {
+        (test.first, test.second): test.p_adjusted
+        for test in tests
+        if test.measure is ratings.measure and test.comparison.between == "systems"
+    }
+    p_of = {
+        (pair.first, pair.second): declared[names]
+        for pair in ratings.pairs
+        if (names := (ratings.label(pair.first), ratings.label(pair.second))) in declared
+    }
+    is_declared = bool(p_of) and len(p_of) == len(ratings.pairs)
+    best = best_system(ratings, p_of if is_declared else None)
+    lead = None if best.lead is None else shown(ratings.measure, best.lead)
+    return Headline(f"Best system, {ratings.measure.label}", lead, best.sentence, is_confirmatory=is_declared)

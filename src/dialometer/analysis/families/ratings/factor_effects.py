@@ -1,0 +1,397 @@
+"""Effects of between-rater factors on one measure: mixed model, permutation beside it, and sizes of the differences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import OVERALL, Measure, Measures
+from dialometer.analysis.base.wording import (
+    as_geometric_mean,
+    as_ratio,
+    baseline,
+    d_words,
+    excludes,
+    factor_label,
+    interval_only,
+    is_anchor,
+    level_label,
+    p_words,
+    value_only,
+    with_interval,
+)
+from dialometer.analysis.families.ratings.random_effects import MOST_LEVELS, fitted
+from dialometer.analysis.families.ratings.rater_rows import RaterRows, mean_over_raters
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Table
+from dialometer.model.study import Factor, Level, Study
+from dialometer.stats.effects.effect_size import cliffs_delta, cohens_d
+from dialometer.stats.effects.factorial import FactorialFit, factorial_effects
+from dialometer.stats.effects.permutation import permutation_factorial
+from dialometer.stats.effects.two_groups import welch_t
+from dialometer.stats.observations import Floats
+
+MANY_RATERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A level against the baseline of its factor, everywhere or where other factors have certain levels."""
+
+    factor: Factor
+    level: Level
+    base: Level
+    where: tuple[tuple[Factor, Level], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The two levels in words."""
+        return f"{level_label(self.level)} against {level_label(self.base)}"
+
+    @property
+    def short(self) -> str:
+        """The effect by its factor, for tables with many rows; :func:`legend` says what that means."""
+        name = factor_label(self.factor)
+        return name if len(self.factor.levels) == 2 else f"{name}: {level_label(self.level)}"
+
+    @property
+    def where_label(self) -> str:
+        """Where the two are compared, in words."""
+        return ", ".join(level_label(level) for _, level in self.where) or "all"
+
+
+def contrasts(factor: Factor) -> list[Contrast]:
+    """Every level against the baseline, over all raters."""
+    base = baseline(factor)
+    return [Contrast(factor, level, base) for level in factor.levels if level.name != base.name]
+
+
+def legend(study: Study) -> str:
+    """What the short names of effects stand for."""
+    told = [f"{one.short}: {one.label}." for factor in study.spec.design.factors for one in contrasts(factor)]
+    return " ".join(told)
+
+
+def simple_contrasts(study: Study, factor: Factor) -> list[Contrast]:
+    """Every level against the baseline, within each combination of the other factors' levels."""
+    others = [other for other in study.spec.design.factors if other.name != factor.name]
+    if not others:
+        return []
+    combinations = itertools.product(*(other.levels for other in others))
+    return [
+        Contrast(factor, one.level, one.base, tuple(zip(others, levels, strict=True)))
+        for levels in combinations
+        for one in contrasts(factor)
+    ]
+
+
+@dataclass(frozen=True)
+class FactorEffects:
+    """All that can be said about the factors of a study on one measure."""
+
+    study: Study
+    measure: Measure
+    rows: RaterRows
+    options: Options
+
+    @property
+    def factors(self) -> list[Factor]:
+        """The factors of the design."""
+        return self.study.spec.design.factors
+
+    @cached_property
+    def fit(self) -> FactorialFit:
+        """The mixed model; on rater means where both raters and targets are too many for it."""
+        names = {factor.name: self.rows.level(factor) for factor in self.factors}
+        order = {factor.name: [str(code) for code in range(len(factor.levels))] for factor in self.factors}
+        settings = {"levels": order, "is_log": self.measure.is_log, "confidence": self.options.confidence}
+        values, rater, target = self.measure.y, self.measure.rater, self.measure.target
+        try:
+            if self.is_by_means:
+                means, everyone = self.rows.y[self.measure.name], np.arange(self.rows.n)
+                return fitted(lambda: factorial_effects(means, names, everyone, **settings))  # type: ignore[arg-type]
+            labels = {name: codes[rater] for name, codes in names.items()}
+            return fitted(lambda: factorial_effects(values, labels, rater, target, **settings))  # type: ignore[arg-type]
+        except NotEnoughData as error:
+            known = {name: tuple(codes) for name, codes in order.items()}
+            empty = np.zeros(len(self.study.cells), dtype=np.int64)
+            options = self.options
+            return FactorialFit(known, options.confidence, self.measure.is_log, len(values), None, empty, str(error))
+
+    @property
+    def is_by_means(self) -> bool:
+        """Whether the model works on one mean per rater because the study is too large for crossed effects."""
+        return min(self.rows.n, self.measure.n_targets) > MOST_LEVELS
+
+    @cached_property
+    def permuted(self) -> dict[str, Estimate]:
+        """The permutation test of every term, or the reason why there is none."""
+        values = self.rows.y[self.measure.name]
+        n = self.options.n_resamples * (1 if self.rows.n > MANY_RATERS else 5)
+        try:
+            labels = {factor.name: self.rows.level(factor) for factor in self.factors}
+            return permutation_factorial(values, labels, n_permutations=n, seed=self.options.seed)
+        except DialometerError as error:
+            return {term: unknown("permutation of rater means", str(error)) for term in self.fit.terms}
+
+    def term_label(self, term: str) -> str:
+        """A term of the model in the study's words."""
+        labels = {factor.name: factor_label(factor) for factor in self.factors}
+        return " × ".join(labels[name] for name in term.split(":"))
+
+    def difference(self, contrast: Contrast) -> Estimate:
+        """The mean at the level minus that at the baseline, every condition counting alike."""
+        fixed = {other.name: _code(other, level) for other, level in contrast.where}
+        name = contrast.factor.name
+        first, second = (_code(contrast.factor, level) for level in (contrast.level, contrast.base))
+        try:
+            return self.fit.compare({name: first, **fixed}, {name: second, **fixed})
+        except OverflowError:
+            return unknown("mixed model", "hardly any data: the interval has no bounds; collect more", n=self.fit.n)
+
+    def terms(self) -> dict[str, Estimate]:
+        """Every main effect and interaction."""
+        try:
+            return self.fit.effects()
+        except OverflowError:
+            why = "hardly any data: the interval has no bounds; collect more"
+            return {term: unknown("mixed model", why, n=self.fit.n) for term in self.fit.terms}
+
+    def groups(self, contrast: Contrast, values: Floats | None = None) -> tuple[Floats, Floats]:
+        """Rater means at the level and at the baseline (or other values per rater)."""
+        of_rater = self.rows.y[self.measure.name] if values is None else values
+        inside = np.ones(self.rows.n, dtype=bool)
+        for other, level in contrast.where:
+            inside &= self.rows.level(other) == int(_code(other, level))
+        code = self.rows.level(contrast.factor)
+        chosen = [
+            of_rater[inside & (code == int(_code(contrast.factor, level)))] for level in (contrast.level, contrast.base)
+        ]
+        return chosen[0][~np.isnan(chosen[0])], chosen[1][~np.isnan(chosen[1])]
+
+    def sizes(self, contrast: Contrast) -> tuple[Estimate, Estimate]:
+        """Cohen's d and Cliff's delta of the two groups of rater means."""
+        first, second = self.groups(contrast)
+        confidence = self.options.confidence
+        return cohens_d(first, second, confidence=confidence), cliffs_delta(first, second, confidence=confidence)
+
+
+def _code(factor: Factor, level: Level) -> str:
+    return str([one.name for one in factor.levels].index(level.name))
+
+
+# What a factor did, in sentences: the same wording in the summary, in the section and in the conclusion.
+
+
+def shown(measure: Measure, difference: Estimate) -> Estimate:
+    """A difference as readers want it: a ratio for magnitudes, points otherwise."""
+    return as_ratio(difference) if measure.is_log else difference
+
+
+def null_of(measure: Measure) -> float:
+    """The value that means "no difference" once it is shown."""
+    return 1.0 if measure.is_log else 0.0
+
+
+def effect_heading(measure: Measure) -> str:
+    """What a column of effects holds."""
+    if measure.is_log:
+        return "Ratio"
+    return "Difference, % of the scale" if measure.unit == "percent" else "Difference"
+
+
+def unit_name(measure: Measure) -> str:
+    """What a difference is counted in."""
+    return "percentage points of the scale" if measure.unit == "percent" else "points"
+
+
+def difference_words(measure: Measure, difference: Estimate, than: str) -> str:
+    """ "1.31 times as high as Y" or "0.40 points higher than Y", without the interval."""
+    if measure.is_log:
+        return f"{value_only(as_ratio(difference))} times as high as {than}"
+    # The digits come from the interval, the sign is in the word.
+    size = value_only(replace(difference, value=abs(difference.value)))
+    return f"{size} {unit_name(measure)} {'higher' if difference.value >= 0 else 'lower'} than {than}"
+
+
+def interval_of(measure: Measure, difference: Estimate) -> str:
+    """The interval of a difference as it is shown."""
+    return interval_only(shown(measure, difference))
+
+
+def effect_sentence(effects: FactorEffects, contrast: Contrast) -> str:
+    """Direction, size with interval, tests, and what the size means."""
+    measure = effects.measure
+    difference = effects.difference(contrast)
+    on = "" if measure.name == OVERALL else f" for {measure.label}"
+    level, base = level_label(contrast.level), level_label(contrast.base)
+    if not difference.is_known:
+        why = difference.notes[0] if difference.notes else "not enough data"
+        return f"Whether ratings{on} differ between “{level}” and “{base}” is not known: {why}."
+    said = [interval_of(measure, difference), p_words(difference.p_value)]
+    term = effects.permuted.get(contrast.factor.name)
+    if len(contrast.factor.levels) == 2 and not contrast.where and term is not None and term.is_known:
+        said[-1] += f", by permutation {p_words(term.p_value)}"
+    d, _ = effects.sizes(contrast)
+    if d.is_known:
+        said.append(f"Cohen's {d_words(d)}")
+    compared = difference_words(measure, difference, f"under “{base}”")
+    where = f" where {contrast.where_label}" if contrast.where else ""
+    return f"Ratings{on} under “{level}”{where} were {compared} ({'; '.join(said)})."
+
+
+def is_found(effects: FactorEffects, contrast: Contrast) -> bool | None:
+    """Whether the interval leaves out "no difference"; None where there is no interval."""
+    difference = effects.difference(contrast)
+    return excludes(difference) if difference.has_interval else None
+
+
+def factor_question(contrast: Contrast) -> str:
+    """The question in one line."""
+    if is_anchor(contrast.factor):
+        return f"Did the anchor ({level_label(contrast.level)}) change the ratings?"
+    return f"Did “{level_label(contrast.level)}” change the ratings ({factor_label(contrast.factor)})?"
+
+
+# Where a factor works: more on one criterion than on another, and, for an anchor, towards its value.
+#
+# Both questions are about raters, so every rater enters with one number: the difference of the rater's means on two
+# criteria, or the distance of the rater's mean from the anchor's value.
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How far raters' means lie from the anchor's value (as a factor, 1 is right on it), at a level and at the baseline."""
+
+    contrast: Contrast
+    anchor: float
+    at_level: Estimate
+    at_base: Estimate
+    ratio: Estimate
+    size: Estimate
+
+    @property
+    def is_nearer(self) -> bool | None:
+        """Whether the anchor drew raters to its value; None where it is not known."""
+        return self.ratio.value < 1 and excludes(self.ratio, 1.0) if self.ratio.has_interval else None
+
+
+def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
+    """Is the effect of a factor larger on one criterion than on another?"""
+    if len(measures.criteria) < 2 or len({m.unit for m in measures.criteria}) > 1:
+        return None
+    body: list[tuple[Cell, ...]] = []
+    options = main.options
+    for factor in main.factors:
+        for contrast in contrasts(factor):
+            for one, two in itertools.combinations(measures.criteria, 2):
+                gap = main.rows.y[one.name] - main.rows.y[two.name]
+                found = welch_t(*main.groups(contrast, gap), confidence=options.confidence)
+                d = cohens_d(*main.groups(contrast, gap), confidence=options.confidence)
+                p = found.p_value if found.is_known else None
+                body.append((contrast.short, one.label, two.label, shown(one, found), p, d))
+    return Table(
+        "effects_by_criterion",
+        "Is an effect larger on one criterion?",
+        (
+            Column("compared", "Effect"),
+            Column("first", "On"),
+            Column("second", "Relative to"),
+            Column("estimate", effect_heading(main.measure), "estimate"),
+            Column("p", "p, Welch", "p_value"),
+            Column("cohens_d", "Cohen's d", "estimate"),
+        ),
+        tuple(body),
+        caption=f"{legend(main.study)} The effect on the first criterion relative to that on the second, from each rater's "
+        "own difference.",
+    )
+
+
+def nearness(main: FactorEffects) -> list[Nearness]:
+    """For every level that shows the anchor's number: are raters' means nearer to it than without?"""
+    modulus = main.measure.modulus
+    if not main.measure.is_log or not modulus:
+        return []
+    return [
+        _nearness(main, contrast, modulus)
+        for factor in main.factors
+        if is_anchor(factor)
+        for contrast in contrasts(factor)
+        if shows_number(contrast.level) and not shows_number(contrast.base)
+    ]
+
+
+def shows_number(level: Level) -> bool:
+    """Whether raters at this level see the standard's value."""
+    return level.set.anchor in ("number", "both")
+
+
+def _nearness(main: FactorEffects, contrast: Contrast, modulus: float) -> Nearness:
+    distance = np.abs(main.rows.y[main.measure.name] - math.log(modulus))
+    groups = main.groups(contrast, distance)
+    options = main.options
+    means = [
+        as_geometric_mean(
+            mean_over_raters(values, confidence=options.confidence, n_resamples=options.n_resamples, seed=options.seed)
+        )
+        for values in groups
+    ]
+    ratio = as_ratio(welch_t(*groups, confidence=options.confidence))
+    return Nearness(contrast, modulus, means[0], means[1], ratio, cohens_d(*groups, confidence=options.confidence))
+
+
+def nearness_table(found: list[Nearness]) -> Table:
+    """How far raters' means lie from the anchor's value."""
+    body: list[tuple[Cell, ...]] = []
+    for one in found:
+        p = one.ratio.p_value if one.ratio.is_known else None
+        body.append(
+            (
+                factor_label(one.contrast.factor),
+                level_label(one.contrast.level),
+                one.at_level,
+                level_label(one.contrast.base),
+                one.at_base,
+                one.ratio,
+                p,
+                one.size,
+            )
+        )
+    value = f"{found[0].anchor:g}"
+    return Table(
+        "nearness_to_anchor",
+        f"How far raters' means lie from the anchor's value ({value})",
+        (
+            Column("factor", "Factor"),
+            Column("level", "Shown"),
+            Column("at_level", "Typical factor away", "estimate"),
+            Column("base", "Compared with"),
+            Column("at_base", "Typical factor away", "estimate"),
+            Column("ratio", "Ratio of the two", "estimate"),
+            Column("p", "p, Welch", "p_value"),
+            Column("cohens_d", "Cohen's d", "estimate"),
+        ),
+        tuple(body),
+        caption=f"A factor of 1 is exactly {value}; 2 is half or twice that. A ratio below 1 means: nearer with the anchor.",
+    )
+
+
+def nearness_sentence(one: Nearness) -> str:
+    """Whether the anchor drew raters towards its value."""
+    if not one.ratio.is_known:
+        return f"Whether raters came nearer to {one.anchor:g} is not known: {one.ratio.notes[0]}."
+    level, base = level_label(one.contrast.level), level_label(one.contrast.base)
+    moved = {True: "drew raters towards its value", False: "did not demonstrably draw raters towards its value"}
+    verb = moved[bool(one.is_nearer)]
+    if one.ratio.value > 1 and excludes(one.ratio, 1.0):
+        verb = "went with means further from its value"
+    return (
+        f"The anchor {verb}: the typical rater's mean is a factor of {with_interval(one.at_level)} away from "
+        f"{one.anchor:g} under “{level}” and of {with_interval(one.at_base)} under “{base}” ({p_words(one.ratio.p_value)})."
+    )

@@ -1,0 +1,267 @@
+"""Between-rater factors on numeric ratings: the report of anchoring studies, and of any other factor.
+
+It says what Santhanam, Karduni and Shaikh (CHI 2020) report: size and consistency of ratings by condition, time, groups by
+time and by experience, one criterion against another; with tests that treat raters and items as samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.scale_units import has_numeric_criteria
+from dialometer.analysis.base.wording import is_anchor
+from dialometer.analysis.families.ratings.agreement import Reliability
+from dialometer.analysis.families.ratings.conclusion import Evidence, conclusion, found_words, verdict_words
+from dialometer.analysis.families.ratings.conditions import TITLE as RATINGS_TITLE
+from dialometer.analysis.families.ratings.conditions import condition_section, main_figure, minutes_section
+from dialometer.analysis.families.ratings.consistency import (
+    Compared,
+    all_differences,
+    by_condition,
+    condition_figure,
+    condition_table,
+    consistency_methods,
+    criteria_section,
+    difference_table,
+)
+from dialometer.analysis.families.ratings.declared import (
+    DeclaredTest,
+    best_headline,
+    declared_headlines,
+    declared_section,
+    declared_tests,
+)
+from dialometer.analysis.families.ratings.factor_effects import (
+    FactorEffects,
+    Nearness,
+    contrasts,
+    criteria_table,
+    effect_sentence,
+    factor_question,
+    nearness,
+    nearness_sentence,
+    nearness_table,
+    shown,
+)
+from dialometer.analysis.families.ratings.groups import group_section
+from dialometer.analysis.families.ratings.order_effects import order_section
+from dialometer.analysis.families.ratings.rater_rows import RaterRows, Split, question_split, time_split
+from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section
+from dialometer.analysis.families.ratings.system_section import (
+    best_system,
+    shift_section,
+    system_methods,
+    system_section,
+)
+from dialometer.analysis.families.ratings.systems import RatingWork
+from dialometer.errors import DialometerError
+from dialometer.model.report import Figure, Headline, Method, Section, Table
+from dialometer.model.study import Factor, Study
+
+KINDS = ("responses", "transcript_pair", "dialogue")
+
+
+class Anchoring:
+    """The family for numeric ratings under between-rater factors."""
+
+    rank = 10
+
+    def fits(self, study: Study) -> bool:
+        """Any factors, and something rated with numbers."""
+        return bool(study.spec.design.factors) and study.spec.items.kind in KINDS and has_numeric_criteria(study)
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """Everything; a part that cannot be computed says why."""
+        work = _Work(data, options)
+        sections = work.sections()
+        closing = section_or_problem("conclusion", "What was found", lambda: conclusion(work.evidence))
+        return Findings(
+            answer=work.answer(),
+            certainty=work.certainty(),
+            headlines=work.headlines(),
+            figure=None if work.measures.main.unit == "z" else work.figure,
+            sections=sections,
+            methods=work.methods(),
+            warnings=work.measures.notes,
+            closing=(closing,),
+        )
+
+
+class _Work(RatingWork):
+    """One run: what several sections share is computed once."""
+
+    @cached_property
+    def effects(self) -> list[FactorEffects]:
+        return [FactorEffects(self.study, m, self.rows, self.options) for m in self.measures.all]
+
+    @cached_property
+    def tests(self) -> list[DeclaredTest]:
+        return declared_tests(
+            self.study, self.measures, self.rows, self.options, self.systems, self.effects, self.steady
+        )
+
+    @cached_property
+    def near(self) -> list[Nearness]:
+        return nearness(self.effects[0])
+
+    @cached_property
+    def steady(self) -> list[Compared]:
+        return all_differences(self.study, self.measures, self.rows, self.options)
+
+    @cached_property
+    def consistent(self) -> dict[str, list[Reliability]]:
+        return {m.name: by_condition(m, self.rows, self.options) for m in self.measures.criteria}
+
+    @cached_property
+    def splits(self) -> list[Split]:
+        """Groups that can be formed; those that cannot have their own section that says why."""
+        makers: list[Callable[[], Split]] = [lambda: time_split(self.rows)]
+        makers += [_question_maker(self.data, self.rows, name) for name in self.study.spec.analysis.subgroups]
+        found = []
+        for make in makers:
+            try:
+                found.append(make())
+            except DialometerError:
+                continue
+        return found
+
+    @cached_property
+    def shifts(self) -> Section:
+        return section_or_problem(
+            "systems_by_condition",
+            "Does the condition change how systems compare?",
+            lambda: shift_section(self.effects[0], self.systems[0]),
+        )
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        return Evidence(self.effects, self.near, self.steady, self.splits, list(self.shifts.paragraphs))
+
+    @cached_property
+    def figure(self) -> Figure:
+        return main_figure(self.study, self.measures, self.rows, self.options)
+
+    def sections(self) -> tuple[Section, ...]:
+        made = [
+            section_or_problem(
+                "declared_ratings",
+                "Declared comparisons",
+                lambda: declared_section(self.study, self.tests, self.options),
+            ),
+            section_or_problem("ratings_by_condition", RATINGS_TITLE, self._ratings),
+            section_or_problem(
+                "time", "Time taken by condition", lambda: minutes_section(self.rows, self.effects[0], self.options)
+            ),
+            self._group("time", "Time taken: groups of raters", lambda: time_split(self.rows)),
+        ]
+        for name in self.study.spec.analysis.subgroups:
+            title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
+            made.append(self._group(name, title, _question_maker(self.data, self.rows, name)))
+        made.append(section_or_problem("consistency", "Consistency of the raters", self._consistency))
+        if len(self.measures.criteria) > 1:
+            made.append(
+                section_or_problem(
+                    "consistency_of_criteria",
+                    "Consistency of one criterion against another",
+                    lambda: criteria_section(self.measures, self.rows, self.options),
+                )
+            )
+        made += [section_or_problem("systems", "Systems", lambda: system_section(self.systems)), self.shifts]
+        made += [
+            section_or_problem(
+                "distribution",
+                "Distribution of the ratings",
+                lambda: distribution_section(self.study, self.measures),
+            ),
+            section_or_problem(
+                "order", "Order of presentation", lambda: order_section(self.data, self.measures.main, self.options)
+            ),
+            section_or_problem("disputed", "Most disputed items", lambda: disputed_section(self.study, self.measures)),
+        ]
+        return tuple(made)
+
+    def _group(self, name: str, title: str, make: Callable[[], Split]) -> Section:
+        return section_or_problem(
+            f"group_{name}",
+            title,
+            lambda: group_section(make(), self.measures, self.rows, self.effects, self.options),
+        )
+
+    def _ratings(self) -> Section:
+        section = condition_section(self.study, self.measures, self.rows, self.effects, self.options)
+        if section.problem:
+            return section
+        more: list[Table] = [table for table in [criteria_table(self.measures, self.effects[0])] if table is not None]
+        said = list(section.paragraphs)
+        if self.near:
+            more.append(nearness_table(self.near))
+            said += [nearness_sentence(one) for one in self.near]
+        return replace(section, paragraphs=tuple(said), parts=(*section.parts, *more))
+
+    def _consistency(self) -> Section:
+        parts = (
+            condition_figure(self.study, self.measures, self.consistent),
+            condition_table(self.study, self.measures, self.consistent),
+            difference_table(self.study, self.steady),
+        )
+        said = "Consistency is the intraclass correlation: the share of the variance of ratings that is due to what was rated."
+        if self.measures.main.is_log:
+            said += " Magnitudes enter as logarithms relative to each rater's geometric mean (Bard et al. 1996)."
+        return Section("consistency", "Consistency of the raters", (said,), parts)
+
+    @property
+    def chief(self) -> Factor:
+        """The factor the summary speaks of: the anchor where there is one."""
+        return sorted(self.study.spec.design.factors, key=lambda factor: not is_anchor(factor))[0]
+
+    def answer(self) -> str:
+        said = [found_words(self.evidence, contrast) for contrast in contrasts(self.chief)]
+        return " ".join([*said, best_system(self.systems[0]).short])
+
+    def certainty(self) -> str:
+        main = self.effects[0]
+        said = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
+        if main.measure.unit != "z":
+            said += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
+        best = best_system(self.systems[0])
+        said.append(best.numbers or best.sentence)
+        if not self.study.spec.analysis.comparisons:
+            said.append("Nothing was declared before the data: all of this is exploratory.")
+        return " ".join(part for part in said if part)
+
+    def headlines(self) -> tuple[Headline, ...]:
+        made = list(declared_headlines(self.study, self.tests, self.options))
+        main = self.effects[0]
+        if not made and main.measure.unit != "z":
+            made += [
+                Headline(factor_question(one), shown(main.measure, main.difference(one)), effect_sentence(main, one))
+                for one in contrasts(self.chief)
+            ]
+        made += [best_headline(one, self.tests) for one in self.systems[1:] or self.systems]
+        return tuple(made)
+
+    def methods(self) -> tuple[Method, ...]:
+        effect = Method(
+            "Effects of the factors",
+            next(iter(self.effects[0].terms().values())).method,
+            "raters belong to one condition each and judge the same items: raters and items are random samples",
+            "Baayen, Davidson & Bates 2008",
+        )
+        check = Method(
+            "The same without assumptions",
+            "permutation of raters between conditions, on rater means",
+            "rater means need not be normal; a permutation test does not ask for it",
+            "Freedman & Lane 1983; Phipson & Smyth 2010",
+        )
+        return (effect, check, *consistency_methods(self.consistent), *system_methods(self.systems))
+
+
+def _question_maker(data: StudyData, rows: RaterRows, name: str) -> Callable[[], Split]:
+    return lambda: question_split(data, rows, name)
+
+
+ANALYSES.register("anchoring")(Anchoring())

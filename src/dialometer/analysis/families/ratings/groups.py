@@ -1,0 +1,291 @@
+"""Do groups of raters (by time taken, by experience) rate differently, and does a factor work on one group more?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.scale_units import unit_words
+from dialometer.analysis.base.wording import (
+    cell_names,
+    correction_name,
+    excludes,
+    factor_label,
+    interval_only,
+    level_label,
+    listed,
+    n_of,
+    p_words,
+    value_only,
+)
+from dialometer.analysis.families.ratings.conditions import cell_chart, cell_counts, cell_dots, cell_means, first_factor
+from dialometer.analysis.families.ratings.consistency import group_table
+from dialometer.analysis.families.ratings.factor_effects import (
+    Contrast,
+    FactorEffects,
+    contrasts,
+    effect_heading,
+    legend,
+    shown,
+)
+from dialometer.analysis.families.ratings.random_effects import fitted
+from dialometer.analysis.families.ratings.rater_rows import RaterRows, Split, question_split
+from dialometer.analysis.families.ratings.systems import SystemRatings
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.effects.effect_size import cohens_d
+from dialometer.stats.effects.factorial import factorial_effects
+from dialometer.stats.effects.multiplicity import adjust
+from dialometer.stats.effects.ranks import kruskal_wallis
+from dialometer.stats.effects.two_groups import welch_t
+from dialometer.stats.observations import Floats
+
+INTERACTION = "does the effect differ between the groups?"
+
+
+def group_section(
+    split: Split, measures: Measures, rows: RaterRows, effects: list[FactorEffects], options: Options
+) -> Section:
+    """Means by condition and group, the chief factor's effect within each group, and consistency by group."""
+    study = rows.study
+    main = effects[0]
+    chief = first_factor(study)
+    parts: list[Table | Figure] = []
+    said = [f"Raters are split by their answer to: {split.question}"]
+    if split.name == "time":
+        said = [f"Raters are split by {split.question}."]
+    if main.measure.unit != "z":
+        parts += [_figure(split, measures, rows, options), _means(split, measures, rows, options)]
+        parts.append(_effects_within(split, effects, options))
+        said += [_sentence(main, contrast, split, options) for contrast in contrasts(chief)]
+    parts.append(group_table(study, measures, rows, split, options))
+    said.append("Groups were not assigned at random: differences between them may have other reasons. Exploratory.")
+    return Section(f"group_{split.name}", f"{split.label}: groups of raters", (*said, *split.notes), tuple(parts))
+
+
+def _means(split: Split, measures: Measures, rows: RaterRows, options: Options) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    main = rows.raw[measures.main.name]
+    by_group = [
+        (
+            cell_counts(main, rows, split.inside(code)),
+            [cell_means(rows.raw[m.name], rows, options, split.inside(code)) for m in measures.all],
+        )
+        for code in range(len(split.groups))
+    ]
+    for number, name in enumerate(cell_names(rows.study)):
+        for group, (counts, means) in zip(split.groups, by_group, strict=True):
+            body.append((name, group, counts[number], *(column[number] for column in means)))
+    columns = [Column("condition", "Condition"), Column("group", split.label), Column("raters", "Raters", "count")]
+    columns += [Column(m.name, m.label, "estimate") for m in measures.all]
+    title = f"Mean {unit_words(measures.main.unit)} by condition and {split.label.lower()}"
+    return Table(f"means_by_{split.name}", title, tuple(columns), tuple(body))
+
+
+def _figure(split: Split, measures: Measures, rows: RaterRows, options: Options) -> Figure:
+    values = rows.raw[measures.main.name]
+    dots = [
+        dot
+        for code, group in enumerate(split.groups)
+        for dot in cell_dots(rows.study, cell_means(values, rows, options, split.inside(code)), group)
+    ]
+    told = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    return Figure(
+        f"ratings_by_{split.name}",
+        f"Mean rating by condition and {split.label.lower()}",
+        cell_chart(rows.study, dots, f"mean {unit_words(measures.main.unit)}"),
+        alt=f"Mean rating in every condition, one panel for each group of raters. {told}.",
+        caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
+    )
+
+
+def within(effects: FactorEffects, contrast: Contrast, split: Split, code: int) -> tuple[Floats, Floats]:
+    """Rater means at the level and at the baseline, in one group."""
+    values = np.where(split.inside(code), effects.rows.y[effects.measure.name], np.nan)
+    return effects.groups(contrast, values)
+
+
+def interaction(effects: FactorEffects, contrast: Contrast, split: Split, options: Options) -> Estimate:
+    """How the effect changes from the first group to the last; needs raters of both levels in every group."""
+    if len(contrast.factor.levels) != 2 or len(split.groups) != 2:
+        return unknown(INTERACTION, "only for two levels and two groups")
+    known = split.code >= 0
+    values = np.where(known, effects.rows.y[effects.measure.name], np.nan)[known]
+    level = effects.rows.level(contrast.factor)[known]
+    if min(np.bincount(level * 2 + split.code[known], minlength=4)) == 0 or len(values) < 6:
+        return unknown(INTERACTION, "a group has no raters at one of the levels; recruit more")
+    names = [one.name for one in contrast.factor.levels]
+    order = [str(names.index(contrast.base.name)), str(names.index(contrast.level.name))]
+    try:
+        return fitted(
+            lambda: factorial_effects(
+                values,
+                {"level": level, "group": split.code[known]},
+                np.arange(len(values)),
+                levels={"level": order, "group": ["0", "1"]},
+                is_log=effects.measure.is_log,
+                confidence=options.confidence,
+            ).effect("level:group")
+        )
+    except NotEnoughData as error:
+        return unknown(INTERACTION, str(error))
+
+
+def _effects_within(split: Split, effects: list[FactorEffects], options: Options) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    chief = first_factor(effects[0].study)
+    for effect in effects:
+        for contrast in contrasts(chief):
+            for code, group in enumerate(split.groups):
+                groups = within(effect, contrast, split, code)
+                found = welch_t(*groups, confidence=options.confidence)
+                d = cohens_d(*groups, confidence=options.confidence)
+                p = found.p_value if found.is_known else None
+                sizes = (len(groups[0]), len(groups[1]))
+                body.append((effect.measure.label, contrast.short, group, *sizes, shown(effect.measure, found), p, d))
+            change = interaction(effect, contrast, split, options)
+            if change.is_known:
+                told = f"{split.groups[1]} relative to {split.groups[0]}"
+                ratio = shown(effect.measure, change)
+                body.append((effect.measure.label, contrast.short, told, "", "", ratio, change.p_value, ""))
+    return Table(
+        f"effects_by_{split.name}",
+        f"Effect of {factor_label(chief)} within each group",
+        (
+            Column("criterion", "Criterion"),
+            Column("compared", "Effect"),
+            Column("group", "Group"),
+            Column("raters_first", "Raters, first", "count"),
+            Column("raters_second", "Raters, second", "count"),
+            Column("estimate", effect_heading(effects[0].measure), "estimate"),
+            Column("p", "p", "p_value"),
+            Column("cohens_d", "Cohen's d", "estimate"),
+        ),
+        tuple(body),
+        caption=f"{legend(effects[0].study)} Welch's test on rater means in each group; the last row of each block asks "
+        "whether the effect differs between the two groups. p values are not corrected.",
+    )
+
+
+def _sentence(effects: FactorEffects, contrast: Contrast, split: Split, options: Options) -> str:
+    measure = effects.measure
+    told = []
+    for code, group in enumerate(split.groups):
+        first, second = within(effects, contrast, split, code)
+        found = shown(measure, welch_t(first, second, confidence=options.confidence))
+        size = "not known" if not found.is_known else f"{value_only(found)}, {interval_only(found)}"
+        told.append(f"“{group}” ({len(first)} and {len(second)} raters): {size}")
+    what = "ratio" if measure.is_log else "difference"
+    text = (
+        f"The {what} of “{level_label(contrast.level)}” to “{level_label(contrast.base)}” by group: {'; '.join(told)}."
+    )
+    change = interaction(effects, contrast, split, options)
+    if not change.is_known:
+        return text
+    verdict = "differs" if excludes(change) else "does not demonstrably differ"
+    return f"{text} The effect {verdict} between the groups ({p_words(change.p_value)})."
+
+
+# Ratings of systems as different groups of raters see them.
+
+
+def rating_group_section(
+    data: StudyData, rows: RaterRows, name: str, systems: list[SystemRatings], options: Options
+) -> Section:
+    """Means of the systems in each group, and whether groups differ in how they compare systems."""
+    split = question_split(data, rows, name)
+    main = systems[0]
+    by_group = [_of_group(main, split, code) for code in range(len(split.groups))]
+    counts = [int(split.inside(code).sum()) for code in range(len(split.groups))]
+    told = listed(f"{group}: {n_of(n, 'rater')}" for group, n in zip(split.groups, counts, strict=True))
+    table, found = _tests(main, split, options)
+    said = (
+        f"Raters are split by their answer to: {split.question} ({told}.)",
+        found,
+        "Groups were not assigned at random: differences between them may have other reasons. Exploratory.",
+        *split.notes,
+    )
+    parts = (_rating_groups_figure(main, by_group, split), _rating_groups_means(main, by_group, split, counts), table)
+    return Section(f"group_{name}", f"{split.label}: groups of raters", said, parts)
+
+
+def _of_group(main: SystemRatings, split: Split, code: int) -> SystemRatings | None:
+    inside = split.inside(code)[main.measure.rater]
+    if not inside.any():
+        return None
+    part: Measure = main.measure.where(inside)
+    return SystemRatings(main.study, part, main.options)
+
+
+def _rating_groups_means(
+    main: SystemRatings, by_group: list[SystemRatings | None], split: Split, counts: list[int]
+) -> Table:
+    body: list[tuple[Cell, ...]] = [
+        (main.label(system), *(None if one is None else one.means.get(system) for one in by_group))
+        for system in main.systems
+    ]
+    columns = [Column("system", "System")]
+    columns += [
+        Column(f"group_{code + 1}", f"{group} ({n_of(n, 'rater')})", "estimate")
+        for code, (group, n) in enumerate(zip(split.groups, counts, strict=True))
+    ]
+    title = f"Ratings of the systems by {split.label.lower()}, {main.measure.label.lower()}"
+    return Table(f"ratings_by_{split.name}", title, tuple(columns), tuple(body))
+
+
+def _rating_groups_figure(main: SystemRatings, by_group: list[SystemRatings | None], split: Split) -> Figure:
+    dots = [
+        Dot(main.label(system), one.means[system], group)
+        for system in main.systems
+        for group, one in zip(split.groups, by_group, strict=True)
+        if one is not None and system in one.means
+    ]
+    told = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    unit = "mean rating, % of the scale" if main.measure.unit == "percent" else "mean rating"
+    return Figure(
+        f"ratings_by_{split.name}",
+        f"Ratings of the systems by {split.label.lower()}",
+        dot_interval(dots, value_title=unit, group_title=split.label),
+        alt=f"Mean rating of each system in each group of raters. {told}.",
+    )
+
+
+def _tests(main: SystemRatings, split: Split, options: Options) -> tuple[Table, str]:
+    """Do groups differ in the raters' mean differences between two systems?"""
+    rows = []
+    is_two = len(split.groups) == 2
+    for pair in main.pairs:
+        gaps = main.rater_gaps(pair.first, pair.second)
+        groups = [gaps[split.inside(code) & ~np.isnan(gaps)] for code in range(len(split.groups))]
+        found = welch_t(*groups, confidence=options.confidence) if is_two else kruskal_wallis(groups)
+        rows.append((pair, found))
+    adjusted = adjust([found.p_value for _, found in rows], options.correction)  # type: ignore[arg-type]
+    body: list[tuple[Cell, ...]] = []
+    sure = []
+    for (pair, found), p in zip(rows, adjusted, strict=True):
+        names = (main.label(pair.first), main.label(pair.second))
+        value = shown(main.measure, found) if is_two else found
+        body.append((*names, value, found.p_value if found.is_known else None, float(p) if found.is_known else None))
+        if p < 1 - options.confidence and (not is_two or excludes(found)):
+            sure.append(f"{names[0]} against {names[1]} ({p_words(float(p))})")
+    heading = f"{effect_heading(main.measure)}, {split.groups[0]} to {split.groups[1]}" if is_two else "ε²"
+    table = Table(
+        f"rating_pairs_by_{split.name}",
+        f"Do groups compare systems differently? {main.measure.label}",
+        (
+            Column("first", "System"),
+            Column("second", "Compared with"),
+            Column("change", heading, "estimate"),
+            Column("p", "p, Welch" if is_two else "p, Kruskal-Wallis", "p_value"),
+            Column("p_adjusted", f"p, {correction_name(options.correction)}", "p_value"),
+        ),
+        tuple(body),
+        caption="From each rater's mean difference between the two systems.",
+    )
+    if sure:
+        return table, f"Groups compare these systems differently: {listed(sure)}."
+    return table, "The groups do not demonstrably differ in how they compare systems."

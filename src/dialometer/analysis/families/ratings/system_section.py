@@ -1,0 +1,365 @@
+"""The chapter on systems: means, pairwise differences and their picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dialometer.analysis.base.measures import OVERALL, Measure
+from dialometer.analysis.base.scale_units import bounds, unit_words
+from dialometer.analysis.base.wording import correction_name, excludes, level_label, listed, p_words, test_words
+from dialometer.analysis.families.ratings.factor_effects import (
+    Contrast,
+    FactorEffects,
+    contrasts,
+    difference_words,
+    effect_heading,
+    interval_of,
+    legend,
+    null_of,
+    shown,
+)
+from dialometer.analysis.families.ratings.systems import SystemPair, SystemRatings
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.report.charts import Dot, dot_interval, forest
+from dialometer.stats.clustered.clustered import clustered_mean
+from dialometer.stats.effects.multiplicity import adjust
+from dialometer.stats.effects.two_groups import welch_t
+from dialometer.stats.observations import Floats
+
+# Which system is best on a measure, and how certain that is.
+
+
+@dataclass(frozen=True)
+class Best:
+    """The system with the highest mean, those that cannot be told from it, and the pair that decides."""
+
+    system: int | None
+    label: str
+    rivals: tuple[str, ...]
+    next_pair: SystemPair | None
+    sentence: str
+    short: str
+    """The same without numbers, for the first line of a report."""
+    numbers: str = ""
+    """Only the numbers: the lead over the next system."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every other system is behind it after correction."""
+        return self.system is not None and not self.rivals
+
+    @property
+    def lead(self) -> Estimate | None:
+        """The lead over the next system, on the analysed footing."""
+        return self.next_pair.difference if self.next_pair else None
+
+
+def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], float] | None = None) -> Best:
+    """The best system: certain when its lead over each other system is, after correction.
+
+    ``declared_p`` gives the p values of pairs that were declared and corrected with other declared tests.
+    """
+    measure, options = ratings.measure, ratings.options
+    on = "over all criteria" if measure.name == OVERALL else f"on {measure.label}"
+    known = [system for system in ratings.systems if ratings.means[system].is_known]
+    if len(known) < 2:
+        names = listed(ratings.label(system) for system in ratings.systems)
+        why = f"only {names} has judgments" if names else "no system has judgments"
+        return Best(None, "", (), None, f"No comparison of systems {on}: {why}.", "Systems were not compared.")
+    best = max(known, key=lambda system: ratings.means[system].value)
+    own = [pair for pair in ratings.pairs if pair.first == best]
+
+    def p_of(pair: SystemPair) -> float:
+        return pair.p_adjusted if declared_p is None else declared_p[pair.first, pair.second]
+
+    if not any(pair.difference.has_interval for pair in own):
+        why = next((note for pair in own for note in pair.difference.notes), "not enough data")
+        said = f"Which system is best {on} is not known: {why}."
+        others_ = tuple(ratings.label(pair.second) for pair in own)
+        return Best(None, "", others_, None, said, f"Which system is best {on} is not known.")
+    alpha = 1 - options.confidence
+    rivals = [pair for pair in own if not p_of(pair) < alpha]
+    # The nearest by its mean decides how the lead is told.
+    nearest = max(own, key=lambda pair: ratings.means[pair.second].value)
+    label, second = ratings.label(best), ratings.label(nearest.second)
+    corrected = ""
+    if options.correction != "none" and len(ratings.pairs) > 1:
+        corrected = f" after {correction_name(options.correction)}"
+        corrected += "" if declared_p is None else " with the other declared tests"
+    told = (
+        f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
+        f"{p_words(p_of(nearest))}{corrected}"
+    )
+    names = listed(ratings.label(pair.second) for pair in rivals)
+    if not rivals:
+        others = "the other system" if len(own) == 1 else "every other system"
+        short = f"{label} is rated best {on}."
+        said = f"{label} is rated best {on}, ahead of {others}: {told}."
+    elif len(rivals) == len(own):
+        short = f"No system is demonstrably best {on}."
+        said = f"No best system {on}: {label} has the highest mean, but {names} cannot be told from it ({told})."
+    else:
+        short = f"{label} has the highest ratings {on}, but {names} cannot be told from it."
+        said = f"{label} has the highest mean {on}, but {names} cannot be told from it ({told})."
+    numbers = f"{label} is rated {told}."
+    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, said, short, numbers)
+
+
+TITLE = "Systems"
+
+
+def system_section(found: list[SystemRatings], *, is_confirmatory: bool = False) -> Section:
+    """Means of the systems on every measure and all pairwise differences; the first measure is drawn."""
+    said = [best_system(one).sentence for one in found]
+    parts: list[Table | Figure] = [*mean_figures(found), _means_table(found)]
+    if len(found[0].systems) > 1:
+        parts += [_pairs_table(found), *_pair_figure(found[0])]
+    return Section("systems", TITLE, tuple(said), tuple(parts), is_confirmatory=is_confirmatory)
+
+
+def _means_table(found: list[SystemRatings]) -> Table:
+    order = sorted(found[0].systems, key=lambda system: -found[0].means[system].value)
+    body: list[tuple[Cell, ...]] = [
+        (found[0].label(system), *(one.means.get(system) for one in found)) for system in order
+    ]
+    is_log = found[0].measure.is_log
+    columns = [Column("system", "System")]
+    columns += [Column(one.measure.name, _headed(one.measure), "estimate") for one in found]
+    return Table(
+        "system_means",
+        "Geometric mean rating of each system" if is_log else "Mean rating of each system",
+        tuple(columns),
+        tuple(body),
+        caption="Intervals speak for other raters and other items like these.",
+    )
+
+
+def _headed(measure: Measure) -> str:
+    """The measure with its scale, where the scales of a table differ."""
+    if measure.unit == "percent":
+        return f"{measure.label}, % of the scale"
+    if measure.unit == "points":
+        low, high = bounds(measure.scales[0])
+        return f"{measure.label} ({low:g} to {high:g})"
+    return measure.label
+
+
+def _pairs_table(found: list[SystemRatings]) -> Table:
+    body: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    units = {(one.measure.unit, _headed(one.measure).removeprefix(one.measure.label)) for one in found}
+    for one in found:
+        for pair in one.pairs:
+            difference = pair.difference
+            is_known = difference.has_interval
+            test = test_words("t", f"{difference.df[0]:.1f}", difference.statistic) if is_known else ""
+            body.append(
+                (
+                    one.measure.label if len(units) == 1 else _headed(one.measure),
+                    one.label(pair.first),
+                    one.label(pair.second),
+                    shown(one.measure, difference),
+                    test,
+                    difference.p_value if is_known else None,
+                    pair.p_adjusted if is_known else None,
+                    pair.raters_for_first,
+                )
+            )
+            notes += difference.notes
+    correction = found[0].options.correction
+    paired = "Differences are taken within rater and item." if found[0].is_paired else "Items show one system each."
+    return Table(
+        "system_pairs",
+        "Systems compared two by two",
+        (
+            Column("criterion", "Criterion"),
+            Column("first", "System"),
+            Column("second", "Compared with"),
+            Column("estimate", effect_heading(found[0].measure) if len(units) == 1 else "Difference", "estimate"),
+            Column("test", "Test"),
+            Column("p", "p", "p_value"),
+            Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
+            Column("raters_for_first", "Raters who rate the first higher", "percent_estimate"),
+        ),
+        tuple(body),
+        caption=f"{paired} p values are corrected over the pairs of each criterion.",
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def mean_figures(found: list[SystemRatings]) -> list[Figure]:
+    """Means of the systems, criteria on the same scale in one figure."""
+    criteria = [one for one in found if len(one.measure.criteria) == 1] or found
+    alike: dict[tuple[object, ...], list[SystemRatings]] = {}
+    for one in criteria:
+        ends = tuple(bounds(scale) for scale in one.measure.scales) if one.measure.unit == "points" else ()
+        alike.setdefault((one.measure.unit, ends), []).append(one)
+    return [_mean_figure(group, number) for number, group in enumerate(alike.values(), start=1)]
+
+
+def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
+    facets = [one.measure.label if len(group) > 1 else "" for one in group]
+    order = sorted(group[0].systems, key=lambda system: -group[0].means[system].value)
+    dots = [
+        Dot(one.label(system), one.means[system], facet=facet)
+        for one, facet in zip(group, facets, strict=True)
+        for system in sorted(one.systems, key=lambda system: order.index(system) if system in order else len(order))
+    ]
+    measure = group[0].measure
+    labels = listed(one.measure.label for one in group)
+    kind = "geometric mean rating" if measure.is_log else f"mean {unit_words(measure.unit)}"
+    told = "; ".join(f"{dot.facet} {dot.label}: {dot.estimate}".strip() for dot in dots)
+    return Figure(
+        f"system_means_{number}",
+        f"Ratings of the systems: {labels}",
+        dot_interval(dots, value_title=kind),
+        alt=f"{kind} of each system with its interval. {told}.",
+        caption=f"{100 * group[0].options.confidence:g}% intervals that speak for other raters and items.",
+    )
+
+
+def _pair_figure(one: SystemRatings) -> list[Figure]:
+    dots = [
+        Dot(f"{one.label(pair.first)} against {one.label(pair.second)}", shown(one.measure, pair.difference))
+        for pair in one.pairs
+    ]
+    if not any(dot.estimate.has_interval for dot in dots):
+        return []
+    told = "; ".join(f"{dot.label}: {dot.estimate}" for dot in dots)
+    heading = effect_heading(one.measure).lower()
+    return [
+        Figure(
+            "system_differences",
+            f"Differences between the systems, {one.measure.label.lower()}",
+            forest(dots, value_title=heading, reference=null_of(one.measure)),
+            alt=f"{heading.capitalize()} of each pair of systems. {told}.",
+            caption="Intervals are not corrected for the number of pairs; the p values in the table are.",
+        )
+    ]
+
+
+def system_methods(found: list[SystemRatings]) -> tuple[Method, ...]:
+    """How systems were compared and why so."""
+    one = found[0]
+    if one.is_paired:
+        why = "raters judged several systems on the same item, so the rater's level and the item's difficulty cancel"
+        method = "Linear mixed model (REML) of paired differences with random raters and items, Satterthwaite's t"
+    else:
+        why = "items show one system each, so systems are compared over raters and items, both random"
+        method = "Linear mixed model (REML) of the systems' means with random raters and items, Satterthwaite's t"
+    return (Method("Comparison of systems", method, why, "Baayen, Davidson & Bates 2008; Barr et al. 2013"),)
+
+
+# Does a factor change how systems compare? If it does, the answer of a study depends on how it was asked.
+
+
+BY_CONDITION_TITLE = "Does the condition change how systems compare?"
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The difference of two systems at a level, at the baseline, and the change between the two."""
+
+    contrast: Contrast
+    first: str
+    second: str
+    at_level: Estimate
+    at_base: Estimate
+    change: Estimate
+    p_adjusted: float
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether the two systems demonstrably change places."""
+        is_sure = excludes(self.at_level) and excludes(self.at_base)
+        return is_sure and (self.at_level.value > 0) != (self.at_base.value > 0)
+
+
+def shifts(effects: FactorEffects, ratings: SystemRatings) -> list[Shift]:
+    """Every pair of systems under every contrast of the factors, from each rater's mean difference."""
+    options = effects.options
+    found: list[Shift] = []
+    for factor in effects.factors:
+        for contrast in contrasts(factor):
+            rows: list[tuple[str, str, Estimate, Estimate, Estimate]] = []
+            for pair in ratings.pairs:
+                level, base = effects.groups(contrast, ratings.rater_gaps(pair.first, pair.second))
+                change = welch_t(level, base, confidence=options.confidence)
+                names = ratings.label(pair.first), ratings.label(pair.second)
+                rows.append((*names, _mean(level, options.confidence), _mean(base, options.confidence), change))
+            adjusted = adjust([row[-1].p_value for row in rows], options.correction)  # type: ignore[arg-type]
+            found += [Shift(contrast, *row, float(p)) for row, p in zip(rows, adjusted, strict=True)]
+    return found
+
+
+def _mean(gaps: Floats, confidence: float) -> Estimate:
+    found = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=confidence)
+    return replace(found, method="mean over raters")
+
+
+def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
+    """The table of shifts, and whether the order of systems depends on the condition."""
+    found = shifts(effects, ratings)
+    if not found:
+        raise NotEnoughData("fewer than two systems with judgments", remedy="compare at least two systems")
+    measure = ratings.measure
+    body: list[tuple[Cell, ...]] = [
+        (
+            one.contrast.short,
+            one.first,
+            one.second,
+            shown(measure, one.at_level),
+            shown(measure, one.at_base),
+            shown(measure, one.change),
+            one.change.p_value if one.change.is_known else None,
+            one.p_adjusted if one.change.is_known else None,
+        )
+        for one in found
+    ]
+    heading = effect_heading(measure)
+    correction = effects.options.correction
+    table = Table(
+        "systems_by_condition",
+        f"Differences between systems by condition, {measure.label.lower()}",
+        (
+            Column("compared", "Effect"),
+            Column("first", "System"),
+            Column("second", "Compared with"),
+            Column("at_level", f"{heading}, first condition", "estimate"),
+            Column("at_base", f"{heading}, second condition", "estimate"),
+            Column("change", "First relative to second", "estimate"),
+            Column("p", "p, Welch", "p_value"),
+            Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
+        ),
+        tuple(body),
+        caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; intervals speak for "
+        "other raters, not for other items. Exploratory.",
+    )
+    return Section("systems_by_condition", BY_CONDITION_TITLE, tuple(shift_sentences(effects, found)), (table,))
+
+
+def shift_sentences(effects: FactorEffects, found: list[Shift]) -> list[str]:
+    """For every contrast: whether systems change places, only their distance changes, or nothing is demonstrable."""
+    said = []
+    alpha = 1 - effects.options.confidence
+    for factor in effects.factors:
+        for contrast in contrasts(factor):
+            own = [one for one in found if one.contrast == contrast]
+            level, base = level_label(contrast.level), level_label(contrast.base)
+            turned = [f"{one.first} and {one.second}" for one in own if one.is_reversed]
+            moved = [f"{one.first} and {one.second}" for one in own if one.p_adjusted < alpha]
+            if turned:
+                said.append(f"Between “{level}” and “{base}” these systems change places: {listed(turned)}.")
+            elif moved:
+                said.append(
+                    f"Between “{level}” and “{base}” the distance between {listed(moved)} changes; none change places "
+                    "demonstrably."
+                )
+            else:
+                said.append(f"Differences between systems do not demonstrably depend on “{level}” or “{base}”.")
+    return said

@@ -1,0 +1,325 @@
+"""Systems compared with each other by votes: a leaderboard that says how sure each place is.
+
+For designs in the manner of ACUTE-Eval (Li, Weston and Roller 2019), for pairwise choices and for rankings. Strengths are
+Bradley-Terry's with Davidson's ties and an effect of the place on the screen; raters are resampled whole, since each votes
+several times. Head-to-head tests beside it assume no model.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
+from dialometer.analysis.families.votes.head_to_head import Met, head_to_head_section, pairs_table
+from dialometer.analysis.families.votes.sections import (
+    board_figure,
+    board_section,
+    model_section,
+    questions_section,
+    rank_words,
+    system_group_section,
+)
+from dialometer.analysis.families.votes.standings import Standing, head_to_head_by_rater, standing
+from dialometer.analysis.families.votes.system_votes import (
+    SystemVotes,
+    compared_criteria,
+    duplicate_votes,
+    primary_between_systems,
+    system_votes,
+    votes_where,
+)
+from dialometer.analysis.shared.ranking import CORRECTIONS, p_adjusted, standing_words
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Headline, Method, Section, Table
+from dialometer.model.study import Comparison, Study
+from dialometer.stats.ranking.bradley_terry import bradley_terry
+from dialometer.stats.ranking.votes import win_matrix
+
+# The first screen of a leaderboard: the answer, how sure it is, and what stands in the way.
+
+
+MOST_RIVALS = 5
+
+
+def answer_words(main: Standing, *, name: str) -> str:
+    """Who is best, or why nobody can be called so; ``name`` is the question, empty for all together."""
+    first, n = main.ranked[0], len(main.ranked)
+    where = f" on {name.lower()}" if name else ""
+    share = f"{percent(main.wins[first].value)} of choices against the others"
+    if main.ranks is None:
+        return f"{first} comes first of {n} systems{where}, but one rater cannot speak for others."
+    rivals = main.rivals()
+    if not rivals:
+        return f"{first} is the best of {n} systems{where}: it wins {share}."
+    if len(rivals) + 1 == n:
+        whom = f"{rivals[0]} may be as good" if n == 2 else f"any of the {n} may be best"
+        return f"No best system{where} can be named: {first} comes first with {share}, but {whom}."
+    return f"{first} comes first{where} with {share}, but {listed(rivals, most=MOST_RIVALS)} may be as good."
+
+
+def certainty_words(main: Standing, options: Options, *, is_declared: bool) -> str:
+    """How sure the first place is, by the model of all votes and by direct votes alone."""
+    first = main.ranked[0]
+    basis = f"{n_of(len(main.votes.raters), 'rater')} cast {n_of(main.votes.n, 'vote')}"
+    declared = (
+        "The comparison was declared beforehand." if is_declared else "No comparison was declared: this is exploratory."
+    )
+    if main.ranks is None:
+        return f"{basis}. {declared}"
+    text = f"By the model of all votes, {standing_words(main.leader(), main.contrasts, options.correction)} "
+    tested = {pair: one for pair, one in main.pairs.items() if first in pair and not math.isnan(p_adjusted(one))}
+    behind = [
+        pair
+        for pair, one in tested.items()
+        if p_adjusted(one) <= 1 - options.confidence and (one.value > 0.5) == (pair[0] == first)
+    ]
+    if tested:
+        text += f"Direct votes alone, without the model, put it ahead of {len(behind)} of the {len(tested)} it met. "
+    if main.fit.is_penalised:
+        text += "Strengths are a regularised fit, as some systems cannot be placed by maximum likelihood. "
+    return f"{text}{basis}. {declared}"
+
+
+def headlines(main: Standing, *, is_declared: bool) -> tuple[Headline, ...]:
+    """The first three systems."""
+    found = []
+    for system in main.ranked[:3]:
+        rank = main.ranks.ranks[system] if main.ranks is not None else None
+        place = "" if rank is None or not rank.has_interval else f"Rank interval {rank_words(rank)}; "
+        record = main.records[system]
+        words = f"{place}won {record.wins}, lost {record.losses}"
+        words += f", tied {record.ties}." if record.ties else "."
+        found.append(Headline(f"{system}: wins against the others", main.wins[system], sentence(words), is_declared))
+    return tuple(found)
+
+
+def warnings_of(found: SystemVotes, main: Standing) -> tuple[str, ...]:
+    """What a reader must know before the first number."""
+    said = list(found.notes)
+    silent = [name for name in found.systems if name not in main.ranked]
+    if silent:
+        said.append(f"There are no votes on {listed(silent)} yet, so they are not ranked.")
+    if main.fit.is_penalised:
+        said.append(
+            f"Not all systems can be placed by maximum likelihood ({'; '.join(main.fit.notes)}): more votes between the groups "
+            "are needed."
+        )
+    repeats = duplicate_votes(found)
+    if repeats:
+        said.append(
+            f"{n_of(len(repeats), 'comparison')} received more than one vote of the same rater; see “Repeated votes”."
+        )
+    return tuple(said)
+
+
+# What was declared about systems before the votes came in, and votes that came in twice.
+
+
+MOST_REPEATS = 50
+
+
+def questions_of(comparison: Comparison, found: SystemVotes) -> tuple[str, ...]:
+    """The questions a declared comparison is about."""
+    return tuple(name for name in found.criteria if not comparison.criteria or name in comparison.criteria)
+
+
+def declared_sections(study: Study, found: SystemVotes, options: Options) -> list[Section]:
+    """Declared comparisons between systems: every two of their systems in direct votes, over their questions."""
+    tables, said = [], []
+    for comparison in study.spec.analysis.comparisons:
+        questions = questions_of(comparison, found)
+        if comparison.between != "systems" or not questions:
+            continue
+        codes = [k for k, name in enumerate(found.names) if not comparison.levels or name in comparison.levels]
+        votes = found.on(questions)
+        votes = votes_where(votes, np.isin(votes.first, codes) & np.isin(votes.second, codes))
+        title = sentence(comparison.name.replace("_", " "))[:-1]
+        if votes.n == 0:
+            said.append(f"{title}: there are no votes between {listed(found.systems[k] for k in codes)} yet.")
+            continue
+        matrix = win_matrix(votes)
+        pairs = head_to_head_by_rater(votes, matrix, options)
+        role = "the comparison that decides the study" if comparison.name == study.spec.analysis.primary else "declared"
+        said.append(f"{title} ({role}): {preferred_words(pairs, options)}.")
+        asked = listed(found.criterion_labels[found.criteria.index(name)] for name in questions)
+        caption = f"Questions: {asked}." + (f" Hypothesis: {comparison.hypothesis}" if comparison.hypothesis else "")
+        met = Met(title, pairs, bradley_terry(matrix, confidence=options.confidence))
+        name = f"declared-{comparison.name}"
+        tables.append(
+            pairs_table(name, f"{title}: direct votes", [met], options, is_confirmatory=True, caption=caption)
+        )
+    if not said:
+        return []
+    return [Section("declared", "Declared comparisons", tuple(said), tuple(tables), is_confirmatory=True)]
+
+
+def preferred_words(pairs: dict[tuple[str, str], Estimate], options: Options) -> str:
+    """Who is preferred to whom, by system, and how many pairs stay open."""
+    beaten: dict[str, list[str]] = {}
+    n_open = 0
+    for (a, b), share in pairs.items():
+        if p_adjusted(share) <= 1 - options.confidence:
+            winner, loser = (a, b) if share.value > 0.5 else (b, a)
+            beaten.setdefault(winner, []).append(f"{loser} ({p_words(p_adjusted(share))})")
+        else:
+            n_open += 1
+    if not beaten:
+        return "no two of these systems can be told apart in direct votes"
+    told = [f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()]
+    rest = f"; {n_of(n_open, 'other pair')} cannot be told apart" if n_open else ""
+    return "; ".join(told) + rest
+
+
+def duplicates_sections(found: SystemVotes) -> list[Section]:
+    """A chapter on repeated votes, where there are any."""
+    repeats = duplicate_votes(found)
+    if not repeats:
+        return []
+    rows: list[tuple[Cell, ...]] = [
+        (
+            one.rater,
+            " and ".join(one.systems),
+            one.item or "any",
+            len(one.rows),
+            "the same" if one.is_same else "different",
+        )
+        for one in repeats[:MOST_REPEATS]
+    ]
+    columns = (
+        Column("rater", "Rater"),
+        Column("systems", "Systems"),
+        Column("item", "Item"),
+        Column("n", "Votes", "count"),
+        Column("vote", "Votes were"),
+    )
+    n_same = sum(one.is_same for one in repeats)
+    said = (
+        f"A rater voted more than once on the same comparison {n_of(len(repeats), 'time')}, with the same vote in {n_same}. "
+        "All votes are counted. Raters are resampled whole, so that repeating a vote does not make intervals narrower, but it "
+        "gives that rater more weight: exclude the session, or correct the import, if votes were sent twice by mistake."
+    )
+    more = (f"The first {MOST_REPEATS} of {len(repeats)}.",) if len(repeats) > MOST_REPEATS else ()
+    table = Table("duplicates", "Repeated votes", columns, tuple(rows), notes=more)
+    return [Section("duplicates", "Repeated votes", (said,), (table,))]
+
+
+ALL_QUESTIONS = "All questions"
+
+
+class Leaderboard:
+    """The family for votes between systems and for rankings of systems."""
+
+    rank = 12
+
+    def fits(self, study: Study) -> bool:
+        """Anything compared by choice or rank, except controlled pairs, which compare strategies with their controls."""
+        items = study.spec.items
+        is_controlled = items.kind == "transcript_pair" and items.pairs == "controlled"
+        pairwise, ranking = compared_criteria(study, "pairwise"), compared_criteria(study, "ranking")
+        return bool(ranking or (pairwise and not is_controlled))
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """The leaderboard of the primary question, every question beside it, and the tests."""
+        study, found = data.study, system_votes(data)
+        is_drawn = study.spec.design.system_order != "fixed"
+        fit = partial(standing, options=options, is_order_drawn=is_drawn)
+        overall = fit(found.votes, ALL_QUESTIONS if len(found.criteria) > 1 else found.criterion_labels[0])
+        asked = [k for k in range(len(found.criteria)) if np.any(found.criterion == k)]
+        singles = (
+            [fit(found.on((found.criteria[k],)), found.criterion_labels[k]) for k in asked] if len(asked) > 1 else []
+        )
+        primary = primary_between_systems(study, found.criteria)
+        main = _main(primary, found, singles, overall, fit)
+        is_declared = primary is not None
+        sections = [
+            *declared_sections(study, found, options),
+            board_section(main, options, is_confirmatory=is_declared),
+            head_to_head_section(
+                main,
+                [one for one in singles if one.label != main.label],
+                options,
+                is_declared=primary is not None and (not primary.levels or set(found.names) <= set(primary.levels)),
+            ),
+        ]
+        if singles:
+            sections.append(questions_section(singles, overall, main))
+        standings = [main, *(one for one in [*singles, overall] if one.label != main.label)]
+        sections.append(model_section(standings, has_rankings=found.has_rankings, is_order_drawn=is_drawn))
+        sections += [
+            section_or_problem(
+                f"subgroup-{question}",
+                f"Subgroups of raters: {question.replace('_', ' ')}",
+                partial(system_group_section, data, found, question, options),
+            )
+            for question in study.spec.analysis.subgroups
+        ]
+        sections += duplicates_sections(found)
+        findings = Findings(
+            answer=answer_words(main, name=_name(main)),
+            certainty=certainty_words(main, options, is_declared=is_declared),
+            headlines=headlines(main, is_declared=is_declared),
+            figure=board_figure("summary", main, is_confirmatory=is_declared),
+            sections=tuple(sections),
+            methods=_methods(main, options, has_rankings=found.has_rankings),
+            warnings=warnings_of(found, main),
+        )
+        return with_prefix(findings, "leaderboard")
+
+
+ANALYSES.register("leaderboard")(Leaderboard())
+
+
+def _main(
+    primary: Comparison | None, found: SystemVotes, singles: list[Standing], overall: Standing, fit: partial[Standing]
+) -> Standing:
+    """The standing that gives the answer: the primary comparison's questions, else everything."""
+    if primary is None:
+        return overall
+    questions = questions_of(primary, found)
+    if questions == found.criteria:
+        return overall
+    labels = [found.criterion_labels[found.criteria.index(name)] for name in questions]
+    single = next((one for one in singles if [one.label] == labels), None)
+    return single or fit(found.on(questions), listed(labels))
+
+
+def _name(main: Standing) -> str:
+    return "" if main.label == ALL_QUESTIONS else main.label
+
+
+def _methods(main: Standing, options: Options, *, has_rankings: bool) -> tuple[Method, ...]:
+    found = [
+        Method(
+            "strengths, ranks and the leaderboard",
+            f"{main.fit.method}; expanded percentile bootstrap over raters, {options.n_resamples:,} resamples",
+            "one vote says little, and the votes of one rater go together; the model joins all comparisons on one scale",
+            "Bradley and Terry 1952; Davidson 1970; Ford 1957; Hesterberg 2015",
+        ),
+        Method(
+            "head to head",
+            "exact binomial test on decisive votes; cluster-robust by rater (CR2) where raters voted on a pair more than once",
+            "needs no model of strengths",
+        ),
+        Method(
+            "whether systems differ at all",
+            "homogeneity of the shares of points, cluster-robust by rater (HTZ)",
+            "one test before many",
+            "Pustejovsky and Tipton 2018",
+        ),
+        Method("Elo", main.elo.rule.describe() + ", mean over random orders of the votes", "for comparison with other leaderboards"),
+        Method("several tests at once", CORRECTIONS.get(options.correction, "none"), "declared in the study; one family per question"),
+    ]  # fmt: skip
+    if has_rankings:
+        found.append(
+            Method(
+                "rankings",
+                "broken into all pairs",
+                "pairs of a ranking follow Bradley-Terry where rankings follow Plackett-Luce",
+            )
+        )
+    return tuple(found)

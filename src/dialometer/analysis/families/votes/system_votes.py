@@ -1,0 +1,244 @@
+"""Comparisons of systems as votes: pairwise choices and rankings, gold items left out, every doubtful row said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
+from dialometer.errors import NotEnoughData
+from dialometer.model.study import Comparison, Criterion, Study
+from dialometer.scales.pairwise import CANNOT_TELL, TIE
+from dialometer.stats.ranking.votes import FIRST, SECOND, RepeatedVote, Votes, repeated_votes
+from dialometer.stats.ranking.votes import TIE as TIED
+
+_VOTE_COLUMNS = ("rater", "criterion", "item", "first", "second", "winner")
+
+
+@dataclass(frozen=True, eq=False)
+class SystemVotes:
+    """All votes of a study with the number of their criterion; systems carry their labels."""
+
+    criteria: tuple[str, ...]
+    criterion_labels: tuple[str, ...]
+    names: tuple[str, ...]
+    """Short names of the systems, in the order of their labels."""
+    votes: Votes
+    criterion: NDArray[np.int64]
+    notes: tuple[str, ...]
+    has_rankings: bool
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Labels of the systems that are compared."""
+        return self.votes.systems
+
+    def on(self, criteria: tuple[str, ...] | None = None) -> Votes:
+        """The votes on some criteria, all if left out."""
+        if criteria is None:
+            return self.votes
+        return votes_where(self.votes, np.isin(self.criterion, [self.criteria.index(name) for name in criteria]))
+
+
+def votes_where(votes: Votes, kept: NDArray[np.bool_]) -> Votes:
+    """Some of the votes; raters without any left are no longer counted among the raters."""
+    rater, raters = votes.rater, votes.raters
+    if rater is not None:
+        used, rater = np.unique(rater[kept], return_inverse=True)
+        raters = tuple(raters[k] for k in used.tolist())
+    return replace(
+        votes,
+        first=votes.first[kept],
+        second=votes.second[kept],
+        outcome=votes.outcome[kept],
+        row=votes.row[kept],
+        raters=raters,
+        rater=None if rater is None else rater.astype(np.intp),
+        item=None if votes.item is None else votes.item[kept],
+        n_self=0,
+    )
+
+
+def primary_between_systems(study: Study, criteria: Sequence[str]) -> Comparison | None:
+    """The declared primary comparison, where it is between systems and about one of these criteria."""
+    analysis = study.spec.analysis
+    for comparison in analysis.comparisons:
+        is_about = not comparison.criteria or set(comparison.criteria) & set(criteria)
+        if comparison.name == analysis.primary and comparison.between == "systems" and is_about:
+            return comparison
+    return None
+
+
+def compared_criteria(study: Study, scale_type: str) -> tuple[Criterion, ...]:
+    """Criteria that compare systems on a scale of this type, under any condition, in file order."""
+    return tuple(
+        criterion
+        for criterion in study.spec.criteria
+        if any(
+            scale.type == scale_type and not getattr(scale, "options", None)
+            for block in study.blocks
+            for cell in study.cells
+            if criterion in study.block_criteria(block)
+            for scale in (study.scale_for(criterion, study.presentation(cell, block)),)
+        )
+    )
+
+
+def compared_systems(study: Study) -> tuple[str, ...]:
+    """Systems with at least one item that is neither for practice nor gold, in file order."""
+    gold = gold_items(study)
+    shown = {system for item in study.rated_items if item.id not in gold for system in item.systems}
+    return tuple(system.name for system in study.spec.systems if system.name in shown)
+
+
+def system_votes(data: StudyData) -> SystemVotes:
+    """The votes of a study, pairwise choices and rankings together."""
+    study = data.study
+    asked = (*compared_criteria(study, "pairwise"), *compared_criteria(study, "ranking"))
+    names = tuple(c.name for c in study.spec.criteria if c in asked)
+    systems = compared_systems(study)
+    gold = gold_items(study)
+    frame = data.judgments.filter(pl.col("criterion").is_in(names) & ~pl.col("item").is_in(gold))
+    rankings = _rankings(frame.filter(pl.col("scale") == "ranking"))
+    pairs, notes = _pairs(frame.filter(pl.col("scale") == "pairwise"))
+    table = pl.concat([pairs, rankings])
+    known = table.filter(pl.col("first").is_in(systems) & pl.col("second").is_in(systems))
+    if len(known) < len(table):
+        notes = (*notes, f"{n_of(len(table) - len(known), 'vote')} on systems outside the comparison were left out.")
+    if not len(known):
+        raise NotEnoughData("there are no votes between two systems yet", remedy="collect judgments first")
+    return SystemVotes(
+        criteria=names,
+        criterion_labels=tuple(criterion_label(study, name) for name in names),
+        names=systems,
+        votes=_coded(study, known, systems),
+        criterion=_codes(known["criterion"], names),
+        notes=(*notes, *_left_out(study, systems)),
+        has_rankings=len(rankings) > 0,
+    )
+
+
+def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Pairwise choices; "cannot tell" is no vote, and an answer that names neither system is left out and said."""
+    shown = pl.col("order").str.split_exact("|", 1)
+    frame = frame.with_columns(
+        first=shown.struct.field("field_0"), second=shown.struct.field("field_1"), winner=pl.col("choice")
+    )
+    is_read = (
+        pl.col("second").is_not_null()
+        & (pl.col("first") != pl.col("second"))
+        & (
+            (pl.col("winner") == pl.col("first"))
+            | (pl.col("winner") == pl.col("second"))
+            | pl.col("winner").is_in([TIE, CANNOT_TELL])
+        )
+    )
+    read = frame.filter(is_read.fill_null(value=False))
+    decided = read.filter(pl.col("winner") != CANNOT_TELL)
+    notes = []
+    if len(read) < len(frame):
+        notes.append(
+            f"{n_of(len(frame) - len(read), 'answer')} named neither of the two systems shown and were left out."
+        )
+    if len(decided) < len(read):
+        notes.append(f"{n_of(len(read) - len(decided), 'answer')} “cannot tell” count as no vote.")
+    return decided.select(_VOTE_COLUMNS), tuple(notes)
+
+
+def _rankings(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each ranking as a vote between every two of its systems, in the order in which they stood on the screen."""
+    empty = pl.DataFrame(schema=dict.fromkeys(_VOTE_COLUMNS, pl.String))
+    if not len(frame):
+        return empty
+    rows = []
+    for answer, order in frame.select("answer", "order").unique().iter_rows():
+        ranked = json.loads(answer)
+        if not isinstance(ranked, list) or len(set(ranked)) != len(ranked):
+            continue
+        shown = (order or "").split("|")
+        place = {name: shown.index(name) if name in shown else k for k, name in enumerate(ranked)}
+        for better, worse in combinations(ranked, 2):
+            first, second = sorted((better, worse), key=lambda name: place[name])
+            rows.append((answer, order, first, second, better))
+    schema = {"answer": pl.String, "order": pl.String, "first": pl.String, "second": pl.String, "winner": pl.String}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    joined = frame.select("rater", "criterion", "item", "answer", "order").join(
+        table, on=["answer", "order"], how="inner", nulls_equal=True
+    )
+    return joined.select(_VOTE_COLUMNS)
+
+
+def _coded(study: Study, table: pl.DataFrame, systems: tuple[str, ...]) -> Votes:
+    winner, first = table["winner"], table["first"]
+    outcome = np.where(winner == TIE, TIED, np.where(winner == first, FIRST, SECOND)).astype(np.intp)
+    labels = tuple(system_label(study, name) for name in systems)
+    raters, items = (table[name].unique().sort().to_list() for name in ("rater", "item"))
+    return Votes(
+        systems=labels if len(set(labels)) == len(labels) else systems,
+        first=_codes(first, systems).astype(np.intp),
+        second=_codes(table["second"], systems).astype(np.intp),
+        outcome=outcome,
+        row=np.arange(len(table)),
+        raters=tuple(raters),
+        rater=_codes(table["rater"], raters).astype(np.intp),
+        items=tuple(items),
+        item=_codes(table["item"], items).astype(np.intp),
+    )
+
+
+def _codes(column: pl.Series, names: tuple[str, ...] | list[str]) -> NDArray[np.int64]:
+    return column.replace_strict(list(names), list(range(len(names))), return_dtype=pl.Int64).to_numpy()
+
+
+def _left_out(study: Study, systems: tuple[str, ...]) -> tuple[str, ...]:
+    checks = [system_label(study, s.name) for s in study.spec.systems if s.name not in systems]
+    gold = gold_items(study)
+    shown = {system for item in study.items for system in item.systems}
+    used = [
+        label
+        for label, s in zip(checks, (s for s in study.spec.systems if s.name not in systems), strict=True)
+        if s.name in shown
+    ]
+    return (
+        (f"{listed(used)} only serve practice or checks and are not ranked.",)
+        if used and (gold or study.practice_items)
+        else ()
+    )
+
+
+def duplicate_votes(found: SystemVotes) -> tuple[RepeatedVote, ...]:
+    """Votes one rater cast more than once on the same two systems of one item and criterion.
+
+    Where every vote has an item of its own, as in arenas with live conversations, the item tells nothing: then votes of one
+    rater on the same two systems with the same outcome count as repeated.
+    """
+    votes = found.votes
+    if votes.rater is None or votes.item is None:
+        return ()
+    n_items = np.bincount(votes.item, minlength=len(votes.items))
+    is_arena = len(found.criteria) == 1 and int(n_items.max(initial=0)) == 1
+    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
+    keys = pl.DataFrame(
+        {
+            "rater": votes.rater,
+            "criterion": found.criterion,
+            "item": np.zeros_like(votes.item) if is_arena else votes.item,
+            "low": low,
+            "high": high,
+        }
+    )
+    is_suspect = keys.is_duplicated().to_numpy()
+    repeats: list[RepeatedVote] = []
+    for criterion in np.unique(found.criterion[is_suspect]).tolist():
+        inside = votes_where(votes, is_suspect & (found.criterion == criterion))
+        given = replace(inside, item=None, items=()) if is_arena else inside
+        repeats += [one for one in repeated_votes(given) if one.is_same or not is_arena]
+    return tuple(repeats)

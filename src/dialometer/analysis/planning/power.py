@@ -1,0 +1,366 @@
+"""Power by simulation: the declared design, the declared analysis, simulated raters, many times over.
+
+The effect is planted in the truth of the raters. Between systems it is the distance of the best and the worst of the
+compared systems in standard deviations of quality; between levels of a factor it is Cohen's d of raters' mean ratings.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+
+import numpy as np
+
+from dialometer._version import __version__
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import baseline, factor_named
+from dialometer.analysis.families.votes.system_votes import compared_criteria
+from dialometer.analysis.planning.primary import primary_comparison, primary_tests
+from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.design.lock import fingerprint
+from dialometer.design.protocol import protocol
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
+from dialometer.model.study import Study
+from dialometer.report.charts.lines import LinePoint, lines
+from dialometer.simulate.quick import quick_judgments
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.truth import Truth
+from dialometer.stats.clustered.proportion import proportion
+
+CHUNK = 10  # simulations handed to a process at a time
+ITEM_SD = 0.6  # how much systems differ from item to item beside their means
+FINE = 0.03  # raters are searched to this relative precision
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A design to try and the effect planted in it."""
+
+    n_raters: int
+    n_items: int
+    effect: float
+    alpha: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class PowerPoint:
+    """The power of one design: the share of simulated studies in which the primary comparison shows at least one difference."""
+
+    setting: Setting
+    power: Estimate
+    by_test: dict[str, Estimate]
+    cost_cents: int | None
+    currency: str
+
+
+@dataclass(frozen=True)
+class PowerResult:
+    """All designs tried, and the smallest that reaches the target with all items of the study."""
+
+    comparison: str
+    effect: float
+    target: float
+    points: tuple[PowerPoint, ...]
+    smallest: PowerPoint | None
+
+
+def resized(study: Study, n_items: int) -> Study:
+    """The study with so many items: cut off, or repeated under new ids, evenly over blocks."""
+    blocks = [list(study.block_items(block)) for block in study.blocks]
+    n_now = sum(map(len, blocks))
+    if n_items < len(blocks) or n_now == 0:
+        raise DialometerError(f"{n_items} items are too few for {len(blocks)} blocks", remedy="use more items")
+    items = []
+    for items_here, n_wanted in zip(blocks, _split(n_items, [len(b) for b in blocks]), strict=True):
+        for i in range(n_wanted):
+            item = items_here[i % len(items_here)]
+            items.append(item if i < len(items_here) else replace(item, id=f"{item.id}~{i // len(items_here)}"))
+    design = study.spec.design
+    if isinstance(design.items_per_rater, int) and design.items_per_rater > n_items:
+        design = design.model_copy(update={"items_per_rater": n_items})
+    spec = study.spec.model_copy(update={"design": design, "quality": []})
+    return Study(spec=spec, items=tuple(items), texts=study.texts)
+
+
+def _split(n: int, sizes: Sequence[int]) -> list[int]:
+    shares = [max(1, math.floor(n * size / sum(sizes))) for size in sizes]
+    shares[0] += n - sum(shares)
+    return shares
+
+
+def speaks_for_other_items(study: Study) -> bool:
+    """Whether the analysis takes items as a sample. Where it does not, systems must not differ by chance on single items:
+
+    transcript pairs, conversations and choices between systems are tested over raters, on the items that were shown.
+    """
+    is_choice = any(compared_criteria(study, kind) for kind in ("pairwise", "best_worst", "ranking"))
+    return study.spec.items.kind != "chat" and not is_choice
+
+
+def planted(study: Study, effect: float, seed: int) -> tuple[Truth, Habits, dict[int, float]]:
+    """Truth, habits and shifts by cell that hold the effect and no other."""
+    comparison = primary_comparison(study)
+    # The anchor's own pull would be an effect beside the planted one.
+    habits = Habits(careless_share=0.0, anchor_pull=0.0, text_anchor_calm=0.0)
+    item_sd = ITEM_SD if speaks_for_other_items(study) else 0.0
+    if comparison.between == "factor":
+        return Truth({}, item_sd=item_sd, seed=seed), habits, _level_shifts(study, effect, habits)
+    names = comparison.levels or [system.name for system in study.spec.systems]
+    means = np.linspace(-effect / 2, effect / 2, len(names)) if len(names) > 1 else np.zeros(1)
+    by_system = {name: float(mean) for name, mean in zip(names, means, strict=True)}
+    means_of = {criterion.name: by_system for criterion in study.spec.criteria}
+    return Truth(means_of, item_sd=item_sd, seed=seed), habits, {}
+
+
+def _level_shifts(study: Study, effect: float, habits: Habits) -> dict[int, float]:
+    comparison = primary_comparison(study)
+    factor = factor_named(study, comparison.factor or "")
+    if factor is None:
+        raise DialometerError(
+            f"the study has no factor '{comparison.factor}'", remedy="correct the declared comparison"
+        )
+    is_magnitude = any(study.spec.scales[c.scale].type == "magnitude" for c in study.spec.criteria)
+    spread = math.hypot(habits.bias_sd, habits.modulus_log_sd / habits.slope if is_magnitude else 0.0)
+    base = baseline(factor).name
+    return {cell: effect * spread for cell, condition in enumerate(study.cells) if condition[factor.name] != base}
+
+
+def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> list[dict[str, float]]:
+    """The corrected p values of some simulated studies. Runs in a process of its own, on one thread."""
+    sized = resized(study, setting.n_items)
+    declared = study.spec.analysis
+    options = Options(confidence=1 - setting.alpha, n_resamples=100, seed=0, correction=declared.correction)
+    found = []
+    for number in numbers:
+        seed = int(
+            np.random.SeedSequence([setting.seed, setting.n_raters, setting.n_items, number]).generate_state(1)[0]
+        )
+        truth, habits, shifts = planted(sized, setting.effect, seed)
+        columns = quick_judgments(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
+        tests = primary_tests(data_from_arrays(sized, columns), options)
+        found.append({label: float(e.details.get("p_adjusted", e.p_value)) for label, e in tests.items()})
+    return found
+
+
+def _one_thread() -> None:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+        os.environ[name] = "1"
+
+
+class PowerAnalysis:
+    """Tries designs of one study; several processes, the same numbers however many."""
+
+    def __init__(
+        self,
+        study: Study,
+        effect: float,
+        *,
+        alpha: float = 0.05,
+        target: float = 0.8,
+        n_simulations: int = 200,
+        seed: int = 1,
+        n_processes: int = 1,
+        report: Callable[[int, Setting], None] | None = None,
+    ) -> None:
+        self.study = study
+        self.effect = effect
+        self.alpha = alpha
+        self.target = target
+        self.n_simulations = n_simulations
+        self.seed = seed
+        self.n_processes = n_processes
+        self.report = report
+        self._tried: dict[tuple[int, int], PowerPoint] = {}
+
+    @property
+    def n_items(self) -> int:
+        """Items of the study as it stands."""
+        return sum(len(self.study.block_items(block)) for block in self.study.blocks)
+
+    def run(self, raters: Sequence[int], items: Sequence[int] = ()) -> PowerResult:
+        """The power over the grid, then a search for the smallest number of raters with all items of the study."""
+        _one_thread()
+        with ProcessPoolExecutor(self.n_processes, get_context("spawn"), initializer=_one_thread) as pool:
+            for n_items in items or (self.n_items,):
+                for n_raters in raters:
+                    self._try(pool, n_raters, n_items)
+            smallest = self._search(pool, sorted(raters))
+        points = tuple(self._tried[key] for key in sorted(self._tried, key=lambda key: (key[1], key[0])))
+        return PowerResult(primary_comparison(self.study).name, self.effect, self.target, points, smallest)
+
+    def _try(self, pool: ProcessPoolExecutor, n_raters: int, n_items: int) -> PowerPoint:
+        key = (n_raters, n_items)
+        if key not in self._tried:
+            setting = Setting(n_raters, n_items, self.effect, self.alpha, self.seed)
+            numbers = range(self.n_simulations)
+            jobs = [
+                pool.submit(simulate_tests, self.study, setting, numbers[i : i + CHUNK])
+                for i in range(0, self.n_simulations, CHUNK)
+            ]
+            for job in as_completed(jobs):
+                done = job.result()
+                if self.report is not None:
+                    self.report(len(done), setting)
+            self._tried[key] = self._point(setting, [one for job in jobs for one in job.result()])
+        return self._tried[key]
+
+    def _point(self, setting: Setting, found: list[dict[str, float]]) -> PowerPoint:
+        labels = list(found[0])
+        hits = np.array([[one[label] < setting.alpha for label in labels] for one in found])
+        n = len(found)
+        numbers = protocol(self.study)
+        per_rater = self.study.spec.recruitment.pay_cents * (1 + self.study.spec.recruitment.fee_percent / 100)
+        return PowerPoint(
+            setting,
+            proportion(int(hits.any(axis=1).sum()), n, label="any difference"),
+            {label: proportion(int(hits[:, i].sum()), n, label=label) for i, label in enumerate(labels)},
+            math.ceil(setting.n_raters * per_rater) if numbers.cost_cents is not None else None,
+            numbers.currency,
+        )
+
+    def _search(self, pool: ProcessPoolExecutor, raters: Sequence[int]) -> PowerPoint | None:
+        """Bisection between the largest design that falls short and the smallest that does not."""
+        points = [self._try(pool, n, self.n_items) for n in raters]
+        enough = [p for p in points if p.power.value >= self.target]
+        if not enough:
+            return None
+        best = min(enough, key=lambda p: p.setting.n_raters)
+        short = [p.setting.n_raters for p in points if p.setting.n_raters < best.setting.n_raters]
+        low, high = max(short, default=len(self.study.cells)), best.setting.n_raters
+        while high - low > max(1, FINE * high):
+            middle = self._try(pool, (low + high) // 2, self.n_items)
+            if middle.power.value >= self.target:
+                high, best = middle.setting.n_raters, middle
+            else:
+                low = middle.setting.n_raters
+        return best
+
+
+# A power analysis as a report: the curve, the table, and the smallest design that reaches the target.
+
+
+def power_report(study: Study, result: PowerResult, *, n_simulations: int, seed: int, alpha: float) -> Report:
+    """What was tried and what follows from it."""
+    figure = _figure(result)
+    first = result.points[0]
+    effect = f"an effect of {result.effect:g}"
+    if result.smallest is None:
+        answer = f"No design that was tried reaches a power of {result.target:.0%} for {effect}."
+        largest = max(p.setting.n_raters for p in result.points)
+        certainty = f"The largest had {largest} raters. Try more raters or items, or plan for a larger effect."
+    else:
+        setting = result.smallest.setting
+        answer = f"{setting.n_raters} raters reach a power of {result.target:.0%} for {effect}."
+        reached = f"Power {result.smallest.power.value:.0%} with {setting.n_items} items"
+        certainty = f"{reached}, from {n_simulations} simulated studies{_cost(result.smallest)}."
+    headlines: tuple[Headline, ...] = ()
+    if result.smallest is not None:
+        label = "Power of the smallest design"
+        headlines = (Headline(label, result.smallest.power, certainty, is_confirmatory=True),)
+    return Report(
+        study=study.spec.name,
+        title=f"Power of: {study.spec.title}",
+        summary=Summary(answer, certainty, headlines, figure=figure),
+        sections=(
+            Section(
+                "power",
+                "Power by design",
+                (
+                    f"The primary comparison is {result.comparison}. Each simulated study was analysed as the real one will be; "
+                    f"power is the share in which at least one of its tests is significant at {alpha:g} after correction.",
+                    "Between systems, the effect is the distance of the best and the worst in standard deviations of quality; "
+                    "between levels of a factor, Cohen's d of raters' mean ratings.",
+                    "The result speaks for other items too."
+                    if speaks_for_other_items(study)
+                    else "The analysis speaks for other raters on the items shown, so items differ by nothing else.",
+                ),
+                (_table(result), _by_test(result)),
+            ),
+        ),
+        methods=(
+            Method(
+                "power",
+                f"simulation, {n_simulations} studies for each design",
+                "it follows the declared design and analysis exactly",
+            ),
+        ),
+        provenance={
+            "study": study.spec.name,
+            "fingerprint": fingerprint(study),
+            "seed": seed,
+            "n_simulations": n_simulations,
+            "alpha": first.setting.alpha,
+            "dialometer": __version__,
+        },
+    )
+
+
+def _cost(point: PowerPoint) -> str:
+    return "" if point.cost_cents is None else f", for {point.cost_cents / 100:,.2f} {point.currency}"
+
+
+def _table(result: PowerResult) -> Table:
+    columns = (
+        Column("raters", "Raters", "count"),
+        Column("items", "Items", "count"),
+        Column("power", "Power", "percent_estimate", n_digits=0),
+        Column("cost", "Cost", "text"),
+        Column("enough", "Enough", "mark"),
+    )
+    rows = tuple(
+        (
+            point.setting.n_raters,
+            point.setting.n_items,
+            point.power,
+            "" if point.cost_cents is None else f"{point.cost_cents / 100:,.2f} {point.currency}",
+            point.power.value >= result.target,
+        )
+        for point in result.points
+    )
+    return Table("power", "Power by number of raters and items", columns, rows)
+
+
+def _by_test(result: PowerResult) -> Table:
+    labels = list(result.points[0].by_test)
+    columns = (
+        Column("raters", "Raters", "count"),
+        Column("items", "Items", "count"),
+        *(Column(f"test_{i + 1}", label, "percent_estimate", n_digits=0) for i, label in enumerate(labels)),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (p.setting.n_raters, p.setting.n_items, *(p.by_test[label] for label in labels)) for p in result.points
+    )
+    return Table("power_by_test", "Power of each test", columns, rows)
+
+
+def _figure(result: PowerResult) -> Figure:
+    points = [
+        LinePoint(
+            x=point.setting.n_raters,
+            y=point.power.value,
+            low=point.power.low,
+            high=point.power.high,
+            group=f"{point.setting.n_items} items",
+        )
+        for point in result.points
+    ]
+    spec = lines(
+        points,
+        x_title="raters",
+        y_title="power",
+        group_title="Items",
+        target=result.target,
+        y_domain=(0.0, 1.0),
+        is_percent=True,
+    )
+    shown = ", ".join(f"{p.setting.n_raters} raters: {p.power.value:.0%}" for p in result.points)
+    return Figure(
+        "power_curve", "Power over the number of raters", spec, f"Power rises with the number of raters. {shown}."
+    )

@@ -1,0 +1,306 @@
+"""A preregistration from the study file: what was planned, in the headings that registries ask for.
+
+The headings follow the OSF's preregistration form. Nothing here is written by hand: what the study does not declare is
+said to be open, so that a reader sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dialometer._version import __version__
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.planning.power import PowerAnalysis, Setting, planted, resized, simulate_tests
+from dialometer.analysis.planning.primary import primary_comparison
+from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.design.lock import fingerprint
+from dialometer.design.protocol import protocol
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
+from dialometer.model.quality import QualityRule
+from dialometer.model.report import Method
+from dialometer.model.study import Comparison, Study
+from dialometer.simulate.quick import quick_judgments
+from dialometer.stats.clustered.proportion import proportion
+
+# What can be said of a study before its data: the planned size, its power, and the methods its report will use.
+
+
+FEW = 100
+"""Resamples of the trial run, which only shows which methods are used; the study's own number is written down."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPower:
+    """The power of the planned design for one effect."""
+
+    n_raters: int
+    effect: float
+    alpha: float
+    n_simulations: int
+    power: Estimate
+
+
+def planned_raters(study: Study) -> int:
+    """How many raters the study plans for; raises where it does not say."""
+    n = protocol(study).n_raters
+    if n is None:
+        raise DialometerError(
+            "the study does not say how many raters it plans for",
+            where="study.yaml",
+            remedy="give recruitment.quota, or --raters",
+        )
+    return n
+
+
+def planned_power(
+    study: Study, *, n_raters: int, effect: float, alpha: float, n_simulations: int, seed: int
+) -> PlannedPower:
+    """The share of simulated studies of the planned size in which the primary comparison shows a difference."""
+    n_items = PowerAnalysis(study, effect).n_items
+    setting = Setting(n_raters, n_items, effect, alpha, seed)
+    found = simulate_tests(study, setting, range(n_simulations))
+    n_hits = sum(any(p < alpha for p in one.values()) for one in found)
+    return PlannedPower(n_raters, effect, alpha, n_simulations, proportion(n_hits, n_simulations, label="power"))
+
+
+def planned_methods(study: Study, *, n_raters: int, seed: int) -> tuple[Method, ...]:
+    """The statistics that the analysis will use, found by running it once on simulated ratings."""
+    sized = resized(study, PowerAnalysis(study, 0.5).n_items)
+    truth, habits, shifts = planted(sized, 0.5, seed)
+    columns = quick_judgments(sized, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts)
+    found = analyse(sized, data_from_arrays(sized, columns), seed=seed, n_resamples=FEW).methods
+    declared = f"{study.spec.analysis.n_resamples:,} resamples"
+    return tuple(replace(one, method=one.method.replace(f"{FEW} resamples", declared)) for one in found)
+
+
+OPEN = "*Not declared in the study file.*"
+_KINDS = {
+    "responses": "single responses to a shared context",
+    "transcript_pair": "pairs of whole transcripts",
+    "dialogue": "whole dialogues",
+    "candidate": "candidate answers to a context",
+    "chat": "live conversations",
+}
+_ORDERS = {
+    "fixed": "as in the file",
+    "random": "drawn at random",
+    "counterbalanced": "counterbalanced",
+    "williams": "balanced by Williams squares",
+}
+
+
+def preregistration(
+    study: Study,
+    *,
+    n_raters: int,
+    power: PlannedPower | None,
+    methods: Sequence[Method],
+    n_collected: int,
+    frozen: str,
+) -> str:
+    """The document as Markdown. ``frozen`` names the version of the lock, empty where there is none."""
+    sections = [
+        ("Study information", _information(study)),
+        ("Design plan", _design(study)),
+        ("Sampling plan", _sampling(study, n_raters, power, n_collected)),
+        ("Variables", _variables(study)),
+        ("Analysis plan", _analysis(study, methods)),
+        ("Other", _other(study, frozen)),
+    ]
+    lines = [f"# Preregistration: {study.spec.title}", ""]
+    for title, parts in sections:
+        lines += [f"## {title}", ""]
+        for heading, text in parts:
+            lines += [f"### {heading}", "", text.strip() or OPEN, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+Parts = Iterator[tuple[str, str]]
+
+
+def _information(study: Study) -> Parts:
+    spec = study.spec
+    yield "Title", spec.title
+    yield "Authors", ", ".join(spec.authors) or spec.contact
+    yield "Description", spec.description
+    stated = [(one, one.hypothesis) for one in spec.analysis.comparisons]
+    lines = [
+        f"{number}. **{one.name}**{_rank(study, one)}: {hypothesis.strip() or 'no direction is stated.'}"
+        for number, (one, hypothesis) in enumerate(stated, start=1)
+    ]
+    yield "Hypotheses", "\n".join(lines)
+
+
+def _rank(study: Study, comparison: Comparison) -> str:
+    return " (primary)" if comparison.name == primary_comparison(study).name else ""
+
+
+def _design(study: Study) -> Parts:
+    spec, design = study.spec, study.spec.design
+    yield "Study type", "Experiment: raters are assigned at random to what they judge and how it is shown."
+    yield (
+        "Blinding",
+        "Raters do not know which system made what they see: systems are shown by their place on the screen only.",
+    )
+    systems = "; ".join(
+        f"{one.label or one.name}" + (f" ({one.description.strip()})" if one.description else "")
+        for one in spec.systems
+    )
+    lines = [f"- Items: {len(study.rated_items)}, {_KINDS[spec.items.kind]}.", f"- Systems: {systems}"]
+    for factor in design.factors:
+        levels = ", ".join(level.label or level.name for level in factor.levels)
+        lines.append(f"- Between raters: {factor.label or factor.name} with the levels {levels}.")
+    if design.blocks:
+        blocks = ", ".join(block.title or block.name for block in design.blocks)
+        lines.append(f"- Within raters: the blocks {blocks}.")
+    lines.append(f"- Conditions: {len(study.cells)}.")
+    given = {"all": "all items", "unlimited": "as many items as the rater likes"}.get(
+        str(design.items_per_rater), f"{design.items_per_rater} items"
+    )
+    lines.append(f"- Each rater gets {given}.")
+    yield "Study design", "\n".join(lines)
+    yield (
+        "Randomisation",
+        "\n".join(
+            [
+                f"All draws follow from the seed {spec.seed}.",
+                "",
+                "- Conditions: permuted blocks, so that conditions stay equally filled.",
+                f"- Order of items: {_ORDERS[design.item_order]}.",
+                f"- Order of systems or sides on the screen: {_ORDERS[design.system_order]}.",
+                f"- Order of criteria: {_ORDERS[design.criterion_order]}.",
+                *([f"- Order of blocks: {_ORDERS[design.block_order]}."] if design.blocks else []),
+            ]
+        ),
+    )
+
+
+def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collected: int) -> Parts:
+    spec, numbers = study.spec, protocol(study)
+    existing = (
+        f"{n_collected:,} judgments of people had been collected when this was written."
+        if n_collected
+        else "No judgment of a person had been collected when this was written."
+    )
+    yield "Existing data", existing
+    lines = [f"Raters are recruited by: {spec.recruitment.preset or spec.recruitment.platform}."]
+    if spec.recruitment.pay_cents:
+        pay = f"{spec.recruitment.pay_cents / 100:.2f} {spec.recruitment.currency}"
+        lines.append(f"They are paid {pay} for about {numbers.minutes_per_rater:g} minutes.")
+    for question in spec.screening:
+        if question.accept:
+            accepted = ", ".join(str(one) for one in question.accept)
+            lines.append(f"Only raters who answer “{question.text}” with one of {accepted} take part.")
+    yield "Data collection", " ".join(lines)
+    wanted = f"{n_raters} raters"
+    if spec.design.judgments_per_item:
+        wanted += f"; {spec.design.judgments_per_item} raters for each item"
+    yield "Sample size", f"{wanted}."
+    yield "Sample size rationale", _rationale(study, power)
+    stop = f"Data collection ends when {n_raters} raters have finished"
+    yield "Stopping rule", f"{stop}. Results seen before that are not used to decide when to stop."
+
+
+def _rationale(study: Study, power: PlannedPower | None) -> str:
+    if power is None:
+        return ""
+    comparison = primary_comparison(study)
+    unit = (
+        "standard deviations of raters' mean ratings (Cohen's d)"
+        if comparison.between == "factor"
+        else "standard deviations of quality between the best and the worst system"
+    )
+    low, high = power.power.low, power.power.high
+    return (
+        f"With {power.n_raters} raters, the primary comparison ({comparison.name}) shows a difference of "
+        f"{power.effect:g} {unit} with a power of {power.power.value:.0%} (95% interval {low:.0%} to {high:.0%}), at a "
+        f"significance level of {power.alpha:g} after correction. This comes from {power.n_simulations} simulated "
+        "studies with this design, each analysed as the real one will be."
+    )
+
+
+def _variables(study: Study) -> Parts:
+    spec = study.spec
+    manipulated = [
+        f"- {factor.label or factor.name}: {', '.join(level.label or level.name for level in factor.levels)}"
+        for factor in spec.design.factors
+    ]
+    manipulated.append(f"- System: {', '.join(system.label or system.name for system in spec.systems)}")
+    yield "Manipulated variables", "\n".join(manipulated)
+    measured = [
+        f"- {one.label or one.name}: “{one.question}” ({spec.scales[one.scale].describe()})"
+        + (f". {one.definition.strip()}" if one.definition else "")
+        for one in spec.criteria
+    ]
+    asked = [f"- {one.name}: “{one.text}”" for one in (*spec.pre_questionnaire, *spec.post_questionnaire)]
+    yield "Measured variables", "\n".join([*measured, *asked])
+
+
+def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
+    spec, declared = study.spec, study.spec.analysis
+    lines = [f"- {one.what}: {one.method}, because {one.why}." for one in methods]
+    yield "Statistical models", "\n".join(lines)
+    zeros = {
+        "exclude": "zeros are left out",
+        "half_minimum": "zeros become half of the rater's smallest positive number",
+        "error": "zeros stop the analysis",
+    }
+    is_magnitude = any(scale.type == "magnitude" for scale in spec.scales.values())
+    yield (
+        "Transformations",
+        f"Magnitude estimates are analysed as logarithms; {zeros[declared.zeros]}."
+        if is_magnitude
+        else "None beyond those of the methods above.",
+    )
+    correction = {
+        "holm": "Holm's method",
+        "benjamini-hochberg": "Benjamini and Hochberg's method",
+        "none": "no correction",
+    }
+    yield (
+        "Inference criteria",
+        f"Intervals of {declared.confidence:.0%}; p values below {1 - declared.confidence:.2g} count. Several tests of a "
+        f"comparison are corrected by {correction[declared.correction]}. Bootstrap intervals use "
+        f"{declared.n_resamples:,} resamples with the study's seed.",
+    )
+    yield "Data exclusion", "\n".join(f"- {_rule(rule)}" for rule in spec.quality)
+    yield (
+        "Missing data",
+        "Judgments that a rater did not give are missing and not filled in. Judgments of raters who left before the end "
+        "count; those of raters who were screened out, declined or withdrew do not.",
+    )
+    primary = primary_comparison(study)
+    explored = [one.name for one in declared.comparisons if one.name != primary.name]
+    said = f"Confirmatory: {primary.name}" + (f"; declared beside it: {', '.join(explored)}" if explored else "")
+    groups = f" Subgroups by {', '.join(declared.subgroups)} are explored." if declared.subgroups else ""
+    yield "Confirmatory and exploratory analyses", f"{said}. Everything else in the report explores.{groups}"
+
+
+def _rule(rule: QualityRule) -> str:
+    follows = {
+        "screen_out": "ends the session",
+        "exclude": "keeps the rater out of the analysis",
+        "flag": "is reported, and the rater stays in",
+    }
+    told = rule.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action", "raters", "file"})
+    settings = "; ".join(f"{name}: {_short(value)}" for name, value in told.items())
+    return f"**{rule.rule}** {follows[rule.action]}" + (f" ({settings})" if settings else "")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(_short(one) for one in value)
+    if isinstance(value, dict):
+        return " ".join(f"{name} {_short(one)}" for name, one in value.items())
+    return str(value)
+
+
+def _other(study: Study, frozen: str) -> Parts:
+    yield (
+        "Study materials",
+        f"The study file, all items and all texts have the fingerprint `{fingerprint(study)}`"
+        + (f", frozen as {frozen}." if frozen else ". They are not frozen yet: run `dialometer freeze`."),
+    )
+    yield "Software", f"dialometer {__version__}; this document was written by `dialometer preregister`."

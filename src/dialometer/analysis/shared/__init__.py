@@ -1,0 +1,1 @@
+"""Parts that several families of analyses use: subgroups of raters, rankings, correlations."""

@@ -1,0 +1,69 @@
+"""What the verbs of ``dialometer bots`` share: their arguments, and bots by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dialometer.generators.bot import Bot
+    from dialometer.generators.decoding import Decoding
+
+
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Strategy = Annotated[str, typer.Option("--strategy", help="greedy, beam or sample.")]
+Beams = Annotated[int, typer.Option("--beams", min=1, help="Beams, with strategy beam.")]
+LengthPenalty = Annotated[float, typer.Option("--length-penalty", min=0, help="Power of the length in a beam's score.")]
+DiversityPenalty = Annotated[
+    float, typer.Option("--diversity-penalty", min=0, help="Taken off a beam's candidates by their rank.")
+]
+TopP = Annotated[float, typer.Option("--top-p", help="Share of the probability that is drawn from.")]
+TopK = Annotated[int, typer.Option("--top-k", min=0, help="Likeliest tokens that are drawn from; 0 for all.")]
+Temperature = Annotated[float, typer.Option("--temperature", help="Below 1 draws more of the likely, above 1 less.")]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", min=3, help="Longest response, in tokens.")]
+Cut = Annotated[bool, typer.Option("--cut", help="Let a bot see only the end of contexts that are too long for it.")]
+
+
+def decoding_of(
+    strategy: str,
+    beams: int,
+    length_penalty: float,
+    diversity_penalty: float,
+    top_p: float,
+    top_k: int,
+    temperature: float,
+    max_tokens: int,
+) -> Decoding:
+    """The options of the command line as decoding."""
+    from dialometer.generators.decoding import Decoding
+
+    return Decoding(
+        strategy=strategy,  # type: ignore[arg-type]
+        n_beams=beams,
+        length_penalty=length_penalty,
+        diversity_penalty=diversity_penalty,
+        top_p=top_p,
+        top_k=top_k,
+        temperature=temperature,
+        max_tokens=max_tokens,
+    )
+
+
+def named_bots(given: list[str], device: str) -> dict[str, Bot]:
+    """Bots by the name they have in tables and studies: ``name=path``, or the name of the model at a path."""
+    from dialometer.errors import DialometerError
+    from dialometer.generators.bot import Bot
+
+    bots: dict[str, Bot] = {}
+    for entry in given:
+        name, sign, path = entry.partition("=")
+        bot = Bot.load(Path(path if sign else entry), device)
+        name = name if sign else bot.checkpoint.name
+        if name in bots:
+            raise DialometerError(
+                f"two bots are called '{name}'", where=entry, remedy="write NAME=PATH for one of them"
+            )
+        bots[name] = bot
+    return bots

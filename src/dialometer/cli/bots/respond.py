@@ -1,0 +1,139 @@
+"""dialometer bots respond: the responses of several bots as the items of a rating study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dialometer.cli.bots._shared import (
+    Beams,
+    Cut,
+    Device,
+    DiversityPenalty,
+    LengthPenalty,
+    MaxTokens,
+    Strategy,
+    Temperature,
+    TopK,
+    TopP,
+)
+from dialometer.cli.options import AsJson, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dialometer.generators.bot import Bot
+
+
+PROVENANCE_SUFFIX = ".provenance.json"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="respond",
+        epilog="Example: dialometer bots respond seq2seq hred thred --items corpus --contexts 51 --practice 1 --out items.jsonl",
+    )
+    def respond(
+        bots: Annotated[
+            list[str], typer.Argument(metavar="BOT…", help="Bots, as PATH or NAME=PATH.", show_default=False)
+        ],
+        items: Annotated[
+            Path, typer.Option("--items", help="Items with contexts, a prepared corpus, or a file of dialogues.")
+        ],
+        out: Annotated[Path, typer.Option("--out", help="New file for the items.")],
+        contexts: Annotated[int, typer.Option("--contexts", min=1, help="How many are drawn from dialogues.")] = 50,
+        turns: Annotated[int, typer.Option("--turns", min=1, help="Turns of a context drawn from dialogues.")] = 2,
+        practice: Annotated[int, typer.Option("--practice", min=0, help="Mark the first so many for practice.")] = 0,
+        profanity: Annotated[
+            Path | None, typer.Option("--profanity", help="List of words; responses with one are reported and marked.")
+        ] = None,
+        cut: Cut = False,
+        strategy: Strategy = "beam",
+        beams: Beams = 5,
+        length_penalty: LengthPenalty = 1.0,
+        diversity_penalty: DiversityPenalty = 0.0,
+        top_p: TopP = 0.9,
+        top_k: TopK = 0,
+        temperature: Temperature = 1.0,
+        max_tokens: MaxTokens = 40,
+        device: Device = "auto",
+        seed: Seed = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Let bots answer the same contexts. Next: dialometer new anchoring my-study --responses items.jsonl
+
+        Each item tells which weights, which way of decoding and which seed made its responses; a file beside the items holds
+        the whole record of every bot.
+        """
+        from dialometer.cli.bots._shared import decoding_of, named_bots
+        from dialometer.errors import DialometerError
+        from dialometer.generators.contexts import answer_items, read_contexts
+        from dialometer.generators.filters import read_word_list
+
+        if out.exists():
+            raise DialometerError(f"'{out}' exists already", remedy="choose another name or remove it")
+        decoding = decoding_of(
+            strategy, beams, length_penalty, diversity_penalty, top_p, top_k, temperature, max_tokens
+        )
+        unwanted = read_word_list(profanity) if profanity else frozenset()
+        asked = read_contexts(items, n_contexts=contexts, n_turns=turns, seed=seed)
+        speakers = named_bots(bots, device)
+        rows = answer_items(asked, speakers, decoding, seed=seed, is_cut=cut, n_practice=practice, unwanted=unwanted)
+        _write(out, rows, speakers)
+        refused = {row["id"]: row["metadata"].get("unwanted_words_in", []) for row in rows}
+        _tell(out, rows, {key: names for key, names in refused.items() if names}, as_json=as_json)
+
+
+def _write(out: Path, rows: list[dict[str, Any]], bots: Mapping[str, Bot]) -> None:
+    """Both files at once: the items, and beside them who made them."""
+    from dialometer._version import __version__
+
+    about = {
+        "dialometer": __version__,
+        "systems": {
+            name: {
+                "label": bot.model.label,
+                "about": bot.model.about,
+                "model": bot.checkpoint.name,
+                "sha256": bot.checkpoint.sha256,
+                "n_parameters": bot.model.n_parameters,
+                "record": dict(bot.checkpoint.record),
+            }
+            for name, bot in bots.items()
+        },
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    texts = {
+        out.with_name(out.name + PROVENANCE_SUFFIX): json.dumps(about, indent=1) + "\n",
+        out: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
+    }
+    for path, text in texts.items():
+        part = path.with_name(path.name + ".part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+
+
+def _tell(out: Path, rows: list[dict[str, Any]], refused: dict[str, list[str]], *, as_json: bool) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    if as_json:
+        content = {"items": str(out), "n_items": len(rows), "systems": list(rows[0]["responses"]), "unwanted": refused}
+        typer.echo(json.dumps(content, indent=2))
+        return
+    for row in rows[:2]:
+        for turn in row["context"]:
+            results.print(f"[dim]{escape(turn['speaker'])}:[/] {escape(turn['text'])}", soft_wrap=True)
+        for name, text in row["responses"].items():
+            results.print(f"  [bold]{escape(name)}:[/] {escape(text)}", soft_wrap=True)
+        results.print()
+    results.print(f"Wrote {len(rows)} items to [bold]{out}[/] and who made them to {out.name}{PROVENANCE_SUFFIX}.")
+    if refused:
+        results.print(f"[yellow]•[/] Responses with listed words, to be looked at: {', '.join(refused)}.")
+    results.print(f"\nNext: [bold]dialometer new anchoring my-study --responses {out}[/]")

@@ -1,0 +1,213 @@
+"""What the verbs of ``dialometer learn`` share: their arguments, and reading what they name."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dialometer.learned.cmade.neighbours import Features
+    from dialometer.learned.data.pairs import Pair
+    from dialometer.learned.data.rated import Rated, Ratings
+    from dialometer.learned.gaussian.kernel import Aspect
+    from dialometer.model.dialogue import Dialogue
+    from dialometer.model.report import Report
+    from dialometer.neural.engines import Engine
+    from dialometer.neural.work import Work
+
+
+RatingsPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RATINGS",
+        help="Rated dialogues: a file, a folder of files, or the folder of a study with judgments.",
+        show_default=False,
+    ),
+]
+PairsFile = Annotated[
+    Path | None,
+    typer.Option("--pairs", help="Pairs judged by experts: JSON Lines or CSV with first, second and better."),
+]
+ScaleEnds = Annotated[str, typer.Option("--scale", help="Ends of the scale that the files' ratings were given on.")]
+Criterion = Annotated[str, typer.Option("--criterion", help="Which criterion of a study; by default its first rating.")]
+EvaluatorDir = Annotated[
+    Path, typer.Option("--evaluator", "-e", help="Folder of the evaluator that 'learn train' wrote.")
+]
+Encoder = Annotated[
+    str, typer.Option("--encoder", help="Name or folder of a Hugging Face model; by default the packaged MiniLM.")
+]
+Epochs = Annotated[str, typer.Option("--epochs", help="Passes over the data in stages 1, 2 and 3.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Precision = Annotated[str, typer.Option("--precision", help="auto, float32, bfloat16 or float16.")]
+
+
+def read(path: Path, scale: str, criterion: str, database: str) -> Ratings:
+    """The rated dialogues of a file, folder or study."""
+    from dialometer.learned.data.rated import read_ratings
+
+    low, high = numbers(scale, 2, "--scale", "1,5")
+    return read_ratings(path, scale=(low, high), criterion=criterion, database=database)
+
+
+def read_experts(path: Path | None, rated: Sequence[Rated]) -> list[Pair]:
+    """Expert pairs of known dialogues, or none."""
+    from dialometer.learned.data.pairs import read_pairs
+
+    return read_pairs(path, [one.id for one in rated]) if path is not None else []
+
+
+def read_aspects(text: str) -> tuple[Aspect, ...]:
+    """What an evaluator of the best recipe looks at, in the order in which they are always named."""
+    from dialometer.errors import UnknownName
+    from dialometer.learned.gaussian.kernel import ASPECTS
+    from dialometer.registry import did_you_mean
+
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    for name in named:
+        if name not in ASPECTS:
+            raise UnknownName(f"there is no aspect '{name}'", remedy=did_you_mean(name, list(ASPECTS)))
+    return tuple(aspect for aspect in ASPECTS if aspect in named) or ASPECTS
+
+
+def numbers(text: str, n: int, option: str, example: str) -> list[float]:
+    """So many numbers, separated by commas."""
+    from dialometer.errors import DialometerError
+
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if len(found) != n:
+        raise DialometerError(f"{option} needs {n} numbers, not '{text}'", remedy=f"write it as in {option} {example}")
+    return found
+
+
+def checked_options(kind: type[Any], **values: Any) -> Any:
+    """Options of a training; what does not fit is told by its name, without the validator's own words."""
+    from pydantic import ValidationError
+
+    from dialometer.errors import DialometerError
+
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "--" + str(first["loc"][0]).removeprefix("n_").replace("_", "-")
+        raise DialometerError(f"{name}: {first['msg'].lower()}", remedy="see --help") from error
+
+
+def read_whole(path: Path) -> list[Dialogue]:
+    """All dialogues of a file; each must have a turn of an agent, since it is the agent that is evaluated."""
+    from dialometer.errors import Problem, ReadError
+    from dialometer.readers import read_dialogues
+
+    if not path.is_file():
+        raise ReadError([Problem("there is no such file", "check its name", str(path))])
+    dialogues = list(read_dialogues(path))
+    mute = [one.id for one in dialogues if not one.said_by("agent")]
+    if mute:
+        message = f"{len(mute)} dialogues have no turns of an agent, the first is '{mute[0]}'"
+        raise ReadError([Problem(message, "give the speakers' roles, or leave them out", path.name)])
+    if not dialogues:
+        raise ReadError([Problem("the file holds no dialogues", "give at least one", path.name)])
+    return dialogues
+
+
+# What the verbs that look at ratings share: features, an engine for large data, and writing what was found.
+
+
+FeaturesOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--evaluator",
+        "-e",
+        help="Features of this trained evaluator; by default behaviour and meaning as the best recipe sees them.",
+    ),
+]
+OutFolder = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the page and tables go.")]
+EngineName = Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")]
+Address = Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")]
+
+
+def features_of(rated: Sequence[Rated], evaluator: Path | None, work: Work) -> Features:
+    """Standardised features of the dialogues: such as need no training, or those of a trained evaluator's encoder."""
+    from dialometer.learned.cmade.neighbours import standardise
+
+    dialogues = [one.dialogue for one in rated]
+    if evaluator is None:
+        from dialometer.learned.gaussian.features import describe
+        from dialometer.learned.gaussian.kernel import quality_space
+
+        return standardise(quality_space(describe(dialogues, work)))
+    from dialometer.learned.cmade.fast_encoding import quick_features
+    from dialometer.learned.gaussian.evaluator import BestEvaluator
+    from dialometer.learned.saved import load_evaluator
+
+    loaded = load_evaluator(evaluator, work.device)
+    if isinstance(loaded, BestEvaluator):
+        return standardise(loaded.features(dialogues, work))
+    encoder = loaded.members[0].model.encoder
+    tokens = encoder.tokens(dialogues)
+    return standardise(quick_features(encoder, tokens, report=lambda n, total: work.report("Encoding", n, total)))
+
+
+@contextmanager
+def engine_of(name: str, address: str) -> Iterator[Engine]:
+    """The engine of that name, ended afterwards where it was started here."""
+    from dialometer.neural.engines import OnRay, open_engine
+
+    opened = open_engine(name, address=address)
+    try:
+        yield opened
+    finally:
+        if isinstance(opened, OnRay):
+            opened.close()
+
+
+def command_line() -> str:
+    """The command as it was typed, for whoever wants the same again."""
+    return shlex.join(["dialometer", *sys.argv[1:]])
+
+
+def write_report(report: Report, folder: Path, *, as_json: bool) -> None:
+    """The page, the tables and the drawings; then the answer, or everything as JSON."""
+    from dialometer.report import render, report_to_json
+
+    render(report, folder, formats=["html", "csv", "json", "figures"])
+    if as_json:
+        typer.echo(report_to_json(report), nl=False)
+        return
+    _tell(report, folder)
+
+
+def _tell(report: Report, folder: Path) -> None:
+    from rich.markup import escape
+    from rich.table import Table as Printed
+
+    from dialometer.cli.console import results
+    from dialometer.report.written import write_table
+
+    results.print(f"[bold]{escape(report.summary.answer)}[/]\n{escape(report.summary.certainty)}", soft_wrap=True)
+    for warning in report.summary.warnings:
+        results.print(f"[yellow]•[/] {escape(warning)}", soft_wrap=True)
+    for table in report.tables():
+        written: Any = write_table(table)
+        printed = Printed(
+            *(head.label for head in written.headings),
+            box=None,
+            pad_edge=False,
+            header_style="bold",
+            title=escape(table.title),
+            title_justify="left",
+        )
+        for row in written.rows:
+            printed.add_row(*(escape(f"{word.value} {word.interval}".strip()) for word in row))
+        results.print()
+        results.print(printed)
+    results.print(f"\nOpen [bold]{escape(str(folder / 'index.html'))}[/]", soft_wrap=True)

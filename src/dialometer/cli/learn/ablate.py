@@ -1,0 +1,160 @@
+"""dialometer learn ablate: the paper's table on one's own ratings, with its controls."""
+
+from __future__ import annotations
+
+import json
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.learn._shared import (
+    Criterion,
+    Device,
+    Encoder,
+    Epochs,
+    PairsFile,
+    Precision,
+    RatingsPath,
+    ScaleEnds,
+    checked_options,
+    numbers,
+    read,
+    read_experts,
+)
+from dialometer.cli.options import AsJson, Database, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dialometer.learned.data.rated import Rated
+    from dialometer.learned.data.splits import Split
+    from dialometer.learned.experiments.ablation import Line
+    from dialometer.learned.experiments.plain_rows import PlainRow, Row
+
+
+WIDE = 150
+"""Columns of a terminal that shows all measures side by side."""
+SPLITS_FILE, RESULTS_FILE, TABLE_FILE = "splits.json", "results.jsonl", "table.md"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="ablate",
+        epilog="Example: dialometer learn ablate $DIALOMETER_DATA/convai2 --splits 10 --out ablation",
+    )
+    def ablate_(
+        ratings: RatingsPath,
+        pairs: PairsFile = None,
+        out: Annotated[Path, typer.Option("--out", "-o", help="Folder for splits, scores and the table.")] = Path(
+            "ablation"
+        ),
+        splits: Annotated[int, typer.Option("--splits", min=1, help="Grouped splits, each a fold of the data.")] = 5,
+        seeds: Annotated[int, typer.Option("--seeds", min=1, help="Trainings of each row on each split.")] = 1,
+        rows: Annotated[str, typer.Option("--rows", help="Only these rows, separated by commas.")] = "",
+        k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours for smoothing and valuing.")] = 50,
+        epochs: Epochs = "1,3,3",
+        learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of the encoder.")] = 1e-4,
+        group_size: Annotated[int, typer.Option("--group-size", min=2, help="Dialogues of a step.")] = 64,
+        encoder: Encoder = "",
+        seed: Seed = 0,
+        device: Device = "auto",
+        precision: Precision = "auto",
+        scale: ScaleEnds = "1,5",
+        criterion: Criterion = "",
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Train and measure every row of the paper's table on the same grouped splits. Run again, it goes on where it was.
+
+        The first figure is the accuracy on held-out pairs rated 3 points or more apart and of about the same length (or on
+        expert pairs, with **--pairs**), with its standard error over splits and a bootstrap interval over dialogues.
+        """
+        from dialometer.cli.retrieval._shared import working
+        from dialometer.learned.cmade.fit import FitOptions
+        from dialometer.learned.cmade.stages import StageOptions, check_neighbours
+        from dialometer.learned.cmade.training import TrainingOptions
+        from dialometer.learned.experiments.ablation import run_ablation
+        from dialometer.learned.experiments.plain_rows import plain_rows
+
+        training = checked_options(
+            TrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
+        )
+        n_epochs = tuple(int(n) for n in numbers(epochs, 3, "--epochs", "1,3,3"))
+        staged = checked_options(StageOptions, k=k, n_epochs=n_epochs, training=training)
+        options = checked_options(FitOptions, encoder=encoder, stages=staged)
+        found = read(ratings, scale, criterion, database)
+        experts = read_experts(pairs, found.rated)
+        check_neighbours(len(found.rated), staged)
+        divided = _splits(out, found.rated, splits, seed)
+        with working(device, None) as work:
+            trained, plain = _chosen(rows, plain_rows(found.rated, work))
+            lines = run_ablation(
+                found.rated,
+                divided,
+                options,
+                rows=trained,
+                plain=plain,
+                experts=experts,
+                n_seeds=seeds,
+                results=out / RESULTS_FILE,
+                device=device,
+                report=work.report,
+            )
+        _tell(out, lines, len(found.rated), divided, as_json=as_json)
+
+
+def _splits(out: Path, rated: Sequence[Rated], n: int, seed: int) -> list[Split]:
+    """The splits of an earlier run, or new ones, which are kept."""
+    from dialometer.learned.data.splits import grouped_splits, read_splits, write_splits
+
+    path = out / SPLITS_FILE
+    if path.is_file():
+        held = read_splits(path, rated)
+        if len(held) >= n:
+            return held[:n]
+    made = grouped_splits(rated, n, seed=seed)
+    write_splits(path, made, rated)
+    return made
+
+
+def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[Row, ...], tuple[PlainRow, ...]]:
+    from dialometer.errors import DialometerError
+    from dialometer.learned.experiments.trained_rows import TRAINED
+    from dialometer.registry import did_you_mean
+
+    if not names:
+        return TRAINED, tuple(plain)
+    known = [*(one.row.name for one in plain), *(row.name for row in TRAINED)]
+    wanted = [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise DialometerError(f"there is no row '{name}'", remedy=did_you_mean(name, known))
+    return tuple(row for row in TRAINED if row.name in wanted), tuple(one for one in plain if one.row.name in wanted)
+
+
+def _tell(out: Path, lines: Sequence[Line], n_rated: int, splits: Sequence[Split], *, as_json: bool) -> None:
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+    from dialometer.learned.experiments.ablation import as_markdown, cells, head, record
+
+    (out / TABLE_FILE).write_text(as_markdown(lines), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps([record(line) for line in lines], indent=1))
+        return
+    names = head(lines)
+    # A narrow terminal gets the primary measure only; the file has them all.
+    n_measures = len(lines[0].accuracies) if lines else 0
+    is_shown = [results.width >= WIDE or not 2 <= place <= n_measures for place in range(len(names))]
+    table = Table(*compress(names, is_shown), box=None, pad_edge=False, header_style="bold")
+    for line in lines:
+        table.add_row(*compress(cells(line), is_shown))
+    results.print(table)
+    results.print(
+        f"\n{n_rated:,} rated dialogues, {len(splits)} grouped splits. Accuracies in %, ± one standard error."
+    )
+    results.print(f"Splits, scores and the table are in {out}.")

@@ -1,0 +1,86 @@
+"""dialometer learn compare: which of two dialogues, or of two collections of dialogues, is better."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.learn._shared import Device, EvaluatorDir, read_whole
+from dialometer.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from dialometer.model.dialogue import Dialogue
+
+
+Side = "File with one or more dialogues; FILE#ID names one of them."
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="compare",
+        epilog="Examples: dialometer learn compare a.jsonl b.jsonl · dialometer learn compare chats.jsonl#7 chats.jsonl#9",
+    )
+    def compare_(
+        a: Annotated[str, typer.Argument(metavar="A", help=Side, show_default=False)],
+        b: Annotated[str, typer.Argument(metavar="B", help=Side, show_default=False)],
+        evaluator: EvaluatorDir = Path("evaluator"),
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides the resampling of dialogues.")] = 0,
+        device: Device = "auto",
+        as_json: AsJson = False,
+    ) -> None:
+        """Say which is better, with a calibrated probability.
+
+        For two collections it is the mean over all pairs of a dialogue of A and one of B, with an interval by resampling
+        dialogues of both sides.
+        """
+        from dialometer.learned.saved import load_evaluator
+        from dialometer.learned.scoring import compare_collections
+
+        first, second = _side(a), _side(b)
+        loaded = load_evaluator(evaluator, device)
+        if len(first) == len(second) == 1:
+            single = loaded.compare(first[0], second[0])
+            if as_json:
+                typer.echo(json.dumps({"a": a, "b": b, **asdict(single)}, indent=2))
+                return
+            how = "by model" if single.n_models > 1 else "by the model's own uncertainty"
+            spread = f" ({single.low:.0%} to {single.high:.0%} {how})" if single.low < single.high else ""
+            _say(f"A is better with a probability of {single.probability:.0%}{spread}.")
+            return
+        found = compare_collections(loaded, first, second, seed=seed)
+        if as_json:
+            content = {"a": a, "b": b, "n_a": len(first), "n_b": len(second)}
+            content |= {"probability": found.value, "low": found.low, "high": found.high, "method": found.method}
+            typer.echo(json.dumps(content, indent=2))
+            return
+        _say(
+            f"A dialogue of A is better than one of B with a probability of {found.value:.0%}"
+            f" (95% interval {found.low:.0%} to {found.high:.0%}, {len(first)} and {len(second)} dialogues)."
+        )
+
+
+def _say(text: str) -> None:
+    from dialometer.cli.console import results
+
+    results.print(text)
+
+
+def _side(name: str) -> list[Dialogue]:
+    from dialometer.errors import DialometerError
+    from dialometer.registry import did_you_mean
+
+    path, mark, wanted = name.rpartition("#")
+    if not mark or Path(name).is_file():
+        return read_whole(Path(name))
+    found = read_whole(Path(path))
+    chosen = [one for one in found if one.id == wanted]
+    if not chosen:
+        remedy = did_you_mean(wanted, [one.id for one in found][:20])
+        raise DialometerError(f"there is no dialogue '{wanted}'", where=path, remedy=remedy)
+    return chosen

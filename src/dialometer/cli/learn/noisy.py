@@ -1,0 +1,103 @@
+"""dialometer learn noisy: the ratings with the lowest value, as a page to read through and as flags of a study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialometer.cli.learn._shared import (
+    Address,
+    Criterion,
+    Device,
+    EngineName,
+    FeaturesOf,
+    PairsFile,
+    RatingsPath,
+    ScaleEnds,
+    command_line,
+    engine_of,
+    features_of,
+    read,
+    read_experts,
+)
+from dialometer.cli.options import AsJson, Database, Seed
+from dialometer.cli.retrieval._shared import Cache
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="noisy",
+        epilog="Examples: dialometer learn noisy ratings.jsonl --out noisy.html · dialometer learn noisy my-study --flag",
+    )
+    def noisy_(
+        ratings: RatingsPath,
+        pairs: PairsFile = None,
+        out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page.")] = Path("noisy.html"),
+        top: Annotated[int, typer.Option("--top", min=1, help="How many ratings.")] = 30,
+        is_flagged: Annotated[
+            bool, typer.Option("--flag", help="Write them into the study as quality flags; its report shows them.")
+        ] = False,
+        evaluator: FeaturesOf = None,
+        k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours.")] = 50,
+        seed: Seed = 0,
+        engine: EngineName = "local",
+        address: Address = "",
+        device: Device = "auto",
+        cache: Cache = None,
+        scale: ScaleEnds = "1,5",
+        criterion: Criterion = "",
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Find the ratings that do most harm to an evaluator, and show each with its dialogue and its nearest neighbours.
+
+        Nothing is left out of any analysis for it: a rating can look noisy because it is honest. With **--flag**, a study's
+        report shows them beside its other quality flags.
+        """
+        from dialometer.cli.retrieval._shared import working
+        from dialometer.errors import DialometerError
+        from dialometer.learned.experiments.noisy_page import lowest, noisy_page, noisy_rows
+        from dialometer.learned.experiments.rating_values import value_ratings
+
+        if is_flagged and not (ratings / "study.yaml").exists():
+            raise DialometerError("--flag needs the folder of a study", where=str(ratings), remedy="leave --flag out")
+        rated = read(ratings, scale, criterion, database).rated
+        experts = read_experts(pairs, rated)
+        with working(device, cache) as work, engine_of(engine, address) as opened:
+            valued = value_ratings(
+                rated,
+                features_of(rated, evaluator, work),
+                experts,
+                k=k,
+                seed=seed,
+                engine=opened,
+                report=lambda n, total: work.report("Valuing", n, total),
+            )
+        found = lowest(rated, valued, top)
+        title = f"The ratings of {ratings.name} with the lowest value"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(noisy_page(found, valued, title=title, command=command_line()), encoding="utf-8")
+        n_new = 0
+        if is_flagged:
+            from dialometer.learned.study_judgments import flag_noisy
+
+            n_new = flag_noisy(ratings, found, database=database)
+        if as_json:
+            typer.echo(json.dumps(noisy_rows(found), ensure_ascii=False, indent=2))
+            return
+        from rich.markup import escape
+
+        from dialometer.cli.console import results
+
+        for one in found[:10]:
+            results.print(f"{escape(one.rated.id)}: {escape(one.reason)}", soft_wrap=True)
+        n_negative = int((valued.values < 0).sum())
+        results.print(f"\n{n_negative} of {len(rated)} ratings have a negative value.")
+        if is_flagged:
+            results.print(f"{n_new} new flags in the study.")
+        results.print(f"Open [bold]{escape(str(out))}[/]", soft_wrap=True)

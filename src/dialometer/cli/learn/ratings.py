@@ -1,0 +1,79 @@
+"""dialometer learn ratings: the shape of self-reported ratings, and how far they can be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialometer.cli.learn._shared import (
+    Criterion,
+    Device,
+    FeaturesOf,
+    OutFolder,
+    PairsFile,
+    RatingsPath,
+    ScaleEnds,
+    command_line,
+    features_of,
+    read,
+    read_experts,
+    write_report,
+)
+from dialometer.cli.options import AsJson, Database, Seed
+from dialometer.cli.retrieval._shared import Cache
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="ratings",
+        epilog="Examples: dialometer learn ratings ratings.jsonl · dialometer learn ratings my-study --pairs experts.csv",
+    )
+    def ratings_(
+        ratings: RatingsPath,
+        pairs: PairsFile = None,
+        out: OutFolder = Path("ratings-report"),
+        evaluator: FeaturesOf = None,
+        has_features: Annotated[
+            bool, typer.Option("--features/--no-features", help="Compare ratings with those of similar dialogues too.")
+        ] = True,
+        k: Annotated[int, typer.Option("--k", min=1, help="How many similar dialogues.")] = 50,
+        seed: Seed = 0,
+        device: Device = "auto",
+        cache: Cache = None,
+        scale: ScaleEnds = "1,5",
+        criterion: Criterion = "",
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Look at ratings before learning from them: the J of self-reported ratings, and disagreement by rating gap.
+
+        With **--pairs**, experts' verdicts are set beside the ratings; without, only the ratings of similar dialogues are.
+        """
+        import numpy as np
+
+        from dialometer.analysis.families.conversations.experts import ExpertPair
+        from dialometer.analysis.families.conversations.ratings_report import GivenRatings, ratings_report
+        from dialometer.cli.retrieval._shared import working
+        from dialometer.learned.cmade.neighbours import knn_smooth
+        from dialometer.learned.data.splits import groups_of
+
+        found = read(ratings, scale, criterion, database)
+        rated = found.rated
+        experts = read_experts(pairs, rated)
+        values = np.array([one.rating for one in rated])
+        neighbours = None
+        if has_features:
+            with working(device, cache) as work:
+                neighbours = knn_smooth(features_of(rated, evaluator, work), values, k)
+        given = GivenRatings(
+            [one.id for one in rated], values, groups_of(rated), [one.bot or "" for one in rated], neighbours
+        )
+        verdicts = [ExpertPair(one.first, one.second, "first" if one.first_is_better else "second") for one in experts]
+        made = ratings_report(
+            given, verdicts, data=ratings.name, command=command_line(), left_out=found.n_left_out, seed=seed
+        )
+        write_report(made, out, as_json=as_json)

@@ -1,0 +1,67 @@
+"""dialometer learn report: what an evaluator of these ratings is worth, as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialometer.cli.learn._shared import (
+    Criterion,
+    Device,
+    OutFolder,
+    RatingsPath,
+    ScaleEnds,
+    command_line,
+    read,
+    read_aspects,
+    write_report,
+)
+from dialometer.cli.options import AsJson, Database, Seed
+from dialometer.cli.retrieval._shared import Cache
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="report",
+        epilog="Examples: dialometer learn report ratings.jsonl --out evaluator-report · "
+        "dialometer learn report my-study --aspects words,behaviour",
+    )
+    def report_(
+        ratings: RatingsPath,
+        out: OutFolder = Path("evaluator-report"),
+        aspects: Annotated[
+            str, typer.Option("--aspects", help="What the evaluator looks at; without meaning it needs no encoder.")
+        ] = "words,behaviour,meaning",
+        seed: Seed = 0,
+        device: Device = "auto",
+        cache: Cache = None,
+        scale: ScaleEnds = "1,5",
+        criterion: Criterion = "",
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Report on an evaluator of these ratings: how often it is right on held-out users, and whom it does not believe.
+
+        Trains by the best recipe, sets it beside simpler ways to judge, looks at its probabilities and lists the ratings that
+        lie far from what others let expect.
+        """
+        from dialometer.cli.retrieval._shared import working
+        from dialometer.learned.experiments.evaluator_report import evaluator_report
+
+        looked_at = read_aspects(aspects)
+        found = read(ratings, scale, criterion, database)
+        with working(device, cache) as work:
+            made = evaluator_report(
+                found.rated,
+                aspects=looked_at,
+                data=ratings.name,
+                command=command_line(),
+                left_out=found.n_left_out,
+                seed=seed,
+                work=work,
+            )
+        write_report(made, out, as_json=as_json)

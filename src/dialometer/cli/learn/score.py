@@ -1,0 +1,107 @@
+"""dialometer learn score: how good each dialogue of a file is, by a trained evaluator."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args
+
+import typer
+
+from dialometer.cli.learn._shared import Device, EvaluatorDir, read_whole
+from dialometer.cli.options import AsJson
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="score", epilog="Example: dialometer learn score chats.jsonl --evaluator evaluator --out scores.csv"
+    )
+    def score_(
+        dialogues: Annotated[
+            Path, typer.Argument(metavar="DIALOGUES", help="File of dialogues, rated or not.", show_default=False)
+        ],
+        evaluator: EvaluatorDir = Path("evaluator"),
+        out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all scores to this CSV file.")] = None,
+        engine: Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")] = "local",
+        address: Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")] = "",
+        speed: Annotated[
+            str,
+            typer.Option(
+                "--speed",
+                help="On a processor: exact, quick (8 bits), or auto: quick for thousands whose order it keeps.",
+            ),
+        ] = "auto",
+        top: Annotated[int, typer.Option("--top", min=1, help="How many of the best and the worst are shown.")] = 10,
+        device: Device = "auto",
+        as_json: AsJson = False,
+    ) -> None:
+        """Score dialogues. A score of 0 is a typical training dialogue; a difference is the log of the odds to be better.
+
+        The deviation says how far the evaluator's models differ, or how unsure an evaluator of the best recipe is; it is empty
+        for a single model of the published one.
+        """
+        from dialometer.cli.retrieval._shared import working
+        from dialometer.errors import UnknownName
+        from dialometer.learned.saved import read_about
+        from dialometer.learned.scoring import Speed, score_dialogues
+        from dialometer.neural.engines import OnRay, open_engine
+        from dialometer.registry import did_you_mean
+
+        if speed not in (known := get_args(Speed)):
+            raise UnknownName(f"there is no speed '{speed}'", remedy=did_you_mean(speed, list(known)))
+        read_about(evaluator)
+        given = read_whole(dialogues)
+        opened = open_engine(engine, address=address)
+        try:
+            with working(device, None) as work:
+                found = score_dialogues(
+                    evaluator,
+                    given,
+                    device=device,
+                    speed=cast("Speed", speed),
+                    engine=opened,
+                    report=lambda n, total: work.report("Scoring", n, total),
+                )
+        finally:
+            if isinstance(opened, OnRay):
+                opened.close()
+        rows: list[dict[str, Any]] = [
+            {"id": one.id, "score": float(score), "deviation": None if math.isnan(spread) else float(spread)}
+            for one, score, spread in zip(given, found.values, found.deviations, strict=True)
+        ]
+        if out is not None:
+            _write(out, rows)
+        if as_json:
+            typer.echo(json.dumps(rows, ensure_ascii=False))
+        else:
+            _show(rows, top)
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    import csv
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "score", "deviation"])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _show(rows: list[dict[str, Any]], top: int) -> None:
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    ordered = sorted(rows, key=lambda row: -row["score"])
+    shown = ordered if len(ordered) <= 2 * top else [*ordered[:top], None, *ordered[-top:]]
+    table = Table("dialogue", "score", "deviation", box=None, pad_edge=False, header_style="bold")
+    for row in shown:
+        if row is None:
+            table.add_row("…", "", "")
+        else:
+            spread = row["deviation"]
+            table.add_row(str(row["id"]), f"{row['score']:+.2f}", "" if spread is None else f"{spread:.2f}")
+    results.print(table)
+    results.print(f"\n{len(rows):,} dialogues, the best first.")

@@ -1,0 +1,188 @@
+"""dialometer learn train: from self-reported ratings to an evaluator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.learn._shared import (
+    Criterion,
+    Device,
+    Encoder,
+    Epochs,
+    PairsFile,
+    Precision,
+    RatingsPath,
+    ScaleEnds,
+    checked_options,
+    numbers,
+    read,
+    read_aspects,
+    read_experts,
+)
+from dialometer.cli.options import AsJson, Database, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dialometer.learned.cmade.fit import FitOptions, Fitted
+    from dialometer.learned.data.rated import Ratings
+    from dialometer.learned.gaussian.kernel import Aspect
+    from dialometer.learned.gaussian.training import BestFit
+
+
+EPILOG = (
+    "Examples: dialometer learn train ratings.jsonl --out evaluator · dialometer learn train my-study --models 3 · "
+    "dialometer learn train ratings.jsonl --recipe best · "
+    "dialometer learn train ratings.jsonl --pairs experts.csv · accelerate launch -m dialometer learn train ratings.jsonl"
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="train", epilog=EPILOG)
+    def train_(
+        ratings: RatingsPath,
+        pairs: PairsFile = None,
+        out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the evaluator.")] = Path("evaluator"),
+        recipe: Annotated[
+            str, typer.Option("--recipe", help="published: the paper's stages; best: what predicts ratings best.")
+        ] = "published",
+        aspects: Annotated[
+            str, typer.Option("--aspects", help="What --recipe best looks at; without meaning it needs no encoder.")
+        ] = "words,behaviour,meaning",
+        stages: Annotated[
+            str, typer.Option("--stages", help="Which of 1, 2, 3; 'none' trains on all pairs of raw ratings.")
+        ] = "1,2,3",
+        k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours for smoothing and valuing.")] = 50,
+        rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often stages 2 and 3 are done in turn.")] = 1,
+        drop: Annotated[
+            str, typer.Option("--drop", help="What stage 3 leaves out: negative, nothing, random or lowest.")
+        ] = "negative",
+        drop_share: Annotated[float, typer.Option("--drop-share", help="Share for --drop lowest.")] = 0.1,
+        models: Annotated[
+            int, typer.Option("--models", min=1, help="Models with different seeds in one evaluator.")
+        ] = 1,
+        epochs: Epochs = "1,3,3",
+        learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of the encoder.")] = 1e-4,
+        group_size: Annotated[
+            int, typer.Option("--group-size", min=0, help="Dialogues of a step, all pairs of which count; 0: all.")
+        ] = 64,
+        encoder: Encoder = "",
+        window: Annotated[
+            int, typer.Option("--window", min=0, help="Tokens read at once; longer dialogues are read in chunks.")
+        ] = 0,
+        seed: Seed = 0,
+        device: Device = "auto",
+        precision: Precision = "auto",
+        scale: ScaleEnds = "1,5",
+        criterion: Criterion = "",
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Train an evaluator on rated dialogues. Run again after an interruption: it goes on to the same result.
+
+        Without **--pairs**, held-out dialogues rated 3 points or more apart take the experts' place. They carry the raters'
+        own noise and habits, which then count as truth.
+        """
+        if recipe != "published":
+            _check_recipe(recipe)
+            found = read(ratings, scale, criterion, database)
+            _train_best(found, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
+            return
+        from dialometer.cli.retrieval._shared import working
+        from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
+        from dialometer.learned.cmade.materials import prepare
+        from dialometer.learned.cmade.stages import StageOptions, check_neighbours
+        from dialometer.learned.cmade.training import TrainingOptions
+        from dialometer.neural.processes import join
+
+        chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
+        training = checked_options(
+            TrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
+        )
+        staged = checked_options(
+            StageOptions,
+            stages=chosen,
+            k=k,
+            n_rounds=rounds,
+            drop=drop,
+            drop_share=drop_share,
+            n_epochs=tuple(int(n) for n in numbers(epochs, 3, "--epochs", "1,3,3")),
+            training=training,
+        )
+        options: FitOptions = checked_options(
+            FitOptions, encoder=encoder, window=window, stages=staged, n_models=models
+        )
+        found = read(ratings, scale, criterion, database)
+        check_neighbours(len(found.rated), staged)
+        data = prepare(found.rated, read_experts(pairs, found.rated), seed=seed)
+        with working(device, None) as work:
+            fitted = fit_evaluator(data, options, out, device=device, report=work.report)
+        if join(device)[0].is_first:
+            _tell(out, found, fitted, as_json=as_json)
+
+
+def _check_recipe(recipe: str) -> None:
+    from dialometer.errors import UnknownName
+    from dialometer.registry import did_you_mean
+
+    if recipe != "best":
+        raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, ["published", "best"]))
+
+
+def _train_best(
+    found: Ratings, pairs: Path | None, out: Path, seed: int, device: str, aspects: Sequence[Aspect], *, as_json: bool
+) -> None:
+    from dialometer.cli.retrieval._shared import working
+    from dialometer.learned.gaussian.training import fingerprint_of, fit_best, refuse_other, save_best
+
+    experts = read_experts(pairs, found.rated)
+    refuse_other(out, fingerprint_of(found.rated, seed, experts, aspects))
+    with working(device, None) as work:
+        fitted = fit_best(found.rated, seed=seed, aspects=aspects, experts=experts, work=work)
+    save_best(out, fitted)
+    _tell(out, found, fitted, as_json=as_json)
+
+
+def _stage_numbers(text: str) -> list[str]:
+    from dialometer.errors import DialometerError
+
+    parts = [part.strip() for part in text.split(",")]
+    if not parts or any(part not in ("1", "2", "3") for part in parts) or parts != sorted(set(parts)):
+        raise DialometerError(f"--stages cannot be '{text}'", remedy="write it as in --stages 1,2,3 or --stages none")
+    return parts
+
+
+def _tell(out: Path, ratings: Ratings, fitted: Fitted | BestFit, *, as_json: bool) -> None:
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    about = {key: value for key, value in fitted.about.items() if key not in ("fingerprint", "histories", "options")}
+    about |= {"evaluator": str(out), "n_read": len(ratings.rated), "left_out": dict(ratings.n_left_out)}
+    if as_json:
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_row("rated dialogues", f"{about['n_read']:,} ({about['n_ratings']:,} to train on)")
+    for reason, n in ratings.n_left_out.items():
+        table.add_row("left out", f"{n:,} {reason}")
+    table.add_row("pairs judged by", str(about["pairs"]))
+    measured_on = "cross-validated" if "recipe" in about else "stopping pairs"
+    table.add_row(f"accuracy, {measured_on}", f"{fitted.accuracy:.1%} of {about['n_stopping_pairs']:,}")
+    table.add_row("calibration error", f"{fitted.reliability.calibration_error:.1%}")
+    if about["n_not_believed"] is not None:
+        share = about["n_not_believed"] / about["n_ratings"]
+        table.add_row("ratings not believed", f"{about['n_not_believed']:,} ({share:.0%}), listed in ratings.jsonl")
+    table.add_row("evaluator", str(out))
+    results.print(table)
+    if about["pairs"] != "expert":
+        results.print(
+            "\nNo experts: the pairs carry the raters' own noise and habits. Ratings are valued by how well they agree with"
+            " other raters, and the accuracy says how well ratings are predicted."
+        )

@@ -1,0 +1,47 @@
+"""What most verbs begin with: the study in a folder, its lock, and its database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.model.study import DATABASE_FILE
+
+if TYPE_CHECKING:
+    from dialometer.model.study import Study
+    from dialometer.storage.store import Store
+
+
+StudyDir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the study.", show_default=False)]
+Database = Annotated[
+    str,
+    typer.Option(
+        "--database", envvar="DIALOMETER_DATABASE", help="Database URL (postgresql://…); by default study.db in DIR."
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def open_study(folder: Path) -> Study:
+    """The study, refused when it is not in order or was changed after it was frozen."""
+    from dialometer.design.lock import verify
+    from dialometer.errors import StudyError
+    from dialometer.web.rater.study_check import check_all
+
+    study, problems = check_all(folder)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors or study is None:
+        raise StudyError(errors)
+    verify(study, folder)
+    return study
+
+
+def open_store(folder: Path, database: str, *, create: bool = True) -> Store:
+    """The study's database; where it is to be read and nobody has come yet, that is said in so many words."""
+    from dialometer.storage.collected import open_collected
+    from dialometer.storage.store import Store
+
+    return Store.open(database or folder / DATABASE_FILE) if create else open_collected(folder, database)

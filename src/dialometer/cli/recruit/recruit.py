@@ -1,0 +1,143 @@
+"""dialometer recruit: invitations, links, and studies on Prolific."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson, StudyDir, open_study
+
+
+def _address(given: str) -> str:
+    """A whole address; half of one would be sent to everybody."""
+    from urllib.parse import urlsplit
+
+    from dialometer.errors import DialometerError
+
+    parts = urlsplit(given)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise DialometerError(
+            f"'{given}' is no address that raters can open", where="--url", remedy="such as https://study.example.org"
+        )
+    return given
+
+
+Address = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        help="Address under which raters reach the study.",
+        show_default=False,
+        metavar="URL",
+        callback=_address,
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the family of verbs."""
+    from dialometer.cli.recruit._prolific import prolific_commands
+
+    recruit = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        epilog="Example: dialometer recruit prolific draft my-study --url https://study.example.org",
+    )
+    recruit.add_typer(prolific_commands(), name="prolific")
+    recruit.command(
+        name="invite", epilog="Example: dialometer recruit invite my-study people.csv --url https://study.example.org"
+    )(invite)
+    recruit.command(name="link", epilog="Example: dialometer recruit link my-study --url https://study.example.org")(
+        link
+    )
+    app.add_typer(recruit, name="recruit", help="Bring raters to a study: links, invitations, other sites, Prolific.")
+
+
+def invite(
+    folder: StudyDir,
+    people: Annotated[
+        Path, typer.Argument(metavar="PEOPLE.CSV", help="One line a person, with a header.", show_default=False)
+    ],
+    url: Address,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where the list with links goes; not into DIR.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give every person of a list an own link. The study learns only the tokens in the links, not the people.
+
+    Run it again with a longer list, or with the list it has written: who has a link keeps it.
+    """
+    from dialometer.cli.console import results
+    from dialometer.errors import DialometerError
+    from dialometer.recruit.invitations import INVITATIONS_FILE, TOKEN_COLUMN, add_invitations
+    from dialometer.recruit.invitations import invite as make
+
+    study = open_study(folder)
+    if study.spec.recruitment.platform != "invite":
+        raise DialometerError(
+            f"the study recruits by '{study.spec.recruitment.platform}'",
+            where="study.yaml",
+            remedy="set recruitment: {platform: invite}",
+        )
+    target = out or people.with_name(f"{people.stem}-links.csv")
+    if target.resolve().is_relative_to(folder.resolve()):
+        raise DialometerError(
+            "the list says who has which link", where=str(target), remedy="keep it outside the study's folder (--out)"
+        )
+    made = make(people, url)
+    column = made.header.index(TOKEN_COLUMN)
+    n_added = add_invitations(folder, {row[column] for row in made.rows})
+    try:
+        target.write_text(made.as_csv(), encoding="utf-8")
+    except OSError as error:
+        raise DialometerError(f"the list cannot be written: {error.strerror}", where=str(target)) from error
+    if as_json:
+        told = {"people": len(made.rows), "new": made.n_new, "added": n_added, "list": str(target)}
+        typer.echo(json.dumps(told, indent=2))
+        return
+    results.print(f"{len(made.rows):,} people have a link, {made.n_new:,} of them a new one: [bold]{target}[/]")
+    results.print(
+        f"{n_added:,} invitations were added to {folder / INVITATIONS_FILE}; a running server accepts them at once."
+    )
+    results.print("Keep the list: it is the only place that says who has which link.")
+
+
+def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJson = False) -> None:
+    """Show what to enter on the site that raters come from: the link, its parameters, the codes and the way back."""
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+    from dialometer.recruit.sites import kept_parameters, site_of
+
+    recruitment = open_study(folder).spec.recruitment
+    site = site_of(recruitment)
+    suffix = site.link or "".join(f"{'&' if n else '?'}{name}=…" for n, name in enumerate(site.parameters.values()))
+    told = {
+        "platform": recruitment.preset or recruitment.platform,
+        "link": f"{url.rstrip('/')}/{suffix}",
+        "rater": site.parameters.get("rater", ""),
+        "kept": sorted(kept_parameters(recruitment)),
+        "completion_code": recruitment.completion_code,
+        "screen_out_code": recruitment.screen_out_code,
+        "return_url": site.return_url,
+        "screen_out_url": recruitment.screen_out_url or site.return_url,
+    }
+    if as_json:
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    results.print(f"Platform     {escape(str(told['platform']))}")
+    results.print(f"Raters open  [bold]{escape(str(told['link']))}[/]", soft_wrap=True)
+    if told["rater"]:
+        kept = f"; also kept: {', '.join(told['kept'])}" if told["kept"] else ""
+        results.print(f"A rater is known by the parameter {escape(str(told['rater']))}{escape(kept)}", soft_wrap=True)
+    else:
+        results.print("Everybody who opens it is a new rater.")
+    for label, key in (("Finished", "completion"), ("Screened-out", "screen_out")):
+        code, address = told[f"{key}_code"], told["return_url" if key == "completion" else "screen_out_url"]
+        ways = [f"see the code {code}"] if code else []
+        ways += [f"are sent to {address}"] if address else []
+        results.print(f"{label} raters {escape(' and '.join(ways) or 'see a last page')}", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""What a study gave: reports, exports, archives."""

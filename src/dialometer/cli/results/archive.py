@@ -1,0 +1,157 @@
+"""dialometer archive: one zip with the study, its data and its results, from which anyone gets the same numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from dialometer.model.report import Report
+
+
+FORMATS = ("html", "markdown", "json", "csv")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="archive", epilog="Example: dialometer archive my-study --out my-study.zip")
+    def archive(
+        folder: StudyDir,
+        out: Annotated[
+            Path | None,
+            typer.Option("--out", metavar="FILE.ZIP", help="Where to; by default DIR-archive.zip beside DIR."),
+        ] = None,
+        seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of resampling; the study's own.")] = None,
+        resamples: Annotated[
+            int | None, typer.Option("--resamples", min=100, help="Bootstrap resamples; what the study declares.")
+        ] = None,
+        source: Annotated[
+            list[str] | None, typer.Option("--source", help="Sources of raters in the report; people if left out.")
+        ] = None,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Make one zip: frozen study, pseudonymised judgments, analysis, report, environment, citation.
+
+        Whoever has it runs 'dialometer report FILE.ZIP' and gets the same numbers. The same data give the same bytes.
+        """
+        for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(library, "1")
+        from dialometer.cli.results.report import _checked_sources, _steps
+
+        study = open_study(folder)
+        sources = _checked_sources(source or [])
+        name = f"{folder.resolve().name}-archive.zip"
+        target = out / name if out and out.is_dir() else out or folder.resolve().with_name(name)
+        settings = {"seed": seed, "n_resamples": resamples, "sources": sources}
+        with TemporaryDirectory(prefix="dialometer-archive-") as inside, _steps() as step:
+            told = _fill(Path(inside), target, folder, study, database, settings, step)
+        if as_json:
+            typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        else:
+            _tell(told)
+
+
+def _fill(
+    inside: Path, target: Path, folder: Path, study: Any, database: str, settings: dict[str, Any], step: Any
+) -> dict[str, Any]:
+    from dialometer._version import __version__
+    from dialometer.analysis.base.choose import analyse
+    from dialometer.analysis.base.data import load_exported
+    from dialometer.exchange.archive import (
+        DATA,
+        REPORT,
+        STUDY,
+        citation,
+        copy_study,
+        environment,
+        readme,
+        requirements,
+        write_archive,
+    )
+    from dialometer.exchange.export import export_study
+    from dialometer.report import render
+
+    step("Copying the study and its data")
+    copied, about = copy_study(study, inside / STUDY)
+    with open_store(folder, database, create=False) as store:
+        export = export_study(copied, store, inside / DATA, include_practice=True)
+    step("Analysing")
+    data = load_exported(copied, inside / DATA, sources=settings["sources"])
+    made = analyse(copied, data, seed=settings["seed"], n_resamples=settings["n_resamples"])
+    step("Writing")
+    render(made, inside / REPORT, formats=FORMATS)
+    software = environment()
+    for name, text in (
+        ("environment.json", json.dumps(software, indent=1) + "\n"),
+        ("requirements.txt", requirements(software["packages"])),
+        ("CITATION.cff", citation(copied, version=str(about["version"] or 1), released=_last_day(made))),
+        ("README.md", readme(copied, archive=target.name, sources=data.sources, about=about)),
+    ):
+        (inside / name).write_text(text, encoding="utf-8")
+    head = {
+        "dialometer": __version__,
+        "study": {"name": copied.spec.name, "title": copied.spec.title, **about},
+        "analysis": {
+            "seed": made.provenance["seed"],
+            "n_resamples": made.provenance["n_resamples"],
+            "sources": list(data.sources),
+            "formats": list(FORMATS),
+        },
+    }
+    manifest = write_archive(inside, target, head)
+    return {
+        "archive": str(target),
+        "n_bytes": target.stat().st_size,
+        "n_files": len(manifest["files"]),
+        "n_tables": len(made.tables()),
+        "n_judgments": made.provenance.get("n_judgments", 0),
+        "n_raters": export.n_raters,
+        "was_frozen": about["was_frozen"],
+        "withheld": about["withheld"],
+        "answer": made.summary.answer,
+        "free_texts": _free_texts(copied),
+    }
+
+
+def _last_day(report: Report) -> str:
+    """The day of the last judgment, so that the citation says when the data were complete; empty where it is unknown."""
+    return str(report.provenance.get("last_judgment", ""))[:10]
+
+
+def _free_texts(study: Any) -> list[str]:
+    from dialometer.exchange.inventory import free_texts
+
+    return free_texts(study)
+
+
+def _tell(told: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    results.print(escape(told["answer"]), soft_wrap=True)
+    size = f"{told['n_bytes'] / 1000:,.0f} KB"
+    results.print(
+        f"\nWrote [bold]{escape(told['archive'])}[/]: {told['n_files']} files, {size}, {told['n_tables']} tables, "
+        f"{told['n_judgments']:,} judgments of {told['n_raters']:,} raters",
+        soft_wrap=True,
+    )
+    if not told["was_frozen"]:
+        results.print("[yellow]The study was never frozen:[/] the archive says so. Freeze it before you collect data.")
+    if told["withheld"]:
+        results.print(f"Left out, because it names raters: {escape(', '.join(told['withheld']))}", soft_wrap=True)
+    if told["free_texts"]:
+        names = escape(", ".join(told["free_texts"]))
+        results.print(
+            f"Raters could write freely in {names}: read data/answers.csv before you publish.", soft_wrap=True
+        )
+    results.print(f"Anyone gets the same numbers with [bold]dialometer report {escape(Path(told['archive']).name)}[/]")

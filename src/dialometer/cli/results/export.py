@@ -1,0 +1,194 @@
+"""dialometer export: everything a study has collected, as files for other programs."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from dialometer.exchange.export import Export, Report
+    from dialometer.model.study import Study
+
+
+OUT_FOLDER = "export"
+_WHAT = {
+    "answers": "answers to questionnaires and checks",
+    "screens": "screens with their times",
+    "findings": "findings of quality rules",
+    "chat_turns": "turns of live conversations",
+}
+
+
+class FileFormat(StrEnum):
+    """What the tables are written as."""
+
+    csv = "csv"
+    parquet = "parquet"
+    jsonl = "jsonl"
+
+
+class Form(StrEnum):
+    """Annotation tools whose forms a study can become."""
+
+    potato = "potato"
+    label_studio = "label_studio"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="export", epilog="Example: dialometer export my-study --format parquet --out my-data")
+    def export(
+        folder: StudyDir,
+        file_format: Annotated[FileFormat, typer.Option("--format", help="Form of the tables.")] = FileFormat.csv,
+        out: Annotated[
+            Path | None, typer.Option("--out", metavar="FOLDER", help="Where to; by default 'export' in DIR.")
+        ] = None,
+        include_practice: Annotated[
+            bool, typer.Option("--include-practice", help="Also judgments of practice.")
+        ] = False,
+        include_corrected: Annotated[
+            bool, typer.Option("--include-corrected", help="Also answers that a rater later corrected.")
+        ] = False,
+        form: Annotated[
+            Form | None,
+            typer.Option("--form", help="Instead of data, write the study as a form of another annotation tool."),
+        ] = None,
+        force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds other files.")] = False,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Write judgments, answers, sessions, screens and findings as tables, with a dictionary that explains every column.
+
+        Raters appear under pseudonyms only. The same data always give the same bytes.
+        """
+        from dialometer.exchange.export import export_study
+
+        study = open_study(folder)
+        if form is not None:
+            _write_form(study, form, out or folder / form.value, force=force, as_json=as_json)
+            return
+        with open_store(folder, database, create=False) as store:
+            written = export_study(
+                study,
+                store,
+                out or folder / OUT_FOLDER,
+                format=file_format.value,
+                include_practice=include_practice,
+                include_corrected=include_corrected,
+                force=force,
+                report=_reporter(),
+            )
+        if as_json:
+            typer.echo(json.dumps({"folder": str(written.folder), **written.manifest}, indent=2, ensure_ascii=False))
+        else:
+            _tell(written)
+
+
+def _write_form(study: Study, form: Form, target: Path, *, force: bool, as_json: bool) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+    from dialometer.errors import DialometerError
+    from dialometer.exchange.forms.label_studio import write_label_studio
+    from dialometer.exchange.forms.potato import write_potato
+    from dialometer.exchange.forms.tool_form import KEY_FILE, tool_form
+
+    if target.exists() and any(target.iterdir()) and not force:
+        raise DialometerError("the folder is not empty", where=str(target), remedy="name another, or use --force")
+    made = tool_form(study)
+    files = (write_potato if form is Form.potato else write_label_studio)(made, target)
+    if as_json:
+        told = {"folder": str(target), "files": [str(path) for path in files], "left_out": list(made.left_out)}
+        typer.echo(json.dumps({**told, "items": len(made.items), "fields": len(made.fields)}, indent=2))
+        return
+    results.print(
+        f"Wrote [bold]{escape(str(target))}[/] for {form.value}: {len(made.items):,} items, {len(made.fields)} fields",
+        soft_wrap=True,
+    )
+    for what in made.left_out:
+        results.print(f"[yellow]left out:[/] {escape(what)}", soft_wrap=True)
+    results.print(
+        f"{KEY_FILE} says which system stands where: keep it from raters, and beside the answers for the import."
+    )
+    results.print(
+        f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {form.value}[/]",
+        soft_wrap=True,
+    )
+
+
+def _reporter() -> Report:
+    """A line that counts on a terminal; nothing elsewhere, since an export is quick."""
+    from dialometer.cli.console import errors
+
+    def show(file: str, n_rows: int) -> None:
+        if errors.is_terminal and n_rows > 100_000:
+            errors.print(f"{file}: {n_rows:,} rows", end="\r")
+
+    return show
+
+
+def _tell(written: Export) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for file, n_rows in written.n_rows.items():
+        name = Path(file).stem
+        table.add_row(f"  {file}", f"{n_rows:,}", _about(name, written))
+    table.add_row("  data_dictionary.md", "", "what every file, column and value means")
+    table.add_row("  data_dictionary.json", "", "the same for programs")
+    table.add_row("  export.json", "", "study, version, options, hashes")
+    size = sum(file["n_bytes"] for file in written.manifest["files"].values())
+    results.print(f"Wrote [bold]{escape(str(written.folder))}[/] ({written.format}, {_size(size)}):", soft_wrap=True)
+    results.print(table)
+    study = written.manifest["study"]
+    version = f"version {study['version']}" if study["version"] else "not frozen"
+    results.print(f"\nStudy [bold]{study['name']}[/], {version}, fingerprint {study['fingerprint'][:12]}…")
+    if written.n_practice_left_out:
+        results.print(
+            f"{written.n_practice_left_out:,} practice judgments are left out (--include-practice writes them too)."
+        )
+    if written.sources.get("simulated"):
+        results.print(
+            f"[yellow]{written.sources['simulated']:,} of {sum(written.sources.values()):,} sessions are simulated:[/] "
+            "the column 'source' tells which.",
+            soft_wrap=True,
+        )
+    results.print(
+        "Raters appear under pseudonyms only; free texts are as they were typed, so read them before you publish."
+    )
+
+
+def _about(name: str, written: Export) -> str:
+    if name == "judgments":
+        return f"judgments of {_people(written)}"
+    if name == "sessions":
+        states = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in sorted(written.states.items()))
+        excluded = f"; {written.n_excluded:,} excluded from the analysis" if written.n_excluded else ""
+        return "sessions" + (f": {states}{excluded}" if states else "")
+    return _WHAT[name]
+
+
+def _people(written: Export) -> str:
+    n = written.n_raters
+    return f"{n:,} rater{'' if n == 1 else 's'}"
+
+
+def _size(n_bytes: int) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}"
+        n_bytes //= 1000
+    return f"{n_bytes:,} GB"

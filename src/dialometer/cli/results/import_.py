@@ -1,0 +1,213 @@
+"""dialometer import: judgments that were collected elsewhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson, Database
+from dialometer.model.study import DATABASE_FILE
+
+if TYPE_CHECKING:
+    from dialometer.exchange.importing import FileImport, Import
+    from dialometer.exchange.study_files import WrittenStudy
+
+
+LONG_FILE_BYTES = 5_000_000
+
+
+TargetDir = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Folder of the study; without study.yaml a new one is written.", show_default=False
+    ),
+]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to import.", show_default=False)]
+FormatName = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="dialometer, long, batch, rankme, votes, potato or label_studio; told from the file if left out.",
+    ),
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="ROLE=COLUMN", help="Which column is what; ROLE=:TEXT for all rows alike. Repeat."),
+]
+Criteria = Annotated[str, typer.Option("--criteria", metavar="COLUMN,…", help="Columns that hold one criterion each.")]
+Questions = Annotated[
+    str, typer.Option("--questions", metavar="COLUMN,…", help="Columns that tell something about the rater.")
+]
+TimeFormat = Annotated[
+    str, typer.Option("--time-format", metavar="FORM", help="Form of times, such as '%m/%d/%Y %H:%M:%S'.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and check everything, store nothing.")]
+EXAMPLE = "dialometer import my-study ratings.csv --format long --map rater=worker --criteria quality,fluency"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="import", epilog=f"Example: {EXAMPLE}")
+    def import_(
+        folder: TargetDir,
+        files: Files,
+        format_name: FormatName = "",
+        columns: Map = None,
+        criteria: Criteria = "",
+        questions: Questions = "",
+        time_format: TimeFormat = "",
+        dry_run: DryRun = False,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Import judgments that were collected elsewhere, all of a file or nothing.
+
+        Every name must be known to the study and every value must fit its scale; what does not is listed with its line.
+        Where DIR holds no study, one is written from what the files hold, so that it can be checked and reported.
+        """
+        from dialometer.exchange.columns import parse_map
+        from dialometer.exchange.formats import FORMATS, Options
+        from dialometer.exchange.importing import import_files
+
+        if format_name:
+            FORMATS.get(format_name)
+        options = Options(parse_map(columns or []), _listed(criteria), _listed(questions), time_format)
+        with _ProgressBar(files) as bar:
+            done = import_files(
+                folder,
+                files,
+                database or folder / DATABASE_FILE,
+                format=format_name,
+                options=options,
+                at_ms=time.time_ns() // 1_000_000,
+                is_dry_run=dry_run,
+                report=bar.show,
+            )
+        if as_json:
+            typer.echo(json.dumps(_as_json(done), indent=2, ensure_ascii=False, default=str))
+        else:
+            _tell(done, folder)
+
+
+def _listed(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+class _ProgressBar:
+    """A bar on a terminal for files that take a while; the lines are counted first, so that its end is known."""
+
+    def __init__(self, files: list[Path]) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        from dialometer.cli.console import errors
+
+        long_ones = [file for file in files if file.is_file() and file.stat().st_size > LONG_FILE_BYTES]
+        self.is_shown = errors.is_terminal and bool(long_ones)
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns, console=errors, disable=not self.is_shown)
+        self.n_lines = {file: _n_lines(file) for file in long_ones} if self.is_shown else {}
+        self.tasks: dict[tuple[Path, str], object] = {}
+
+    def __enter__(self) -> _ProgressBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def show(self, file: Path, doing: str, line: int) -> None:
+        """One step of progress."""
+        if not self.is_shown:
+            return
+        key = (file, doing)
+        if key not in self.tasks:
+            self.tasks[key] = self.bar.add_task(f"{doing} {file.name}", total=self.n_lines.get(file))
+        self.bar.update(self.tasks[key], completed=line)  # type: ignore[arg-type]
+
+
+def _n_lines(file: Path) -> int | None:
+    with file.open("rb") as stream:
+        if stream.read(2) == b"\x1f\x8b":
+            return None
+        stream.seek(0)
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
+
+
+def _as_json(done: Import) -> dict[str, object]:
+    return {
+        "study": done.study.spec.name,
+        "is_dry_run": done.is_dry_run,
+        "files": [asdict(file) for file in done.files],
+        "new_study": asdict(done.new_study) if done.new_study else None,
+    }
+
+
+def _tell(done: Import, folder: Path) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    for file in done.files:
+        _tell_file(file, is_dry_run=done.is_dry_run)
+    if done.new_study:
+        _tell_new_study(done.new_study, folder, is_dry_run=done.is_dry_run)
+    if done.is_dry_run:
+        results.print("\nNothing was stored: this was a dry run.")
+        return
+    shown = escape(str(folder))
+    results.print(f"\nNext: [bold]dialometer check {shown}[/], then [bold]dialometer report {shown}[/]", soft_wrap=True)
+
+
+def _tell_file(file: FileImport, *, is_dry_run: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    verb = "Would import" if is_dry_run else "Imported"
+    answers = f" and {_n(file.n_answers, 'answer')}" if file.n_answers else ""
+    results.print(
+        f"{verb} [bold]{escape(str(file.path))}[/] ({file.format}): {_n(file.n_judgments, 'judgment')}{answers} "
+        f"by {_n(file.n_raters, 'rater')} on {_n(file.n_items, 'item')}",
+        soft_wrap=True,
+    )
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("  systems", escape(", ".join(file.systems)))
+    table.add_row("  criteria", escape(", ".join(file.criteria)))
+    used = [f"{role} ← {column}" for role, column in file.used.items()]
+    if used:
+        table.add_row("  columns", escape("; ".join(used)))
+    for what, n in file.left_out.items():
+        table.add_row("  [yellow]left out[/]", f"{n:,} {escape(what)}")
+    if file.n_simulated:
+        table.add_row("  [yellow]simulated[/]", f"{_n(file.n_simulated, 'session')}; they stay marked as simulated")
+    results.print(table)
+
+
+def _tell_new_study(study: WrittenStudy, folder: Path, *, is_dry_run: bool) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    verb = "would be written" if is_dry_run else "was written"
+    results.print(f"\n[bold]{escape(str(folder))}[/] held no study, so one {verb} from the data:", soft_wrap=True)
+    results.print(f"  {', '.join(study.files)}")
+    for criterion, scale in study.scales.items():
+        results.print(f"  {criterion}: {scale}", markup=False, soft_wrap=True)
+    if study.n_items_without_text:
+        what = "all" if study.n_items_without_text == study.n_items else f"{study.n_items_without_text:,} of"
+        results.print(
+            f"  {what} {study.n_items:,} items have placeholders instead of texts, which the data do not hold"
+        )
+    if study.has_guessed_scales:
+        results.print("  The scales are guessed from the values: correct them in study.yaml where you know better.")
+
+
+def _n(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

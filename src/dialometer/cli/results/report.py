@@ -1,0 +1,250 @@
+"""dialometer report: what a study found, as one page and as files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dialometer.cli.options import AsJson, Database, open_store, open_study
+
+if TYPE_CHECKING:
+    from dialometer.model.report import Report
+
+
+OUT_FOLDER = "report"
+
+
+def _formats_beginning(start: str) -> list[str]:
+    """For the shell, which completes what was typed so far."""
+    from dialometer.report import FORMATS
+
+    return [name for name in FORMATS.names() if name.startswith(start)]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="report", epilog="Example: dialometer report my-study --format html --format csv")
+    def report(
+        folder: Annotated[
+            Path, typer.Argument(metavar="DIR|ARCHIVE", help="Folder of the study, or its archive.", show_default=False)
+        ],
+        out: Annotated[
+            Path | None, typer.Option("--out", metavar="FOLDER", help="Where to; by default 'report' in DIR.")
+        ] = None,
+        formats: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--format",
+                help="html, markdown, json, csv, latex or figures (SVG, PNG); all if left out. Repeat for more.",
+                show_default=False,
+                autocompletion=_formats_beginning,
+            ),
+        ] = None,
+        seed: Annotated[
+            int | None, typer.Option("--seed", min=0, help="Of resampling; the study's own seed if left out.")
+        ] = None,
+        resamples: Annotated[
+            int | None,
+            typer.Option("--resamples", min=100, help="Bootstrap resamples; what the study declares if left out."),
+        ] = None,
+        source: Annotated[
+            list[str] | None,
+            typer.Option("--source", help="person, imported, model or simulated; people if left out. Repeat for more."),
+        ] = None,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Analyse what a study has collected and write the report. The study's design decides which statistics are used.
+
+        Works on unfinished studies too, and says that they are. The same data and seed always give the same report.
+        From an archive it analyses the archived data again and compares every table with the archived report.
+        """
+        # The matrices here are small: several threads of linear algebra would wait for each other more than they help.
+        for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(library, "1")
+        from dialometer.analysis.base.choose import analyse
+        from dialometer.exchange.archive import is_archive
+        from dialometer.report import FORMATS, render
+
+        sources = _checked_sources(source or [])
+        for name in formats or ():
+            FORMATS.get(name)
+        if is_archive(folder):
+            pass
+
+            target = out or folder.resolve().with_name(f"{folder.stem}-report")
+            with _steps() as step:
+                made, files, compared = report_archive(folder, target, formats, seed, resamples, sources, step)
+            _say(made, target, files, as_json=as_json, compared=compared)
+            return
+        study = open_study(folder)
+        target = out or folder / OUT_FOLDER
+        with _steps() as step:
+            step("Analysing")
+            with open_store(folder, database, create=False) as store:
+                made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources)
+            step("Writing")
+            files = render(made, target, formats=formats or None)
+        _say(made, target, files, as_json=as_json)
+
+
+def _say(
+    report: Report, target: Path, files: list[Path], *, as_json: bool, compared: dict[str, object] | None = None
+) -> None:
+    if as_json:
+        told = _as_json(report, target, files) | ({"compared": compared} if compared else {})
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    _tell(report, target, files)
+    if compared:
+        pass
+
+        tell_compared(compared)
+
+
+def _checked_sources(names: list[str]) -> tuple[str, ...]:
+    from typing import get_args
+
+    from dialometer.errors import UnknownName
+    from dialometer.model.session import Source
+    from dialometer.registry import did_you_mean
+
+    known = list(get_args(Source))
+    for name in names:
+        if name not in known:
+            raise UnknownName(f"there are no raters of source '{name}'", remedy=did_you_mean(name, known))
+    return tuple(name for name in known if name in names)
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """A spinner with the step at hand on a terminal; a plain line for each step elsewhere."""
+    from dialometer.cli.console import errors
+
+    if not errors.is_terminal:
+        yield lambda text: errors.print(f"{text} …")
+        return
+    with errors.status("Reading the study …") as status:
+        yield lambda text: status.update(f"{text} …")
+
+
+def _as_json(report: Report, target: Path, files: list[Path]) -> dict[str, object]:
+    summary = report.summary
+    return {
+        "answer": summary.answer,
+        "certainty": summary.certainty,
+        "warnings": list(summary.warnings),
+        "is_finished": report.is_finished,
+        "sections": [section.name for section in report.sections],
+        "problems": {section.name: section.problem for section in report.sections if section.problem},
+        "provenance": dict(report.provenance),
+        "folder": str(target),
+        "files": [str(path) for path in files],
+    }
+
+
+def _tell(report: Report, target: Path, files: list[Path]) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    summary = report.summary
+    results.print(f"[bold]{escape(report.title)}[/]\n", soft_wrap=True)
+    results.print(escape(summary.answer), soft_wrap=True)
+    if summary.certainty:
+        results.print(f"\n{escape(summary.certainty)}", soft_wrap=True, style="dim")
+    for warning in summary.warnings:
+        results.print(f"[yellow]•[/] {escape(warning)}", soft_wrap=True)
+    lost = [section for section in report.sections if section.problem]
+    if lost:
+        results.print("\nParts that could not be computed:")
+        for section in lost:
+            results.print(f"  {escape(section.title)}: {escape(section.problem)}", soft_wrap=True)
+    page = next((path for path in files if path.name.endswith(".html")), None)
+    results.print(
+        f"\n{len(files)} file{'' if len(files) == 1 else 's'} in [bold]{escape(str(target))}[/]", soft_wrap=True
+    )
+    if page is not None:
+        results.print(f"Open [bold]{escape(str(page))}[/]", soft_wrap=True)
+
+
+# A report from an archive: analysed anew, and compared with the report that the archive holds.
+
+
+def report_archive(
+    archive: Path,
+    target: Path,
+    formats: list[str] | None,
+    seed: int | None,
+    resamples: int | None,
+    sources: tuple[str, ...],
+    step: Callable[[str], None],
+) -> tuple[Report, list[Path], dict[str, Any]]:
+    """The report, its files, and what came of the comparison. Settings are the archive's own unless others are given."""
+    from dialometer.analysis.base.choose import analyse
+    from dialometer.analysis.base.data import load_exported
+    from dialometer.design.load import load_study
+    from dialometer.design.lock import verify
+    from dialometer.exchange.archive import DATA, REPORT, STUDY, opened_archive
+    from dialometer.report import render
+
+    step("Unpacking")
+    with opened_archive(archive) as (inside, manifest):
+        study = load_study(inside / STUDY)
+        verify(study, inside / STUDY)
+        settings = manifest["analysis"]
+        data = load_exported(study, inside / DATA, sources=sources or tuple(settings["sources"]))
+        step("Analysing")
+        made = analyse(
+            study,
+            data,
+            seed=settings["seed"] if seed is None else seed,
+            n_resamples=resamples or settings["n_resamples"],
+        )
+        step("Writing")
+        files = render(made, target, formats=formats or settings["formats"])
+        with TemporaryDirectory(prefix="dialometer-tables-") as name:
+            render(made, Path(name), formats=["csv"])
+            compared = _compare(inside / REPORT, Path(name))
+    from dialometer._version import __version__
+
+    is_other = seed is not None or resamples is not None or bool(sources)
+    return made, files, {**compared, "made_with": manifest["dialometer"], "this": __version__, "is_other": is_other}
+
+
+def _compare(archived: Path, made: Path) -> dict[str, Any]:
+    """Tables (CSV files) byte for byte."""
+    names = sorted({path.relative_to(root).as_posix() for root in (archived, made) for path in root.rglob("*.csv")})
+    differing = [name for name in names if _content(archived / name) != _content(made / name)]
+    return {"n_tables": len(names), "n_same": len(names) - len(differing), "differing": differing}
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def tell_compared(compared: dict[str, Any]) -> None:
+    """The comparison in words."""
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    n, n_same = compared["n_tables"], compared["n_same"]
+    if not compared["differing"]:
+        results.print(f"[green]All {n} tables are the same as in the archive, byte for byte.[/]")
+        return
+    results.print(f"[yellow]{n_same} of {n} tables are the same as in the archive; these differ:[/]")
+    for name in compared["differing"]:
+        results.print(f"  {escape(name)}")
+    if compared["is_other"]:
+        results.print("Other settings than the archive's were asked for, so some must.")
+    elif compared["made_with"] != compared["this"]:
+        results.print(f"The archive was made with dialometer {compared['made_with']}, this is {compared['this']}.")

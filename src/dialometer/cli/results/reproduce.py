@@ -1,0 +1,145 @@
+"""dialometer reproduce: our numbers beside published or independent ones, on public data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from dialometer.analysis.reproduce.compared import Comparison, Grid, Reproduction
+
+
+_SETS = "rankme, crs-arena, guerini or avatar"
+Name = Annotated[str, typer.Argument(metavar="NAME", help=f"Which data set: {_SETS}.", show_default=False)]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="DIALOMETER_DATA", help="Folder of public data sets; guerini needs none."),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="reproduce", epilog="Example: dialometer reproduce guerini. Exit code 1 when a number is outside."
+    )
+    def reproduce_(
+        name: Name,
+        data: Data = None,
+        as_json: AsJson = False,
+        is_brief: Annotated[bool, typer.Option("--brief", help="One line for each kind of number.")] = False,
+        retrievers: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--retriever",
+                "-r",
+                help="For avatar: retrievers of the table, or folders of trained ones; untrained if left out, or all.",
+                show_default=False,
+            ),
+        ] = None,
+    ) -> None:
+        """Compute what others published or computed on the same data, and show how far apart the numbers are.
+
+        Every row gives our value, the other one, their absolute difference and whether it lies within what is allowed.
+        """
+        from dialometer.analysis.reproduce import reproduce
+
+        found = _avatar(name, data, retrievers) if retrievers or name == "avatar" else reproduce(name, data)
+        if as_json:
+            typer.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        else:
+            _show(found, is_brief=is_brief)
+        if not found.is_within:
+            raise typer.Exit(1)
+
+
+def _avatar(name: str, data: Path | None, retrievers: list[str] | None) -> Reproduction:
+    """With a progress bar and a cache of embeddings and trained models."""
+    from dialometer.analysis.reproduce.avatar import avatar_with
+    from dialometer.cli.retrieval._shared import chosen, label_of, working
+    from dialometer.errors import DialometerError
+
+    if name != "avatar":
+        raise DialometerError(f"'{name}' has no retrievers", remedy="leave --retriever out")
+    named = chosen(retrievers or ["untrained"])
+    with working("auto", None) as work:
+        return avatar_with(data, {label_of(name, one): one for name, one in named.items()}, work)
+
+
+def _show(found: Reproduction, *, is_brief: bool) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    results.print(f"[bold]{escape(found.title)}[/]\n{escape(found.citation)}", soft_wrap=True)
+    for grid in found.grids:
+        _show_grid(grid)
+    for comparison in found.comparisons:
+        if not is_brief:
+            _show_rows(comparison)
+    results.print()
+    for comparison in found.comparisons:
+        _show_line(comparison)
+    for note in found.notes:
+        results.print(f"[dim]Note: {escape(note)}[/]", soft_wrap=True)
+    n = sum(len(comparison.rows) for comparison in found.comparisons)
+    n_outside = sum(comparison.n_outside for comparison in found.comparisons)
+    verdict = "[green]all within what is allowed[/]" if found.is_within else f"[red]{n_outside} outside[/]"
+    results.print(f"\n{n} numbers compared: {verdict}")
+
+
+def _show_grid(grid: Grid) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    results.print(f"\n[bold]{escape(grid.title)}[/]  [dim]{escape(grid.source)}[/]", soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("", ""):
+        table.add_column(heading)
+    for heading in grid.columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in grid.rows:
+        if row.ours:
+            table.add_row(escape(row.label), "[dim]ours[/]", *(f"{value:.1f}" for value in row.ours))
+        if row.other:
+            label = row.other_label or row.label
+            shown = "" if row.ours and label == row.label else escape(label)
+            table.add_row(shown, "[dim]published[/]", *(f"{value:.1f}" for value in row.other))
+    results.print(table)
+
+
+def _show_rows(comparison: Comparison) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    results.print(f"\n[bold]{escape(comparison.title)}[/]  [dim]{escape(comparison.source)}[/]", soft_wrap=True)
+    table = Table("", box=None, pad_edge=False, header_style="dim")
+    for heading in ("ours", "other", "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    for row in comparison.rows:
+        mark = "[green]ok[/]" if row.is_within else "[red]outside[/]"
+        table.add_row(escape(row.label), f"{row.ours:.7g}", f"{row.other:.7g}", f"{row.difference:.1e}", mark)
+    results.print(table)
+
+
+def _show_line(comparison: Comparison) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    mark = "[green]ok[/]" if not comparison.n_outside else f"[red]{comparison.n_outside} outside[/]"
+    results.print(
+        f"{escape(comparison.title)}: {len(comparison.rows)} numbers, largest difference {comparison.largest:.1e} {mark}"
+        f" [dim]({escape(comparison.source)})[/]",
+        soft_wrap=True,
+    )

@@ -1,0 +1,244 @@
+"""What the verbs of ``dialometer retrieval`` share: their arguments, the retrievers they name, and how the work is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dialometer.neural.work import Work
+    from dialometer.retrieval.avatar import Avatar
+    from dialometer.retrieval.knowledge_base import KnowledgeBase
+    from dialometer.retrieval.queries import Asked
+    from dialometer.retrieval.retriever import Fitted, Retriever
+
+
+KbFile = Annotated[
+    Path,
+    typer.Argument(metavar="KB", help="Knowledge base: CSV, JSON Lines or the Margarita corpus.", show_default=False),
+]
+DialogueFile = Annotated[
+    Path, typer.Argument(metavar="DIALOGUES", help="Dialogues with questions as people asked them.", show_default=False)
+]
+Retrievers = Annotated[
+    list[str],
+    typer.Option(
+        "--retriever",
+        "-r",
+        help="Name, folder of a trained one, or name:option=value,…; 'all', 'untrained'. May be given several times.",
+    ),
+]
+LearnFrom = Annotated[
+    Path | None,
+    typer.Option("--learn-from", help="Further dialogues with marked answers that retrievers may learn from."),
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Cache = Annotated[
+    Path | None,
+    typer.Option("--cache", envvar="DIALOMETER_CACHE", help="Where embeddings and trained models are kept."),
+]
+Lenient = Annotated[
+    bool, typer.Option("--leave-out-unknown", help="Leave marked answers out that the knowledge base does not hold.")
+]
+Cost = Annotated[
+    float,
+    typer.Option("--cost-of-wrong", min=0, help="What a wrong answer costs; a right one gains 1, declining nothing."),
+]
+KbOrAvatar = Annotated[
+    Path,
+    typer.Argument(metavar="KB", help="Knowledge base, or the folder of a trained retriever.", show_default=False),
+]
+OneRetriever = Annotated[
+    str, typer.Option("--retriever", "-r", help="Name, or name:option=value,…; a trained one needs none.")
+]
+CalibrateOn = Annotated[
+    Path | None,
+    typer.Option("--dialogues", help="Dialogues with marked answers; confidence is learned on them."),
+]
+NOT_BY_NAME = ("crowd",)
+"""Retrievers that need more than the knowledge base."""
+
+
+@contextmanager
+def working(device: str, cache: Path | None) -> Iterator[Work]:
+    """How the work is done, with a bar on a terminal and a line of JSON now and then elsewhere."""
+    from dialometer.cli.console import progress_bar
+    from dialometer.errors import DialometerError
+    from dialometer.neural.work import Work, default_cache
+
+    if device not in ("auto", "cpu", "cuda", "mps"):
+        raise DialometerError(f"unknown device '{device}'", remedy="use auto, cpu, cuda or mps")
+    with progress_bar() as report:
+        yield Work(device=device, report=report, cache=cache or default_cache())  # type: ignore[arg-type]
+
+
+def chosen(names: list[str]) -> dict[str, Retriever | Path]:
+    """Retrievers by what they were called: options to fit with, or the folder of a trained one."""
+    from dialometer.retrieval.retriever import RETRIEVERS, make_retriever
+    from dialometer.retrieval.saving import is_saved
+
+    found: dict[str, Retriever | Path] = {}
+    usual = [name for name in RETRIEVERS.names() if name not in NOT_BY_NAME]
+    for wanted in [part for name in names for part in _parts(name)]:
+        if wanted in ("all", "untrained"):
+            kept = [name for name in usual if wanted == "all" or not RETRIEVERS.get(name).is_trained]
+            found |= {name: make_retriever(name) for name in in_order(kept)}
+        elif is_saved(Path(wanted)):
+            found[wanted] = Path(wanted)
+        else:
+            name, _, options = wanted.partition(":")
+            found[wanted] = make_retriever(name, _options(options))
+    return found
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Names of retrievers from the simplest to the fused one."""
+    return sorted(names, key=_order)
+
+
+def _order(name: str) -> tuple[bool, int, str]:
+    from dialometer.retrieval.retriever import RETRIEVERS
+
+    line = ["random", "bm25", "tfidf", "encoder-answer", "encoder", "mixed", "context", "ranker", "fused"]
+    return RETRIEVERS.get(name).is_trained, line.index(name) if name in line else len(line), name
+
+
+def _parts(text: str) -> list[str]:
+    """Names separated by commas; a name with options stands alone, since options have commas too."""
+    return [text] if ":" in text or Path(text).exists() else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _options(text: str) -> dict[str, Any]:
+    from dialometer.errors import DialometerError
+
+    options: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        key, sign, value = part.partition("=")
+        if not sign:
+            raise DialometerError(
+                f"'{part}' is no option", remedy="write name:option=value, as in ranker:negatives=100"
+            )
+        try:
+            options[key.strip()] = json.loads(value)
+        except ValueError:
+            options[key.strip()] = value.strip()
+    return options
+
+
+def fit_or_load(retriever: Retriever | Path, kb: KnowledgeBase, work: Work) -> Fitted:
+    """A trained retriever from its folder, or one fitted now."""
+    from dialometer.errors import DialometerError
+    from dialometer.retrieval.saving import load
+
+    if not isinstance(retriever, Path):
+        return retriever.fit(kb, work)
+    fitted = load(retriever, work)
+    if fitted.kb.texts != kb.texts:
+        remedy = "evaluate it with the knowledge base it was trained on"
+        raise DialometerError("the retriever was trained on other answers", where=str(retriever), remedy=remedy)
+    return fitted
+
+
+def label_of(name: str, retriever: Retriever | Path) -> str:
+    """How a retriever is called in tables."""
+    if isinstance(retriever, Path):
+        return retriever.name
+    options = name.partition(":")[2]
+    return f"{retriever.label} ({options})" if options else retriever.label
+
+
+def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[KnowledgeBase, Asked]:
+    """A knowledge base and the questions asked of it."""
+    from dialometer.cli.console import errors
+    from dialometer.retrieval.knowledge_base import read_knowledge_base
+    from dialometer.retrieval.queries import read_asked
+
+    kb = read_knowledge_base(kb_file)
+    asked = read_asked(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
+    if asked.left_out:
+        errors.print(f"{len(asked.left_out)} marked answers left out: the knowledge base does not hold them")
+    return kb, asked
+
+
+def learned(kb: KnowledgeBase, path: Path | None, asked: Asked | None, *, lenient: bool) -> KnowledgeBase:
+    """The knowledge base with what dialogues teach; never those that are then measured."""
+    from dialometer.errors import DialometerError
+    from dialometer.retrieval.cross_fit import enriched
+
+    if path is None:
+        return kb
+    lessons = read_lessons(path, kb, lenient=lenient)
+    n_both = len({(q.id, q.text) for q in lessons.queries} & {(q.id, q.text) for q in (asked.queries if asked else ())})
+    if n_both:
+        remedy = "name other dialogues, or measure by cross-validation: --cross-validate 5"
+        raise DialometerError(f"{n_both} questions would be both learned and measured", where=str(path), remedy=remedy)
+    return enriched(kb, lessons)
+
+
+def read_lessons(path: Path, kb: KnowledgeBase, *, lenient: bool) -> Asked:
+    """Dialogues whose marked answers are learned from or calibrated on."""
+    from dialometer.errors import DialometerError
+    from dialometer.retrieval.queries import read_asked
+
+    lessons = read_asked(path, kb, unknown_gold="leave_out" if lenient else "error")
+    if not any(lessons.right):
+        remedy = "mark right answers in them (see the reference of dialogues)"
+        raise DialometerError("no answer is marked as right in these dialogues", where=str(path), remedy=remedy)
+    return lessons
+
+
+def study_name(text: str, otherwise: str) -> str:
+    """A name as study files allow it: it begins with a letter and holds letters, digits, hyphens and underscores."""
+    kept = "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in text).strip("-_")
+    return (kept if kept[:1].isalpha() else f"{otherwise}-{kept}".strip("-"))[:64]
+
+
+def avatar_of(
+    kb_or_avatar: Path,
+    retriever: str,
+    dialogues: Path | None,
+    threshold: float | None,
+    work: Work,
+    *,
+    lenient: bool,
+    cost_of_wrong: float = 1.0,
+) -> Avatar:
+    """An avatar from a folder, or fitted and calibrated now; calibrated anew where dialogues are named."""
+    from dialometer.errors import DialometerError
+    from dialometer.retrieval.avatar import Avatar, read_calibration
+    from dialometer.retrieval.knowledge_base import read_knowledge_base
+    from dialometer.retrieval.saving import is_saved, load
+    from dialometer.retrieval.train_retriever import calibrate_across, calibrate_on
+
+    if kb_or_avatar.is_dir():
+        if not is_saved(kb_or_avatar):
+            remedy = "name a knowledge base, or a folder that 'dialometer retrieval train --out' wrote"
+            raise DialometerError("no trained retriever is kept here", where=str(kb_or_avatar), remedy=remedy)
+        fitted = load(kb_or_avatar, work)
+        calibration = read_calibration(kb_or_avatar)
+        made = None
+    else:
+        kb = read_knowledge_base(kb_or_avatar)
+        made = one_retriever(retriever)
+        fitted, calibration = made.fit(kb, work), None
+    if dialogues is not None:
+        asked = read_lessons(dialogues, fitted.kb, lenient=lenient)
+        calibration = calibrate_on(fitted, asked, cost_of_wrong=cost_of_wrong)
+    elif made is not None:
+        calibration = calibrate_across(fitted.kb, made, None, work, cost_of_wrong=cost_of_wrong)
+    return Avatar(fitted, calibration, threshold=threshold)
+
+
+def one_retriever(name: str) -> Retriever:
+    """A single retriever that is fitted now."""
+    from dialometer.errors import DialometerError
+
+    made = list(chosen([name]).values())
+    if len(made) != 1 or isinstance(made[0], Path):
+        raise DialometerError(f"'{name}' is not one retriever", remedy="see dialometer retrieval list")
+    return made[0]

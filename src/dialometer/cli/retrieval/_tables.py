@@ -1,0 +1,199 @@
+"""Tables of ``dialometer retrieval`` in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dialometer.model.estimate import Estimate
+    from dialometer.retrieval.evaluation import Evaluation, Explained
+    from dialometer.retrieval.queries import Query
+    from dialometer.retrieval.threshold import Calibration
+
+
+FEW_DIALOGUES = 20
+CROWD = "crowd"
+"""The name under which the crowd's mean rating takes part."""
+
+
+def show_evaluation(found: Evaluation, labels: Mapping[str, str]) -> None:
+    """Measures by judge, on answerable and on all questions, then who differs from whom, then what it all means."""
+    from dialometer.cli.console import results
+    from dialometer.retrieval.evaluation import DEFINITIONS, MISLEADING
+
+    how = found.resampling
+    results.print(
+        f"{found.n_questions} questions from {found.n_dialogues} dialogue{'' if found.n_dialogues == 1 else 's'}. Values in "
+        f"percent; below each the {100 * how.confidence:g}% bootstrap interval over {how.by} ({how.n_resamples} resamples, "
+        f"seed {how.seed}).",
+        soft_wrap=True,
+    )
+    for judge in found.judges:
+        n_judged = int(judge.has_judged.sum())
+        n_without = n_judged - judge.n_answerable
+        results.print(f"\n[bold]{judge.label}[/]: {judge.explained}", soft_wrap=True)
+        results.print(f"[dim]Answerable: {judge.n_answerable} questions with a right answer[/]")
+        _measures(found, judge.name, labels, is_all=False)
+        if n_without:
+            results.print(
+                f"[dim]All: {n_judged} judged questions; {n_without} without a right answer count as failures[/]"
+            )
+            _measures(found, judge.name, labels, is_all=True)
+        _differences(found, judge.name, labels)
+    _rated(found, labels)
+    if how.by == "dialogues" and found.n_dialogues < FEW_DIALOGUES:
+        results.print(
+            f"\n[yellow]•[/] {found.n_dialogues} dialogues are few to draw from: intervals come out too narrow."
+        )
+    results.print("\n[bold]Definitions[/]")
+    for name, text in DEFINITIONS.items():
+        results.print(f"  {name:<5} {text}", soft_wrap=True)
+    results.print(f"\n[bold]Where measures mislead.[/] {MISLEADING}", soft_wrap=True)
+
+
+def _rated(found: Evaluation, labels: Mapping[str, str]) -> None:
+    """How far the crowd's verdict on each retriever is complete: answers that nobody rated count as wrong."""
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    if not found.rated:
+        return
+    cuts = list(next(iter(found.rated.values())))
+    table = Table("Rated by the crowd", *(f"first {k}" for k in cuts), box=None, pad_edge=False, header_style="dim")
+    for name, shares in found.rated.items():
+        table.add_row(labels.get(name, name), *(f"{100 * share:.0f}%" for share in shares.values()))
+    results.print()
+    results.print(table)
+    if any(share < 1 for shares in found.rated.values() for share in shares.values()):
+        results.print("[dim]Answers that nobody rated count as wrong: retrievers that were not pooled look worse.[/]")
+
+
+def _measures(found: Evaluation, judge: str, labels: Mapping[str, str], *, is_all: bool) -> None:
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    shown = [name for name in found.measures if not (is_all and name.startswith("R@"))]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for name in shown:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in found.retrievers():
+        scored = found.of(name, judge)
+        values = scored.everything if is_all else scored.answerable
+        table.add_row(labels.get(name, name), *(_percent(values[measure]) for measure in shown))
+        table.add_row("", *(f"[dim]{_interval(values[measure])}[/]" for measure in shown))
+    results.print(table)
+
+
+def _percent(estimate: Estimate) -> str:
+    return "–" if math.isnan(estimate.value) else f"{100 * estimate.value:.1f}"
+
+
+def _interval(estimate: Estimate) -> str:
+    return "" if math.isnan(estimate.low) else f"{100 * estimate.low:.0f}–{100 * estimate.high:.0f}"
+
+
+def _signed(estimate: Estimate) -> str:
+    return "" if math.isnan(estimate.low) else f"{100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}"
+
+
+def _differences(found: Evaluation, judge: str, labels: Mapping[str, str]) -> None:
+    """The best against all others: the pairs that readers ask about. The rest stands in ``--json``.
+
+    The crowd's own rating is no retriever that could be used, so it is never the best.
+    """
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    pairs = [pair for pair in found.compared if pair.judge == judge and CROWD not in (pair.first, pair.second)]
+    if not pairs:
+        return
+    best = pairs[0].first
+    table = Table(
+        f"{pairs[0].measure}: the best against the others, paired",
+        "points",
+        f"{100 * found.resampling.confidence:g}%",
+        "p (Holm)",
+        box=None,
+        pad_edge=False,
+        header_style="dim",
+    )
+    for pair in pairs:
+        if pair.first != best:
+            continue
+        p = pair.difference.details.get("p_adjusted", math.nan)
+        table.add_row(
+            f"{labels.get(pair.first, pair.first)} − {labels.get(pair.second, pair.second)}",
+            "0.0" if math.isnan(pair.difference.value) else f"{100 * pair.difference.value:+.1f}",
+            _signed(pair.difference),
+            "–" if math.isnan(p) else ("< .001" if p < 0.001 else f"{p:.3f}"),
+        )
+    results.print(table)
+
+
+def show_explained(
+    query: Query, found: Mapping[str, Sequence[Explained]], labels: Mapping[str, str], right: set[str]
+) -> None:
+    """One question: the first answers of every retriever."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    if query.context:
+        results.print(f"[dim]{escape(query.context[-1].text)}[/]", soft_wrap=True)
+    results.print(f"[bold]{escape(query.text)}[/]", soft_wrap=True)
+    table = Table("retriever", "rank", "score", "answer", "because", box=None, pad_edge=False, header_style="dim")
+    for name, answers in found.items():
+        for one in answers:
+            mark = "[green]✓[/] " if one.answer in right else ""
+            shown = labels.get(name, name) if one.rank == 1 else ""
+            table.add_row(
+                shown, str(one.rank), f"{one.score:.3f}", mark + escape(one.text), f"[dim]{escape(one.because)}[/]"
+            )
+    results.print(table)
+    results.print()
+
+
+def show_trade_off(calibration: Calibration) -> None:
+    """The curve of the threshold, with the chosen one marked."""
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    results.print(
+        f"Answering from a confidence of {calibration.threshold:.2f} on: a right answer gains 1, a wrong one costs "
+        f"{calibration.cost_of_wrong:g}, declining costs nothing ({calibration.n_questions} questions).",
+        soft_wrap=True,
+    )
+    table = Table("from", "answered", "right of those", "worth", "", box=None, pad_edge=False, header_style="bold")
+    for number, point in enumerate(calibration.curve):
+        is_chosen = point.threshold == calibration.threshold
+        if number % 4 and not is_chosen:
+            continue
+        precision = "–" if math.isnan(point.right_of_answered) else f"{100 * point.right_of_answered:.0f}%"
+        bar = "█" * round(20 * point.answered)
+        mark = " [green]◀ chosen[/]" if is_chosen else ""
+        table.add_row(
+            f"{point.threshold:.2f}", f"{100 * point.answered:.0f}%", precision, f"{point.worth:+.2f}", bar + mark
+        )
+    results.print(table)
+
+
+def show_parts(rows: Sequence[tuple[str, Sequence[float]]], cuts: Sequence[int]) -> None:
+    """Success rates of what the fused retriever is made of, by cross-validation."""
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    table = Table(
+        "cross-validated over dialogues", *(f"SR@{k}" for k in cuts), box=None, pad_edge=False, header_style="bold"
+    )
+    for name, values in rows:
+        table.add_row(name, *(f"{100 * value:.1f}" for value in values))
+    results.print(table)

@@ -1,0 +1,91 @@
+"""dialometer retrieval explain: what each retriever would answer to a question, and what speaks for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson
+from dialometer.cli.retrieval._shared import Cache, Device, KbFile, Lenient, Retrievers
+
+if TYPE_CHECKING:
+    from dialometer.retrieval.knowledge_base import KnowledgeBase
+    from dialometer.retrieval.queries import Query
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="explain", epilog='Example: dialometer retrieval explain kb.csv "Where do you live?" -r untrained -k 2'
+    )
+    def explain(
+        kb_file: KbFile,
+        question: Annotated[
+            str, typer.Argument(help="A question; with --dialogues, the id of one of theirs.", show_default=False)
+        ],
+        retrievers: Retrievers = ["untrained"],  # noqa: B006 - typer copies it
+        k: Annotated[int, typer.Option("-k", min=1, help="How many answers of each retriever.")] = 3,
+        before: Annotated[
+            list[str] | None, typer.Option("--before", help="What was said just before, oldest first; may be repeated.")
+        ] = None,
+        dialogues: Annotated[
+            Path | None, typer.Option("--dialogues", help="Take the question from these dialogues, with its context.")
+        ] = None,
+        device: Device = "auto",
+        cache: Cache = None,
+        lenient: Lenient = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Show for a question each retriever's first answers with scores, and what each of them rests on.
+
+        Right answers are ticked where the dialogues mark them.
+        """
+        from dialometer.cli.retrieval._shared import chosen, fit_or_load, label_of, working
+        from dialometer.cli.retrieval._tables import show_explained
+        from dialometer.retrieval.evaluation import explain as explain_query
+        from dialometer.retrieval.knowledge_base import read_knowledge_base
+
+        named = chosen(retrievers)
+        kb = read_knowledge_base(kb_file)
+        query, right = _asked(kb, question, before or [], dialogues, lenient=lenient)
+        with working(device, cache) as work:
+            fitted = {name: fit_or_load(retriever, kb, work) for name, retriever in named.items()}
+            found = explain_query(fitted, query, k)
+        if as_json:
+            content = {
+                "question": query.text,
+                "before": [turn.text for turn in query.context],
+                "right": sorted(right),
+                "retrievers": {name: [asdict(one) for one in answers] for name, answers in found.items()},
+            }
+            typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        else:
+            show_explained(query, found, {name: label_of(name, one) for name, one in named.items()}, right)
+
+
+def _asked(
+    kb: KnowledgeBase, question: str, before: list[str], dialogues: Path | None, *, lenient: bool
+) -> tuple[Query, set[str]]:
+    """The question with its context, and the ids of its right answers where they are known."""
+    from dialometer.errors import DialometerError
+    from dialometer.model.dialogue import Turn
+    from dialometer.registry import did_you_mean
+    from dialometer.retrieval.queries import Query, read_asked
+
+    if dialogues is None:
+        roles = [("Agent", "agent"), ("User", "user")]
+        turns = [Turn(roles[n % 2][0], text, roles[n % 2][1]) for n, text in enumerate(reversed(before))]  # type: ignore[arg-type]
+        return Query(question, tuple(reversed(turns))), set()
+    asked = read_asked(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
+    names = [query.id for query in asked.queries]
+    if question not in names:
+        raise DialometerError(
+            f"no question has the id '{question}'", where=str(dialogues), remedy=did_you_mean(question, names)
+        )
+    row = names.index(question)
+    return asked.queries[row], {kb.answers[number].id for number in asked.right[row]}

@@ -1,0 +1,45 @@
+"""dialometer retrieval list: the retrievers there are, and their options."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="list", epilog="Example: dialometer retrieval list --options")
+    def list_(
+        with_options: Annotated[bool, typer.Option("--options", help="Show the options of each, too.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """List all retrievers. Options are given as name:option=value, as in ranker:negatives=100."""
+        from dialometer.cli.console import results
+        from dialometer.cli.retrieval._shared import in_order
+        from dialometer.retrieval.retriever import RETRIEVERS
+
+        kinds = {name: RETRIEVERS.get(name) for name in in_order(RETRIEVERS.names())}
+        if as_json:
+            content = [
+                {
+                    "name": name,
+                    "label": kind.label,
+                    "about": kind.about,
+                    "is_trained": kind.is_trained,
+                    "options": kind.model_json_schema().get("properties", {}),
+                }
+                for name, kind in kinds.items()
+            ]
+            typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+            return
+        for name, kind in kinds.items():
+            trained = " [dim](trained: minutes on a CPU)[/]" if kind.is_trained else ""
+            results.print(f"[bold]{name:<15}[/]{kind.about}{trained}", soft_wrap=True)
+            for option, field in kind.model_fields.items() if with_options else ():
+                about = f"  {field.description}" if field.description else ""
+                results.print(f"{'':<17}{option}={field.get_default(call_default_factory=True)}[dim]{about}[/]")

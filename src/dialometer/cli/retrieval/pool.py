@@ -1,0 +1,119 @@
+"""dialometer retrieval pool: what retrievers found, as a study in which people judge it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dialometer.cli.options import AsJson, Seed
+from dialometer.cli.retrieval._shared import (
+    Cache,
+    Device,
+    DialogueFile,
+    KbFile,
+    LearnFrom,
+    Lenient,
+    Retrievers,
+    study_name,
+)
+
+if TYPE_CHECKING:
+    from dialometer.retrieval.retriever import Retriever
+
+
+CHANCE = "random"
+"""Judged only where it is named: its ten answers a question would cost a quarter more ratings and tell little."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="pool", epilog="Example: dialometer retrieval pool kb.csv dialogues.jsonl --out judged -r untrained"
+    )
+    def pool(
+        kb_file: KbFile,
+        dialogues: DialogueFile,
+        out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder for the study.")],
+        retrievers: Retrievers = ["untrained"],  # noqa: B006 - typer copies it
+        depth: Annotated[int, typer.Option("--depth", min=1, help="First answers of each retriever.")] = 10,
+        raters: Annotated[int, typer.Option("--raters", min=1, help="Ratings of each candidate.")] = 3,
+        learn_from: LearnFrom = None,
+        seed: Seed = 0,
+        device: Device = "auto",
+        cache: Cache = None,
+        lenient: Lenient = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Write a study in which people judge the union of the retrievers' first answers.
+
+        Three turns of the dialogue, beginning with a question, then the candidate as the fourth; right answers stand among
+        them as quality checks; raters judge as many as they like. Answers drawn by chance are left out unless named.
+        Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd.
+        """
+        from dialometer.cli.retrieval._shared import chosen, fit_or_load, learned, read_both, working
+        from dialometer.cli.retrieval._study import write_study
+        from dialometer.errors import DialometerError
+        from dialometer.retrieval.pool import pool as pooled
+
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise DialometerError(f"'{out}' exists and is not an empty folder", remedy="choose another name")
+        named = {n: r for n, r in chosen(retrievers).items() if n != CHANCE or CHANCE in retrievers}
+        kb, asked = read_both(kb_file, dialogues, lenient=lenient)
+        known = learned(kb, learn_from, asked, lenient=lenient)
+        rankings = {}
+        with working(device, cache) as work:
+            for name, retriever in named.items():
+                ranking = fit_or_load(retriever, known, work).rank(asked.queries, depth)
+                rankings[_system(name, retriever)] = ranking
+        items = pooled(kb, asked, rankings, depth=depth, seed=seed)
+        systems = {_system(name, retriever): _told(name, retriever) for name, retriever in named.items()}
+        files = write_study(
+            out, items, systems, name=study_name(out.resolve().name, "avatar"), n_raters=raters, seed=seed
+        )
+        _tell(out, items, len(asked), files, raters, as_json=as_json)
+
+
+def _system(name: str, retriever: Retriever | Path) -> str:
+    return study_name(retriever.resolve().name if isinstance(retriever, Path) else name, "retriever")
+
+
+def _told(name: str, retriever: Retriever | Path) -> tuple[str, str]:
+    """Label and description of a retriever as a system of the study."""
+    from dialometer.cli.retrieval._shared import label_of
+    from dialometer.retrieval.retriever import RETRIEVERS
+    from dialometer.retrieval.saving import read_config
+
+    if isinstance(retriever, Path):
+        kind = RETRIEVERS.get(read_config(retriever)["retriever"])
+        return retriever.name, kind.about
+    return label_of(name, retriever), retriever.about
+
+
+def _tell(
+    folder: Path, items: list[dict[str, Any]], n_questions: int, files: list[Path], n_raters: int, *, as_json: bool
+) -> None:
+    from dialometer.cli.console import results
+
+    n_gold = sum(item["is_gold"] for item in items)
+    if as_json:
+        content = {
+            "folder": str(folder),
+            "n_questions": n_questions,
+            "n_candidates": len(items),
+            "n_gold": n_gold,
+            "n_ratings_wanted": n_raters * len(items),
+            "files": [str(path) for path in files],
+        }
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    results.print(
+        f"{len(items)} candidates for {n_questions} questions ({len(items) / n_questions:.1f} each), {n_gold} of them gold; "
+        f"{n_raters * len(items)} ratings wanted.",
+        soft_wrap=True,
+    )
+    for command in ("check", "simulate", "serve", "report"):
+        results.print(f"  dialometer {command} {folder}", soft_wrap=True)

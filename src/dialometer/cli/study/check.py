@@ -1,0 +1,160 @@
+"""dialometer check: every problem of a study at once, then its protocol in numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson, StudyDir
+from dialometer.model.study import DATABASE_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dialometer.design.pairs import PairReport
+    from dialometer.design.protocol import Protocol
+    from dialometer.errors import Problem
+    from dialometer.model.study import Study
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="check", epilog="Example: dialometer check my-study. Exit code 1 when there are errors.")
+    def check(
+        folder: StudyDir,
+        as_json: AsJson = False,
+        with_diff: Annotated[
+            bool, typer.Option("--diff/--no-diff", help="Show the differences of controlled pairs.")
+        ] = True,
+    ) -> None:
+        """List every problem of a study with file, line and remedy, then its protocol: conditions, raters, minutes, cost."""
+        from dialometer.web.rater.study_check import check_all
+
+        study, problems = check_all(folder)
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if as_json:
+            from dialometer.design.protocol import protocol
+
+            summary = asdict(protocol(study)) if study and not errors else None
+            typer.echo(
+                json.dumps(
+                    {"problems": [asdict(p) for p in problems], "protocol": summary}, indent=2, ensure_ascii=False
+                )
+            )
+        else:
+            _show(study, problems, folder, with_diff=with_diff)
+        if errors:
+            raise typer.Exit(1)
+
+
+def _show(study: Study | None, problems: list[Problem], folder: Path, *, with_diff: bool) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+    from dialometer.design.pairs import inspect_pair
+    from dialometer.design.protocol import protocol
+    from dialometer.model.item import PairItem
+
+    for problem in problems:
+        colour = "red" if problem.severity == "error" else "yellow"
+        field = f" [dim]({escape(problem.field)})[/]" if problem.field else ""
+        results.print(
+            f"[bold]{escape(problem.where)}[/]: [{colour}]{problem.severity}[/]: {escape(problem.message)}{field}",
+            soft_wrap=True,
+        )
+        if problem.remedy:
+            results.print(f"    → {escape(problem.remedy)}", soft_wrap=True)
+    n_errors = sum(problem.severity == "error" for problem in problems)
+    if n_errors or study is None:
+        results.print(
+            f"\n[red]{n_errors} error{'s' if n_errors != 1 else ''}[/], nothing else was checked. Mend and check again."
+        )
+        return
+    if study.spec.items.pairs == "controlled" and with_diff:
+        for item in study.items:
+            if isinstance(item, PairItem):
+                _show_pair(inspect_pair(item))
+    _show_protocol(study, protocol(study))
+    _tell_next(folder)
+
+
+def _show_pair(report: PairReport) -> None:
+    from rich.text import Text
+
+    from dialometer.cli.console import results
+
+    item = report.item
+    results.print(
+        f"\n[bold]{item.id}[/]  {report.n_words_a} → {report.n_words_b} words ({report.length_change:+.0%})",
+        highlight=False,
+    )
+    for index, segments in report.differences:
+        line = Text(f"  {index + 1} {item.a.turns[index].speaker}: ", style="dim")
+        for segment in segments:
+            if segment.kind == "equal":
+                line.append(segment.a)
+            elif results.no_color or not results.is_terminal:
+                line.append(f"[-{segment.a}-]" if segment.a else "")
+                line.append(f"{{+{segment.b}+}}" if segment.b else "")
+            else:
+                line.append(segment.a, style="red strike")
+                line.append(segment.b, style="green")
+        results.print(line, soft_wrap=True)
+
+
+def _show_protocol(study: Study, numbers: Protocol) -> None:
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    def known(value: object, unit: str = "") -> str:
+        return (
+            "not fixed by the study"
+            if value is None
+            else f"{value:,}{unit}"
+            if isinstance(value, int)
+            else f"{value}{unit}"
+        )
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    spec = study.spec
+    scales = ", ".join(f"{c.label or c.name} ({spec.scales[c.scale].describe()})" for c in spec.criteria)
+    table.add_row("Conditions", "\n".join(numbers.conditions))
+    table.add_row("Systems", ", ".join(system.label or system.name for system in spec.systems))
+    table.add_row("Criteria", scales)
+    table.add_row("Items", f"{numbers.n_items:,} ({spec.items.kind})")
+    table.add_row(
+        "Items per rater",
+        "as many as the rater likes"
+        if spec.design.items_per_rater == "unlimited"
+        else known(numbers.n_items_per_rater),
+    )
+    table.add_row("Judgments per rater", known(numbers.n_judgments_per_rater))
+    table.add_row("Raters needed", known(numbers.n_raters))
+    table.add_row("Judgments in all", known(numbers.n_judgments))
+    minutes = f"{numbers.minutes_per_rater:g}" + ("" if spec.recruitment.minutes else " (estimated from the texts)")
+    table.add_row("Minutes per rater", minutes)
+    if numbers.cost_cents is not None and numbers.pay_per_hour_cents is not None:
+        table.add_row(
+            "Cost",
+            f"{numbers.cost_cents / 100:,.2f} {numbers.currency}, {numbers.pay_per_hour_cents / 100:.2f} an hour",
+        )
+    results.print(f"\n[bold]{spec.title}[/]: no errors\n")
+    results.print(table)
+
+
+def _tell_next(folder: Path) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    shown = escape(str(folder))
+    steps = {"status": "for how far it has come", "report": "for the answer so far"}
+    if not (folder / DATABASE_FILE).exists():
+        steps = {"simulate": "to try it with made-up raters", "serve": "to open it to people"}
+    told = ", ".join(f"[bold]dialometer {verb} {shown}[/] {why}" for verb, why in steps.items())
+    results.print(f"\nNext: {told}", soft_wrap=True)

@@ -1,0 +1,40 @@
+"""dialometer freeze: write the lock of a study before data are collected."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson, StudyDir
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="freeze", epilog="Example: dialometer freeze my-study")
+    def freeze_(
+        folder: StudyDir,
+        new_version: Annotated[bool, typer.Option("--new-version", help="The study was changed on purpose.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Freeze a study: later changes to design, items, texts, analysis or seed are refused unless made a new version."""
+        from dialometer.cli.console import results
+        from dialometer.design.lock import LOCK_FILE, freeze
+        from dialometer.errors import StudyError
+        from dialometer.web.rater.study_check import check_all
+
+        study, problems = check_all(folder)
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if errors or study is None:
+            raise StudyError(errors)
+        version = freeze(study, folder, datetime.now(UTC), is_new_version=new_version)
+        if as_json:
+            told = {key: version[key] for key in ("version", "frozen_at", "fingerprint")}
+            typer.echo(json.dumps({"study": study.spec.name, **told, "lock": str(folder / LOCK_FILE)}))
+            return
+        results.print(f"[bold]{study.spec.name}[/] version {version['version']}, frozen {version['frozen_at']}")
+        results.print(f"fingerprint {version['fingerprint']}")
+        results.print(f"The lock is {folder / LOCK_FILE}; keep it with the study.")

@@ -1,0 +1,178 @@
+"""dialometer judge: a language model takes part in a study as a rater."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from dialometer.agents.openai import OpenAI
+    from dialometer.judges.doors import Door
+    from dialometer.judges.run import Progress
+    from dialometer.model.study import Study
+
+
+JUDGE_FOLDER = "judge"
+EXAMPLE = "dialometer judge my-study --endpoint http://127.0.0.1:8080/v1 --model my-model --raters 5"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="judge", epilog=f"Example: {EXAMPLE}")
+    def judge(
+        folder: StudyDir,
+        endpoint: Annotated[
+            str, typer.Option("--endpoint", help="OpenAI-compatible address, up to /v1.", show_default=False)
+        ],
+        model: Annotated[str, typer.Option("--model", help="Name of the model there.", show_default=False)],
+        raters: Annotated[int, typer.Option("--raters", min=1, help="How many raters the model plays.")] = 1,
+        temperature: Annotated[
+            float | None, typer.Option("--temperature", min=0, max=2, help="Of the model; its own if left out.")
+        ] = None,
+        max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Longest answer.")] = None,
+        json_mode: Annotated[
+            bool, typer.Option("--json-mode", help="Ask the endpoint for JSON (response_format), where it can.")
+        ] = False,
+        parallel: Annotated[
+            int, typer.Option("--parallel", min=1, max=64, help="Raters that are asked at the same time.")
+        ] = 1,
+        persona: Annotated[str, typer.Option("--persona", help="A sentence the model is told about itself.")] = "",
+        asks: Annotated[int, typer.Option("--asks", min=1, max=10, help="Times a screen is asked at most.")] = 3,
+        price_in: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are read.")] = 0.0,
+        price_out: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are written.")] = 0.0,
+        api_key_env: Annotated[
+            str, typer.Option("--api-key-env", help="Environment variable that holds the endpoint's key.")
+        ] = "OPENAI_API_KEY",
+        timeout_s: Annotated[float, typer.Option("--timeout", min=1, max=600, help="Seconds for one answer.")] = 120.0,
+        url: Annotated[str, typer.Option("--url", help="Address of a running server of this study.")] = "",
+        api_key: Annotated[
+            str,
+            typer.Option(
+                "--api-key", envvar="DIALOMETER_API_KEY", help="The server's key; by default the one it left in DIR."
+            ),
+        ] = "",
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Let a language model rate, by the same screens, conditions, orders and sides as people.
+
+        Its raters are marked as models in every table and stay out of the report on people (see report --source model).
+        Run it again after an interruption: it goes on, and what was answered is not asked again.
+        """
+        from dialometer.judges.asking import Asking
+
+        study = open_study(folder)
+        extra = {"response_format": {"type": "json_object"}} if json_mode else {}
+        settings = {"temperature": temperature, "max_tokens": max_tokens, "timeout_s": timeout_s, "extra": extra}
+        agent = _agent(base_url=endpoint, model=model, api_key_env=api_key_env, **settings)
+        asking = Asking(agent, folder / JUDGE_FOLDER)
+
+        def run(door: Door) -> Progress:
+            from dialometer.judges.run import Judge
+
+            with _Bar(raters) as bar:
+                return Judge(study, door, asking, persona, asks, parallel).run(raters, bar.show)
+
+        progress = _at_server(run, folder, url, api_key) if url else _here(run, folder, study, database)
+        _tell(progress, folder, price_in, price_out, as_json=as_json)
+
+
+def _agent(**settings: Any) -> OpenAI:
+    from pydantic import ValidationError
+
+    from dialometer.agents.openai import OpenAI
+    from dialometer.errors import DialometerError
+
+    try:
+        return OpenAI(**settings)
+    except ValidationError as error:
+        raise DialometerError(
+            f"the model cannot be called: {error.errors()[0]['msg']}", remedy="check --endpoint and --model"
+        ) from error
+
+
+def _here(run: Callable[[Door], Progress], folder: Path, study: Study, database: str) -> Progress:
+    from dialometer.flow.engine import Flow
+    from dialometer.judges.doors import LocalDoor
+
+    with open_store(folder, database) as store:
+        return run(LocalDoor(Flow(study, store)))
+
+
+def _at_server(run: Callable[[Door], Progress], folder: Path, url: str, api_key: str) -> Progress:
+    from dialometer.cli.study.simulate import _left_key
+    from dialometer.judges.doors import ServerDoor
+
+    with ServerDoor(url, api_key or _left_key(folder, url)) as door:
+        return run(door)
+
+
+class _Bar:
+    """A bar on a terminal; elsewhere a line of JSON for each rater."""
+
+    def __init__(self, n_raters: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from dialometer.cli.console import errors
+
+        self.is_shown = errors.is_terminal
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("raters"))
+        self.bar = Progress(*columns, TimeElapsedColumn(), console=errors, disable=not self.is_shown)
+        self.task = self.bar.add_task("Asking", total=n_raters)
+        self.n_told = 0
+
+    def __enter__(self) -> _Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        """One step; the numbers are of what is already stored."""
+        self.bar.update(self.task, completed=progress.n_done, description=f"{progress.n_judgments:,} judgments")
+        if not self.is_shown and progress.n_done > self.n_told:
+            self.n_told = progress.n_done
+            line = {"raters_done": progress.n_done, "judgments_stored": progress.n_judgments}
+            sys.stderr.write(json.dumps(line) + "\n")
+            sys.stderr.flush()
+
+
+def _tell(progress: Progress, folder: Path, price_in: float, price_out: float, *, as_json: bool) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    spent = progress.spent
+    cost = spent.cost(price_in, price_out) if price_in or price_out else None
+    if as_json:
+        told: dict[str, Any] = {**asdict(progress), "cost": cost, "folder": str(folder / JUDGE_FOLDER)}
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    states = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in sorted(progress.states.items()))
+    results.print(f"{progress.n_judgments:,} judgments stored by {progress.n_raters:,} raters: {states or 'none came'}")
+    if progress.n_refused:
+        results.print(f"{progress.n_refused:,} found no place: the study is full, paused or closed.")
+    results.print(
+        f"{spent.n_requests:,} requests, {spent.n_cached:,} answers kept from before, {spent.n_unusable:,} answers "
+        "could not be used",
+        soft_wrap=True,
+    )
+    price = f", {cost:,.4f} at the given prices" if cost is not None else ""
+    untold = f" ({spent.n_untold:,} requests told no tokens)" if spent.n_untold else ""
+    results.print(f"{spent.n_tokens_in:,} tokens read, {spent.n_tokens_out:,} written{untold}{price}")
+    for why in progress.given_up:
+        results.print(f"[yellow]given up:[/] {escape(why)}", soft_wrap=True)
+    shown = escape(str(folder))
+    results.print(f"Replies and log: {escape(str(folder / JUDGE_FOLDER))}", soft_wrap=True)
+    results.print(f"Next: [bold]dialometer report {shown} --source model[/]", soft_wrap=True)

@@ -1,0 +1,116 @@
+"""dialometer preregister: the plan of a study as a document, from the study file."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+from dialometer.model.study import DATABASE_FILE
+
+OUT_FILE = "preregistration.md"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="preregister", epilog="Example: dialometer preregister my-study --effect 0.4")
+    def preregister(
+        folder: StudyDir,
+        out: Annotated[
+            Path | None, typer.Option("--out", metavar="FILE", help=f"Where to; by default {OUT_FILE} in DIR.")
+        ] = None,
+        effect: Annotated[float, typer.Option("--effect", min=0, help="Effect to plan for; see 'power'.")] = 0.5,
+        raters: Annotated[int | None, typer.Option("--raters", min=2, help="Raters planned; the quota.")] = None,
+        simulations: Annotated[
+            int, typer.Option("--simulations", min=0, help="Simulated studies for the power; 0 leaves it out.")
+        ] = 200,
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Of the simulated studies.")] = 1,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Write the preregistration: hypotheses, design, sampling with power, variables, analysis, in the usual headings.
+
+        Everything comes from the study file. The analysis plan lists what the report will really do.
+        """
+        for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(library, "1")
+        from dialometer.analysis.planning.preregistration import (
+            OPEN,
+            planned_methods,
+            planned_power,
+            planned_raters,
+            preregistration,
+        )
+        from dialometer.cli.console import errors
+        from dialometer.design.lock import verify
+
+        study = open_study(folder)
+        lock = verify(study, folder)
+        n_raters = raters or planned_raters(study)
+        alpha = 1 - study.spec.analysis.confidence
+        with errors.status("Simulating studies of the planned size …"):
+            power = (
+                planned_power(
+                    study, n_raters=n_raters, effect=effect, alpha=alpha, n_simulations=simulations, seed=seed
+                )
+                if simulations
+                else None
+            )
+            methods = planned_methods(study, n_raters=n_raters, seed=seed)
+        n_collected = _n_collected(folder, database)
+        frozen = f"version {lock['version']} on {lock['frozen_at']}" if lock else ""
+        text = preregistration(
+            study, n_raters=n_raters, power=power, methods=methods, n_collected=n_collected, frozen=frozen
+        )
+        target = out or folder / OUT_FILE
+        target.write_text(text, encoding="utf-8")
+        told = {
+            "study": str(folder),
+            "file": str(target),
+            "raters": n_raters,
+            "effect": effect,
+            "power": power.power.value if power else None,
+            "n_open": text.count(OPEN),
+            "n_collected": n_collected,
+            "is_frozen": bool(lock),
+        }
+        if as_json:
+            typer.echo(json.dumps(told, indent=2))
+        else:
+            _tell(told)
+
+
+def _tell(told: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from dialometer.analysis.planning.preregistration import OPEN
+    from dialometer.cli.console import results
+
+    power = "" if told["power"] is None else f", power {told['power']:.0%} for an effect of {told['effect']:g}"
+    results.print(f"Wrote [bold]{escape(told['file'])}[/]: {told['raters']} raters{power}", soft_wrap=True)
+    if told["n_open"]:
+        results.print(f"[yellow]{told['n_open']} headings are open:[/] the study file does not say. Look for:")
+        results.print(f"  {OPEN.strip('*')}")
+    if told["n_collected"]:
+        results.print(
+            f"[yellow]{told['n_collected']:,} judgments of people are there already;[/] the document says so."
+        )
+    if not told["is_frozen"]:
+        results.print(
+            f"Next: [bold]dialometer freeze {escape(told['study'])}[/], so that the plan cannot change unseen.",
+            soft_wrap=True,
+        )
+
+
+def _n_collected(folder: Path, database: str) -> int:
+    """Judgments of people so far; simulated raters and models do not count."""
+    if not database and not (folder / DATABASE_FILE).exists():
+        return 0
+    with open_store(folder, database, create=False) as store:
+        batches = store.judgment_batches()
+        return sum(source in ("person", "imported") for batch in batches for source in batch["source"])

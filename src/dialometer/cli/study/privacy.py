@@ -1,0 +1,183 @@
+"""dialometer privacy: what is stored about raters and why, withdrawals, and the end of the time it may be kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from dialometer.model.study import Study
+    from dialometer.storage.store import Store
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="privacy", epilog="Example: dialometer privacy my-study --withdraw 7Q4M-0ZKP-XW2T-93GB")
+    def privacy(
+        folder: StudyDir,
+        withdraw: Annotated[
+            str, typer.Option("--withdraw", metavar="CODE", help="Erase the rater who was shown this code at the end.")
+        ] = "",
+        apply_retention: Annotated[
+            bool, typer.Option("--apply-retention", help="Erase what was kept for longer than the study promises.")
+        ] = False,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask before erasing.")] = False,
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Show what is stored about raters, why and for how long; erase a rater who withdraws, or what is past its time.
+
+        A withdrawal erases the person everywhere in the database; that a session was there stays, without its rater.
+        """
+        from dialometer.errors import DialometerError
+        from dialometer.flow.engine import now_ms
+
+        if withdraw and apply_retention:
+            raise DialometerError("--withdraw and --apply-retention are two things", remedy="do one after the other")
+        study = open_study(folder)
+        with open_store(folder, database, create=False) as store:
+            if withdraw:
+                done = _withdraw(store, folder, withdraw, now_ms(), is_sure=yes)
+            elif apply_retention:
+                done = _apply_retention(study, store, folder, now_ms(), is_sure=yes)
+            else:
+                from dialometer.exchange.inventory import inventory
+
+                found = inventory(study, store, now_ms())
+                typer.echo(json.dumps(found, indent=2, ensure_ascii=False)) if as_json else _show(found, folder)
+                return
+        if as_json:
+            typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
+        else:
+            _tell(done)
+
+
+def _withdraw(store: Store, folder: Path, code: str, at_ms: int, *, is_sure: bool) -> dict[str, Any]:
+    from dialometer.errors import DialometerError
+    from dialometer.storage.withdrawal_codes import session_of_code
+
+    session_id = session_of_code(store, code)
+    if session_id is None:
+        raise DialometerError(
+            f"no session of this study has the code '{code}'", remedy="compare it sign by sign; is it the right study?"
+        )
+    is_new = store.session(session_id).state != "withdrawn"
+    if is_new:
+        _ask("Erase everything this rater gave, for good?", is_sure=is_sure)
+    tombstone = store.withdraw(session_id, at_ms)
+    return {
+        "withdrawn": is_new,
+        "judgments": tombstone.n_judgments,
+        "answers": tombstone.n_answers,
+        "screens": tombstone.n_visits,
+        "made_before": _made_before(folder),
+    }
+
+
+def _apply_retention(study: Study, store: Store, folder: Path, at_ms: int, *, is_sure: bool) -> dict[str, Any]:
+    from dialometer.errors import DialometerError
+    from dialometer.exchange.inventory import due_now
+    from dialometer.storage.retention import erase_due
+
+    promise = study.spec.privacy
+    if promise.identifiers_days is None and promise.answers_days is None:
+        raise DialometerError(
+            "the study promises no time after which anything is erased",
+            where="study.yaml",
+            remedy="declare privacy: {identifiers_days: 30} or privacy: {answers_days: 3650}",
+        )
+    due = due_now(study, store, at_ms)
+    if due:
+        n = f"the names of {len(due.raters)} raters and {len(due.sessions)} sessions with all their answers"
+        _ask(f"Erase {n}, for good?", is_sure=is_sure)
+        erase_due(store, due, at_ms)
+    return {
+        "identifiers_erased": len(due.raters),
+        "sessions_erased": len(due.sessions),
+        "made_before": _made_before(folder) if due else [],
+    }
+
+
+def _ask(question: str, *, is_sure: bool) -> None:
+    if not is_sure:
+        typer.confirm(question, abort=True, err=True)
+
+
+def _made_before(folder: Path) -> list[str]:
+    """Copies in the study's folder that were made before something was erased, and that no database command reaches."""
+    from dialometer.exchange.folder import MANIFEST
+
+    exports = [path.parent for path in folder.glob(f"*/{MANIFEST}")]
+    reports = [path.parent for path in folder.glob("*/report.json")]
+    return sorted(str(path) for path in {*exports, *reports, *folder.glob("*.zip")})
+
+
+def _show(found: dict[str, Any], folder: Path) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    results.print(f"[bold]{escape(found['study'])}[/] stores about its raters:\n")
+    table = Table("what", "rows", "why", "kept", box=None, pad_edge=False, header_style="bold", leading=1)
+    for one in found["stored"]:
+        days = one["kept_days"]
+        until = "as long as the study" if one["bounded_by"] == "study" else "no limit declared"
+        table.add_row(
+            escape(one["what"] or one["table"]),
+            f"{one['n_rows']:,}",
+            escape(one["why"]),
+            until if days is None else f"{days:,} days",
+        )
+    results.print(table)
+    for one in found["identifiers"]:
+        parts = [f"{one['n_named']:,} raters with a name there"]
+        if one["n_forgotten"]:
+            parts.append(f"{one['n_forgotten']:,} whose name was erased")
+        if one["parameters"]:
+            parts.append(f"parameters {', '.join(one['parameters'])}")
+        results.print(f"\nPlatform [bold]{escape(one['platform'])}[/]: {escape('; '.join(parts))}", soft_wrap=True)
+    versions = ", ".join(f"{version} ({n:,} sessions)" for version, n in found["consent_versions"].items())
+    results.print(f"\nVersions of the consent text: {versions or 'nobody has come yet'}", soft_wrap=True)
+    if found["free_text_questions"]:
+        names = ", ".join(found["free_text_questions"])
+        results.print(f"Raters may write freely in {escape(names)}: read it before you publish.", soft_wrap=True)
+    results.print("\nNot stored:")
+    for line in found["not_stored"]:
+        results.print(f"  {escape(line)}", soft_wrap=True)
+    if found["n_withdrawn"]:
+        results.print(f"\n{found['n_withdrawn']:,} sessions were withdrawn and erased.")
+    due = found["due"]
+    if due["identifiers"] or due["sessions"]:
+        results.print(
+            f"\n[yellow]Past the promised time:[/] the names of {due['identifiers']:,} raters and {due['sessions']:,} "
+            f"sessions. Erase them with [bold]dialometer privacy {escape(str(folder))} --apply-retention[/]",
+            soft_wrap=True,
+        )
+
+
+def _tell(done: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    if "withdrawn" in done:
+        held = f"{done['judgments']:,} judgments, {done['answers']:,} answers, {done['screens']:,} screens"
+        results.print(f"Erased: {held}." if done["withdrawn"] else f"This rater had withdrawn before ({held} erased).")
+    elif done["identifiers_erased"] or done["sessions_erased"]:
+        results.print(
+            f"Erased: the names of {done['identifiers_erased']:,} raters, "
+            f"{done['sessions_erased']:,} sessions with all their answers."
+        )
+    else:
+        results.print("Nothing is past its time.")
+    if done["made_before"]:
+        results.print("[yellow]These were made before and may still hold what was erased; make them anew:[/]")
+        for path in done["made_before"]:
+            results.print(f"  {escape(path)}", soft_wrap=True)

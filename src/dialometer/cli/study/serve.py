@@ -1,0 +1,222 @@
+"""dialometer serve: raters take part in studies with their browsers, programs by JSON, experimenters watch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import Database, open_study
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dialometer.model.study import Study
+    from dialometer.web.dashboard.running_studies import Shelf
+    from dialometer.web.server.settings import Settings
+
+
+SERVING_FILE = ".serving.json"
+N_RESAMPLES = 500
+"""Of the results that the dashboard shows while data come in; the report at the end takes what the study declares."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(
+        name="serve", epilog="Examples: dialometer serve my-study --port 8000; dialometer serve all-my-studies"
+    )
+    def serve_(
+        folders: Annotated[
+            list[Path],
+            typer.Argument(
+                metavar="DIR...", help="A study, several, or the folder that holds them.", show_default=False
+            ),
+        ],
+        host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+        port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+        database: Database = "",
+        workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that answer.")] = 1,
+        root_path: Annotated[
+            str, typer.Option("--root-path", help="Path under which a proxy shows the study, such as /films.")
+        ] = "",
+        proxy_headers: Annotated[
+            bool, typer.Option("--proxy-headers/--no-proxy-headers", help="Believe a proxy's X-Forwarded headers.")
+        ] = True,
+        forwarded_allow_ips: Annotated[
+            str, typer.Option("--forwarded-allow-ips", help="Addresses of proxies to believe, with commas; * for all.")
+        ] = "127.0.0.1",
+        frame_ancestors: Annotated[
+            list[str] | None,
+            typer.Option("--frame-ancestors", help="Origin of a platform that shows the pages inside its own."),
+        ] = None,
+        arrivals_per_minute: Annotated[
+            int, typer.Option("--arrivals-per-minute", min=0, help="New raters from one address; 0 for no limit.")
+        ] = 60,
+        api_key: Annotated[
+            str, typer.Option("--api-key", envvar="DIALOMETER_API_KEY", help="Key for programs; a new one by default.")
+        ] = "",
+        accounts: Annotated[
+            str, typer.Option("--accounts", help="Database of the dashboard's accounts; by default beside the studies.")
+        ] = "",
+        owner_link: Annotated[
+            bool, typer.Option("--owner-link", help="Print a link for a new owner even if there are accounts.")
+        ] = False,
+        log_level: Annotated[
+            str,
+            typer.Option(
+                "--log-level",
+                help="debug, info (every request), warning or error; info if left out, on a terminal warning.",
+                show_default=False,
+            ),
+        ] = "",
+    ) -> None:
+        """Serve studies: raters answer in their browsers, programs through the JSON API, experimenters at /desk.
+
+        What a rater sends is on disk before it is acknowledged. Stop with Ctrl+C: requests under way are finished.
+        """
+        from dialometer.errors import DialometerError
+        from dialometer.web.rater.wizard import has_wizard
+        from dialometer.web.server.run import Listening, address_of, bind, check_processes, new_key, serve
+        from dialometer.web.server.settings import Settings
+
+        log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
+        if log_level not in ("debug", "info", "warning", "error"):
+            raise DialometerError(f"'{log_level}' is no log level", remedy="debug, info, warning or error")
+        shelf = _shelf(folders, database, accounts)
+        studies = {name: open_study(shelf.folder(name)) for name in shelf.names() if shelf.is_named(name)}
+        for study in studies.values():
+            check_processes(study, workers)
+        settings = Settings(
+            root_path=_clean_root(root_path),
+            api_key=api_key or new_key(),
+            wizard_key=new_key() if shelf.parent or any(map(has_wizard, studies.values())) else "",
+            frame_ancestors=tuple(frame_ancestors or ()),
+            arrivals_per_minute=arrivals_per_minute,
+        )
+        listening = Listening(host, port, workers, proxy_headers, forwarded_allow_ips, log_level)
+        sock = bind(listening)
+        token = _prepare(shelf, is_asked=owner_link)
+        address = address_of(sock, settings.root_path)
+        with ExitStack() as stack:
+            places = {shelf.folder(name): _address(shelf, address, name) for name in shelf.names()}
+            if shelf.parent:
+                places[Path(shelf.parent)] = address
+            for folder, own_address in places.items():
+                stack.enter_context(_left_word(folder, own_address, settings))
+            _tell(shelf, studies, address, settings, token)
+            serve(shelf, listening, settings, sock)
+
+
+def _shelf(folders: list[Path], database: str, accounts: str) -> Shelf:
+    """What the folders are: one study, several of them, or the folder that holds them."""
+    from dialometer.design.load import STUDY_FILE
+    from dialometer.errors import DialometerError
+    from dialometer.web.dashboard.running_studies import ACCOUNTS_FILE, RESERVED, Shelf, is_name
+
+    low = ("nice", "-n", "10") if shutil.which("nice") else ()
+    report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
+    command = (*low, *report, "--format", "json", "--format", "html", "--resamples", str(N_RESAMPLES))
+    only = folders[0]
+    if len(folders) == 1 and only.is_dir() and not (only / STUDY_FILE).exists():
+        inside = [one for one in only.iterdir() if not one.name.startswith(".")]
+        if not inside or (only / ACCOUNTS_FILE).exists() or any((one / STUDY_FILE).is_file() for one in inside):
+            _check_database(database, is_single=False)
+            return Shelf((), str(only.resolve()), database, accounts, command)
+    names = [folder.resolve().name for folder in folders]
+    if len(folders) > 1:
+        wrong = [name for name in names if not is_name(name) or name.lower() in RESERVED or names.count(name) > 1]
+        if wrong:
+            raise DialometerError(
+                f"'{wrong[0]}' cannot name one of several studies",
+                remedy="give each folder a name of its own: a letter first, then letters, digits, - and _",
+            )
+    _check_database(database, is_single=len(folders) == 1)
+    return Shelf(tuple(str(folder) for folder in folders), "", database, accounts, command)
+
+
+def _check_database(database: str, *, is_single: bool) -> None:
+    from dialometer.errors import DialometerError
+
+    if database and not is_single and "{study}" not in database:
+        raise DialometerError(
+            "several studies cannot share one database",
+            remedy="put {study} into its address, such as postgresql:///{study}",
+        )
+
+
+def _prepare(shelf: Shelf, *, is_asked: bool) -> str:
+    """Creates or upgrades the tables before any process needs them; gives the token for a first owner, if one is due."""
+    from dialometer.web.dashboard.login import first_owner_token
+    from dialometer.web.server.turns import TurnTakingStore
+
+    for name in shelf.names():
+        if shelf.is_named(name):
+            TurnTakingStore.open(shelf.database_of(name)).close()
+    store = TurnTakingStore.open(shelf.accounts_database())
+    try:
+        return first_owner_token(store, is_asked=is_asked)
+    finally:
+        store.close()
+
+
+def _address(shelf: Shelf, address: str, name: str) -> str:
+    return address if shelf.is_single else f"{address}{name}/"
+
+
+def _clean_root(path: str) -> str:
+    from dialometer.errors import DialometerError
+
+    clean = path.strip().rstrip("/")
+    if clean and (not clean.startswith("/") or any(not part.isprintable() or part in ' ;,\\"' for part in clean)):
+        raise DialometerError(f"'{path}' is no path", remedy="such as --root-path /films")
+    return clean
+
+
+def _tell(shelf: Shelf, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:
+    from dialometer.cli.console import results
+    from dialometer.web.rater.wizard import has_wizard
+
+    for name, study in studies.items():
+        own = _address(shelf, address, name)
+        results.print(f"[bold]{study.spec.title}[/]")
+        results.print(f"Raters open   [bold]{own}[/]", soft_wrap=True)
+        if has_wizard(study):
+            results.print(f"Wizards open  [bold]{own}wizard?key={settings.wizard_key}[/]", soft_wrap=True)
+        results.print(f"Programs use  {own}api/v1 (key in {SERVING_FILE} in the study's folder)", soft_wrap=True)
+    if shelf.parent:
+        results.print(f"[bold]{len(shelf.names())} studies[/] in {shelf.parent}", soft_wrap=True)
+        results.print(f"Raters open   {address}NAME/ once a study is started at the dashboard", soft_wrap=True)
+        results.print(f"Programs use  {address}NAME/api/v1 (key in {SERVING_FILE} there)", soft_wrap=True)
+    results.print(f"Dashboard     [bold]{address}desk/[/]", soft_wrap=True)
+    if token:
+        results.print(f"First owner   [bold]{address}desk/join?token={token}[/] (works once)", soft_wrap=True)
+    if results.is_terminal:
+        results.print("Stop with Ctrl+C", style="dim")
+    results.file.flush()
+
+
+@contextmanager
+def _left_word(folder: Path, address: str, settings: Settings) -> Iterator[None]:
+    """Leaves the address and the key beside the study, readable only by its owner, for programs on this machine."""
+    file = folder / SERVING_FILE
+    content = json.dumps({"url": address, "api_key": settings.api_key, "pid": os.getpid()}) + "\n"
+    try:
+        file.unlink(missing_ok=True)
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:  # noqa: PTH123
+            opened.write(content)
+    except OSError as error:
+        from dialometer.cli.console import errors
+
+        errors.print(f"cannot write {file} ({error.strerror}); give programs a key with --api-key")
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)

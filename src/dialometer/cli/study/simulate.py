@@ -1,0 +1,212 @@
+"""dialometer simulate: raters with known truth walk through a study."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dialometer.model.study import Study
+    from dialometer.simulate.run import Progress
+    from dialometer.simulate.screen_view import Door
+    from dialometer.storage.store import Store
+
+
+PAUSE_S = 0.2
+"""Between lines of progress where there is no terminal."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="simulate", epilog="Example: dialometer simulate my-study --raters 80 --seed 1")
+    def simulate_(
+        folder: StudyDir,
+        raters: Annotated[int, typer.Option("--raters", min=1, help="How many raters arrive.")] = 20,
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides who they are and what they answer.")] = 1,
+        spread: Annotated[
+            float, typer.Option("--spread", min=0, help="How far systems are apart, in standard deviations.")
+        ] = 0.5,
+        anchor_pull: Annotated[float, typer.Option(min=0, max=1, help="How far a shown number draws estimates.")] = 0.5,
+        careless: Annotated[
+            float, typer.Option(min=0, max=1, help="Share of raters who mostly answer at random.")
+        ] = 0.05,
+        position_bias: Annotated[float, typer.Option(help="Advantage of the first place on the screen.")] = 0.0,
+        drop_out: Annotated[float, typer.Option(min=0, max=1, help="Share of raters who leave before the end.")] = 0.0,
+        url: Annotated[
+            str, typer.Option("--url", help="Address of a running server; its JSON API is used instead of a database.")
+        ] = "",
+        api_key: Annotated[
+            str,
+            typer.Option(
+                "--api-key", envvar="DIALOMETER_API_KEY", help="The server's key; by default the one it left in DIR."
+            ),
+        ] = "",
+        database: Database = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Let simulated raters take part, by the same path as people. Run again after an interruption: it goes on.
+
+        The truth they saw is written to simulation.json, so that an analysis can be compared with it.
+        """
+        from dialometer.flow.engine import Flow, now_ms
+        from dialometer.flow.simulated import EngineDoor
+        from dialometer.simulate.http_door import HttpDoor
+        from dialometer.simulate.rater import Habits
+        from dialometer.simulate.run import simulate
+        from dialometer.simulate.truth import draw_truth, keep_truth
+
+        study = open_study(folder)
+        truth = draw_truth(study, seed, spread=spread)
+        habits = Habits(
+            anchor_pull=anchor_pull, careless_share=careless, position_bias=position_bias, drop_out=drop_out
+        )
+        keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
+
+        def run(door: Door, start_ms: int) -> Progress:
+            with _ProgressBar(raters) as bar:
+                return simulate(
+                    study,
+                    door,
+                    truth,
+                    n_raters=raters,
+                    seed=seed,
+                    start_ms=start_ms,
+                    habits=habits,
+                    report=bar.show,
+                )
+
+        if url:
+            with HttpDoor(url, api_key or _left_key(folder, url)) as over_http:
+                keep()
+                _tell_progress(run(over_http, now_ms()), as_json=as_json)
+            return
+        with open_store(folder, database) as store:
+            kept = keep(has_raters=next(iter(store.sessions(source="simulated")), None) is not None)
+            progress = run(EngineDoor(Flow(study, store)), _start_ms(store))
+            _tell(study, store, progress, as_json=as_json)
+        if not as_json:
+            _tell_next(folder, database, kept)
+
+
+def _left_key(folder: Path, url: str) -> str:
+    """The key that a server has left in the study's folder, or in the folder of all its studies."""
+    from dialometer.cli.study.serve import SERVING_FILE
+    from dialometer.errors import DialometerError
+
+    for place in (folder, folder.resolve().parent):
+        try:
+            left = json.loads((place / SERVING_FILE).read_text(encoding="utf-8"))
+            if f"{url.rstrip('/')}/".startswith(left["url"]):
+                return str(left["api_key"])
+        except (OSError, ValueError, KeyError):
+            continue
+    raise DialometerError(
+        f"the key of the server at {url} is not known", remedy="give it with --api-key or DIALOMETER_API_KEY"
+    )
+
+
+def _start_ms(store: Store) -> int:
+    """The virtual clock begins now, or where an interrupted simulation began."""
+    from dialometer.flow.engine import now_ms
+
+    first = next(iter(store.sessions(source="simulated")), None)
+    return first.started_at_ms if first else now_ms()
+
+
+class _ProgressBar:
+    """A bar on a terminal; elsewhere a line of JSON from time to time, written after what it tells was stored."""
+
+    def __init__(self, n_raters: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from dialometer.cli.console import errors
+
+        self.n_raters = n_raters
+        self.is_shown = errors.is_terminal
+        self.told_at_s = 0.0
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("raters"),
+            TimeElapsedColumn(),
+        )
+        self.bar = Progress(*columns, console=errors, disable=not self.is_shown)
+        self.task = self.bar.add_task("Simulating", total=n_raters)
+
+    def __enter__(self) -> _ProgressBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        """One step of progress; the numbers are of what is already stored."""
+        done = progress.n_finished + progress.n_left + progress.n_refused
+        self.bar.update(self.task, completed=done, description=f"{progress.n_judgments:,} judgments")
+        if not self.is_shown and (done == self.n_raters or time.monotonic() - self.told_at_s > PAUSE_S):
+            self.told_at_s = time.monotonic()
+            line = {"raters_done": done, "raters": self.n_raters, "judgments_stored": progress.n_judgments}
+            sys.stderr.write(json.dumps(line) + "\n")
+            sys.stderr.flush()
+
+
+def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> None:
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    counts: dict[int, dict[str, int]] = {}
+    for (cell, state), n in store.session_counts().items():
+        counts.setdefault(cell, {})[state] = n
+    cells = {study.cell_label(condition): counts.get(cell, {}) for cell, condition in enumerate(study.cells)}
+    if as_json:
+        typer.echo(json.dumps({**asdict(progress), "cells": cells}, indent=2))
+        return
+    states = sorted({state for of_cell in cells.values() for state in of_cell})
+    table = Table("condition", *states, box=None, pad_edge=False, header_style="bold")
+    for label, of_cell in cells.items():
+        table.add_row(label, *(str(of_cell.get(state, 0)) for state in states))
+    results.print(table)
+    _tell_progress(progress)
+
+
+def _tell_progress(progress: Progress, *, as_json: bool = False) -> None:
+    from dialometer.cli.console import results
+
+    if as_json:
+        typer.echo(json.dumps(asdict(progress), indent=2))
+        return
+    if progress.n_arrived and not progress.n_screens:
+        results.print(
+            f"\nThese {progress.n_arrived} raters had been here before: nothing new. Ask for more with --raters."
+        )
+    else:
+        results.print(
+            f"\n{progress.n_judgments:,} judgments stored, {progress.n_arrived} raters came, "
+            f"{progress.n_left} left early."
+        )
+    if progress.n_refused:
+        results.print(f"{progress.n_refused} more found no place left.")
+
+
+def _tell_next(folder: Path, database: str, kept: Path) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    where = f" --database {database}" if database else ""
+    results.print(f"The truth they saw is in {escape(str(kept))}", soft_wrap=True)
+    results.print(f"Next: [bold]dialometer report {escape(f'{folder}{where}')}[/]", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""A study as a form of another annotation tool, and its answers back; one file each."""

@@ -1,0 +1,262 @@
+"""A study as a form of another annotation tool: what maps, what does not, and the key that leads answers back.
+
+Such a form is one screen an item with all criteria. It has no conditions, no questionnaires, no practice and no live
+rules; whoever needs those serves the study itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dialometer.errors import DialometerError
+from dialometer.exchange.formats.form import Intake
+from dialometer.exchange.records import UNKNOWN_MS, Condition, Rated
+from dialometer.model.dialogue import Turn
+from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.scale import Scale
+from dialometer.model.study import Study
+from dialometer.storage.table import FACTOR_PREFIX
+
+KEY_FILE = "dialometer-key.json"
+"""Says which system stands where, so it is not for raters; the import looks for it beside the answers."""
+MARK = "dialometer_form"
+PLACES = "ABCDEFGHIJ"
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One thing to answer. ``name`` is its name in the tool; ``place`` the alternative it is about, from 1, 0 for all.
+
+    ``part`` is best or worst where one answer is asked in two fields.
+    """
+
+    name: str
+    criterion: str
+    place: int = 0
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FormItem:
+    """One item as it stands in the form: systems in the order of their places, texts as turns."""
+
+    id: str
+    systems: tuple[str, ...]
+    context: tuple[Turn, ...]
+    options: tuple[tuple[Turn, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolForm:
+    """Everything a tool needs, and the study's scales by field."""
+
+    study: Study
+    fields: tuple[FormField, ...]
+    items: tuple[FormItem, ...]
+    left_out: tuple[str, ...]
+
+    def scale(self, field: FormField) -> Scale:
+        """The scale on which a field is answered."""
+        return self.study.scale_for(self.study.criteria_by_name[field.criterion], self.study.spec.presentation)
+
+    def question(self, field: FormField) -> str:
+        """What a rater is asked in a field."""
+        question = self.study.criteria_by_name[field.criterion].question
+        about = f" ({PLACES[field.place - 1]})" if field.place else ""
+        part = f" ({field.part})" if field.part else ""
+        return f"{question}{about}{part}"
+
+    @property
+    def n_places(self) -> int:
+        """How many alternatives stand on a screen."""
+        return len(self.items[0].options)
+
+    def key(self) -> dict[str, Any]:
+        """What the import needs to read answers back."""
+        return {
+            MARK: 1,
+            "study": self.study.spec.name,
+            "fields": [asdict(field) for field in self.fields],
+            "items": {item.id: list(item.systems) for item in self.items},
+        }
+
+    def write_key(self, folder: Path) -> Path:
+        """Write the key."""
+        file = folder / KEY_FILE
+        file.write_text(json.dumps(self.key(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return file
+
+
+def tool_form(study: Study) -> ToolForm:
+    """The study as a form; raises where its items cannot stand in one. Sides are drawn from the study's seed."""
+    spec = study.spec
+    if spec.items.kind == "chat" or spec.items.rate == "turns":
+        what = "live conversations" if spec.items.kind == "chat" else "ratings turn by turn"
+        raise DialometerError(f"{what} have no place in such a form", remedy="serve the study with 'dialometer serve'")
+    items = tuple(_item(item, spec.seed, number) for number, item in enumerate(study.rated_items))
+    sizes = {len(item.options) for item in items}
+    if len(sizes) > 1:
+        raise DialometerError(
+            "items show different numbers of systems, and such a form is the same for all items",
+            remedy="split the items into studies of one size",
+        )
+    fields: list[FormField] = []
+    left_out: list[str] = []
+    for criterion in spec.criteria:
+        scale = study.scale_for(criterion, spec.presentation)
+        if scale.type == "ranking":
+            left_out.append(f"{criterion.name}: rankings have no place in such a form")
+        elif scale.type == "best_worst":
+            fields += [FormField(f"{criterion.name}__{part}", criterion.name, part=part) for part in ("best", "worst")]
+        elif scale.compares or max(sizes) == 1:
+            fields.append(FormField(criterion.name, criterion.name))
+        else:
+            fields += [
+                FormField(f"{criterion.name}__{place}", criterion.name, place) for place in range(1, max(sizes) + 1)
+            ]
+    if not fields:
+        raise DialometerError("nothing of this study maps to such a form", remedy="; ".join(left_out))
+    for label, there in (
+        ("between-rater factors: everybody sees the study's base presentation", spec.design.factors),
+        ("questionnaires", [*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire]),
+        ("quality rules", spec.quality),
+        ("practice items", study.practice_items),
+    ):
+        if there:
+            left_out.append(label)
+    return ToolForm(study, tuple(fields), items, tuple(left_out))
+
+
+def _item(item: Item, seed: int, number: int) -> FormItem:
+    texts: dict[str, tuple[Turn, ...]]
+    match item:
+        case ResponsesItem():
+            texts = {system: (Turn("Agent", text, "agent"),) for system, text in item.responses.items()}
+            context = item.context
+        case PairItem():
+            texts = {side.system: side.turns for side in (item.a, item.b)}
+            context = ()
+        case DialogueItem():
+            return FormItem(item.id, item.systems, (), (item.turns,))
+        case CandidateItem():
+            return FormItem(item.id, (), item.context, ((item.candidate,),))
+        case _:
+            raise AssertionError("chat items were refused before")
+    names = list(texts)
+    order = [names[i] for i in np.random.default_rng([seed, 6, number]).permutation(len(names))]
+    return FormItem(item.id, tuple(order), context, tuple(texts[name] for name in order))
+
+
+def read_key(path: Path) -> dict[str, Any] | None:
+    """The key beside a file of answers, or in a folder above it; None where there is none."""
+    start = path if path.is_dir() else path.parent
+    for folder in (start, *list(start.resolve().parents)[:3]):
+        file = folder / KEY_FILE
+        if file.is_file():
+            try:
+                key = json.loads(file.read_text(encoding="utf-8"))
+            except ValueError:
+                return None
+            return key if isinstance(key, dict) and MARK in key else None
+    return None
+
+
+# Answers from the form of another tool, read back by the key: fields become criteria, places become systems.
+
+
+NOT_IN_KEY = "answers to fields that the study's form does not have"
+HALF = "best-worst answers of which one half is missing"
+_LEFT, _RIGHT = ("left", "right")
+
+
+class FormAnswers:
+    """Turns the answers of one rater to one item into judgments. Without a key, fields are criteria as they are called."""
+
+    def __init__(self, intake: Intake, key: Mapping[str, Any] | None) -> None:
+        self.intake = intake
+        self.fields = {field["name"]: field for field in (key or {}).get("fields", [])}
+        self.items: Mapping[str, list[str]] = (key or {}).get("items", {})
+        self.has_key = key is not None
+        self.condition = _condition(intake)
+
+    def records(
+        self,
+        rater: str,
+        item: str,
+        answers: Mapping[str, object],
+        *,
+        line: int,
+        shown_at_ms: int = UNKNOWN_MS,
+        answered_at_ms: int = UNKNOWN_MS,
+    ) -> Iterator[Rated]:
+        """The judgments; what the key does not know is left out and counted."""
+        if self.has_key and item not in self.items:
+            self.intake.wrong(line, f"the form has no item '{item}'", "give the answers to the form of this study")
+            return
+        systems = tuple(self.items.get(item, ()))
+        halves: dict[str, dict[str, object]] = {}
+        for name, raw in answers.items():
+            field = self.fields.get(name)
+            if field is None and self.has_key:
+                self.intake.left_out[NOT_IN_KEY] += 1
+                continue
+            field = field or {"criterion": name, "place": 0, "part": ""}
+            if field["part"]:
+                halves.setdefault(field["criterion"], {})[field["part"]] = _system(raw, systems)
+                continue
+            place = int(field["place"])
+            yield Rated(
+                line=line,
+                rater=rater,
+                item=item,
+                criterion=field["criterion"],
+                raw=_system(raw, systems),
+                system=systems[place - 1] if place else "",
+                shown=systems,
+                shown_at_ms=shown_at_ms,
+                answered_at_ms=answered_at_ms,
+                condition=self.condition,
+                column=name,
+            )
+        for criterion, both in halves.items():
+            if set(both) != {"best", "worst"}:
+                self.intake.left_out[HALF] += 1
+                continue
+            yield Rated(
+                line=line,
+                rater=rater,
+                item=item,
+                criterion=criterion,
+                raw=both,
+                shown=systems,
+                shown_at_ms=shown_at_ms,
+                answered_at_ms=answered_at_ms,
+                condition=self.condition,
+                column=criterion,
+            )
+
+
+def _system(raw: object, systems: tuple[str, ...]) -> object:
+    """The system behind a place (``A``, ``left``); anything else is an answer as it is."""
+    if not isinstance(raw, str):
+        return raw
+    if raw in (_LEFT, _RIGHT) and len(systems) == 2:
+        return systems[(_LEFT, _RIGHT).index(raw)]
+    is_place = len(raw) == 1 and raw in PLACES[: len(systems)]
+    return systems[PLACES.index(raw)] if is_place else raw
+
+
+def _condition(intake: Intake) -> Condition:
+    """Levels that ``--map factor_NAME=:LEVEL`` gives all answers; a form has no conditions of its own."""
+    given = intake.options.columns.items()
+    return tuple(
+        (role.removeprefix(FACTOR_PREFIX), level[1:])
+        for role, level in given
+        if role.startswith(FACTOR_PREFIX) and level.startswith(":")
+    )

@@ -1,0 +1,198 @@
+"""From a screen to what a model reads: the same texts that a person sees, and the exact form of the answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialometer.errors import AnswerError
+from dialometer.judges.doors import Shown
+from dialometer.scales import SCALES
+
+ROLE = (
+    "You are a rater in a study of conversational agents. Judge only what is shown, as the instructions say. "
+    "You see one screen at a time and cannot go back."
+)
+FORM = (
+    "Answer with one JSON object and nothing else: no other text, no code fence. "
+    "It has exactly these keys, each with a value as described:"
+)
+
+
+def system_prompt(instructions: str, persona: str = "") -> str:
+    """What a model is told for the whole session; ``instructions`` are the study's own, as this condition shows them."""
+    parts = [ROLE, persona.strip(), f"The study's instructions:\n\n{instructions.strip()}" if instructions else ""]
+    return "\n\n".join(part for part in parts if part)
+
+
+def screen_prompt(shown: Shown) -> str:
+    """One screen in words: the item, the questions, the form of the answer."""
+    parts = [shown["text"].strip()]
+    item = shown["item"]
+    if item:
+        parts += _item(item, shown["chat"])
+    definitions = {field["label"]: field["definition"] for field in shown["fields"] if field["definition"]}
+    parts += [f"{label}: {definition}" for label, definition in definitions.items()]
+    keys = [f"- {json.dumps(field['name'])}: {_asked(field)}" for field in shown["fields"]]
+    parts.append("\n".join([FORM, *keys]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def message_prompt(shown: Shown) -> str:
+    """What a model reads when it is its turn in a conversation."""
+    item = shown["item"]
+    said = _turns(shown["chat"] or [])
+    parts = [
+        "You are now the user in a conversation with an agent.",
+        f"The situation: {item['scenario']}" if item["scenario"] else "",
+        f"Said so far:\n{said}" if said else "Nothing was said yet.",
+        "Write your next message, and nothing else.",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def again(complaints: Mapping[str, str]) -> str:
+    """What a model is told when its answer cannot be used."""
+    told = "\n".join(f"- {name}: {why}" for name, why in complaints.items())
+    return f"This answer cannot be used:\n{told}\n\nGive the whole JSON object again, and nothing else."
+
+
+def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, str]] | None) -> list[str]:
+    parts = [item["title"], item["text"], f"Situation: {item['scenario']}" if item["scenario"] else ""]
+    if chat:
+        parts.append(f"The conversation:\n{_turns(chat)}")
+    elif item["context"]:
+        parts.append(f"What was said before:\n{_turns(item['context'])}")
+    if item["standard"]:
+        parts.append(f"A standard response, for comparison: {item['standard']}")
+    if item["anchor_number"] is not None:
+        parts.append(f"The standard has the value {item['anchor_number']:g}.")
+    is_dialogue = item["kind"] in ("transcript_pair", "dialogue")
+    noun = "Conversation" if is_dialogue else "Response"
+    for option in item["options"]:
+        head = noun if len(item["options"]) == 1 else f"{noun} {option['place']}"
+        rated = set(item["rated_turns"])
+        turns = [
+            f"{f'(t{number}) ' if number in rated else ''}{turn['speaker']}: {turn['text']}"
+            for number, turn in enumerate(option["turns"])
+        ]
+        parts.append(f"{head}:\n" + "\n".join(turns))
+    return parts
+
+
+def _turns(turns: Sequence[Mapping[str, str]]) -> str:
+    return "\n".join(f"{turn['speaker']}: {turn['text']}" for turn in turns)
+
+
+def _asked(field: Mapping[str, Any]) -> str:
+    about = ""
+    if field["target"].startswith("t"):
+        about = f" (about the turn {field['target']})"
+    elif field["target"]:
+        about = f" (about number {field['target']})"
+    may = "" if field["is_required"] else " It may be null."
+    help_ = f" {field['help']}" if field["help"] else ""
+    return f"{field['question']}{about}{help_} → {_form(field['scale'], field['alternatives'])}.{may}"
+
+
+def _form(scale: Mapping[str, Any], places: Sequence[str]) -> str:
+    """What a value must look like, for each type of scale."""
+    match scale["type"]:
+        case "likert":
+            last = scale["first"] + scale["points"] - 1
+            words = "; ".join(f"{point} = {label}" for point, label in scale["labels"].items())
+            return f"a whole number from {scale['first']} to {last}" + (f" ({words})" if words else "")
+        case "slider":
+            ends = [f"{scale[end]:g} = {scale[f'{end}_label']}" for end in ("low", "high") if scale[f"{end}_label"]]
+            words = f" ({'; '.join(ends)})" if ends else ""
+            return f"a number from {scale['low']:g} to {scale['high']:g}{words}"
+        case "magnitude":
+            return f"a number of at least {scale['minimum']:g}, in proportion to the quality"
+        case "pairwise":
+            extra = [word for word, key in (("tie", "allow_tie"), ("cannot_tell", "allow_cannot_tell")) if scale[key]]
+            return "one of " + ", ".join(json.dumps(one) for one in [*places, *extra])
+        case "best_worst":
+            return '{"best": number, "worst": number} with two of ' + ", ".join(json.dumps(one) for one in places)
+        case "ranking":
+            listed = ", ".join(json.dumps(one) for one in scale.get("options") or places)
+            return f"a list with all of {listed}, the first the best"
+        case "choice":
+            listed = ", ".join(json.dumps(one, ensure_ascii=False) for one in scale["options"])
+            return f"one of {listed}" + (", or your own words" if scale.get("allow_other") else "")
+        case "multiple":
+            return "a list with any of " + ", ".join(json.dumps(one, ensure_ascii=False) for one in scale["options"])
+        case _:
+            return "a number" if scale.get("format", "text") != "text" else "a text"
+
+
+# Strict reading of a model's answer: one JSON object with exactly the wished keys, each value on its scale.
+
+
+_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
+WHOLE = "the answer"
+
+
+class Unusable(Exception):
+    """An answer that cannot be used, with a complaint for each key that is wrong."""
+
+    def __init__(self, complaints: Mapping[str, str]) -> None:
+        self.complaints = dict(complaints)
+        super().__init__("; ".join(f"{name}: {why}" for name, why in complaints.items()))
+
+
+def read_answers(text: str, fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The answers by field; raises :class:`Unusable`. A value in words, a missing key or a stray one is not guessed at."""
+    found = _object(text)
+    names = [field["name"] for field in fields]
+    wrong = {name: "this key is not asked for" for name in found if name not in names}
+    answers: dict[str, Any] = {}
+    for field in fields:
+        name = field["name"]
+        value = found.get(name)
+        if value is None:
+            if field["is_required"]:
+                wrong[name] = "this key is missing" if name not in found else "a value is needed"
+            continue
+        complaint = _complaint(value, field)
+        if complaint:
+            wrong[name] = complaint
+        else:
+            answers[name] = value
+    if wrong:
+        raise Unusable(wrong)
+    return answers
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The one JSON object that a text is; a code fence around it is the only thing let pass."""
+    plain = text.strip()
+    fenced = _FENCE.match(plain)
+    try:
+        found = json.loads(fenced[1] if fenced else plain, object_pairs_hook=_no_repeats)
+    except (ValueError, RecursionError) as error:
+        raise Unusable({WHOLE: f"it is not one JSON object ({error})"}) from error
+    if not isinstance(found, dict):
+        raise Unusable({WHOLE: "it is not a JSON object"})
+    return found
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _complaint(value: Any, field: Mapping[str, Any]) -> str:
+    """Why a value does not fit, empty where it does. Numbers must be numbers: what a person's form sends as text is not."""
+    kind = field["scale"]["type"]
+    if kind in ("likert", "slider", "magnitude") and (isinstance(value, bool) or not isinstance(value, int | float)):
+        return "it must be a number"
+    scale = SCALES.get(kind).model_validate(field["scale"])
+    try:
+        scale.parse(value, tuple(field["alternatives"]))
+    except AnswerError as error:
+        return error.message
+    return ""

@@ -1,0 +1,1 @@
+"""CMADE as published: an encoder trained in three stages."""

@@ -1,0 +1,1 @@
+"""Rated dialogues: reading and cleaning them, pairs, splits, and how well scores order pairs."""

@@ -1,0 +1,347 @@
+"""The paper's table on one's own data: every row on the same splits, with its controls, measured on the same test pairs.
+
+The primary figure is the accuracy on held-out pairs whose ratings lie three points or more apart and whose lengths differ by
+two utterances at most; expert pairs of test dialogues, where there are any, come first instead. Standard errors are over
+splits (over seeds where there is one split). Nothing is chosen by test pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.errors import DialometerError
+from dialometer.learned.cmade.fit import FitOptions
+from dialometer.learned.cmade.materials import from_split
+from dialometer.learned.cmade.stages import Setting
+from dialometer.learned.data.measures import accuracy, accuracy_estimate, pair_kappa, paired_difference
+from dialometer.learned.data.pairs import NumberedPairs, Pair, numbered_gap_pairs, to_numbers
+from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.splits import Split, rows_of
+from dialometer.learned.experiments.plain_rows import PlainRow, Row
+from dialometer.learned.experiments.trained_rows import TRAINED, Scored, TrainedRows
+from dialometer.model.estimate import Estimate
+from dialometer.neural.work import Report, device_of, silent
+
+Floats = NDArray[np.float64]
+MEASURES = {
+    "experts": "expert pairs",
+    "matched": "gap 3+, matched length",
+    "wide": "gap 3+",
+    "within": "gap 3+, matched, one file",
+    "any": "gap 1+",
+}
+MAX_LENGTH_DIFFERENCE = 2
+COMPARED_WITH = ("pairwise", "tfidf-ridge", "1-2-nothing", "1-2-random")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the finished table."""
+
+    row: Row
+    primary: Estimate
+    """Accuracy on the primary pairs, with its bootstrap interval over dialogues."""
+    accuracies: Mapping[str, float]
+    standard_errors: Mapping[str, float]
+    kappa: float
+    kappa_error: float
+    dropped: float | None
+    differences: Mapping[str, Estimate]
+    """Paired over splits, to the rows named in ``COMPARED_WITH``."""
+    n_runs: int
+
+
+def pairs_to_test(rated: Sequence[Rated], experts: Sequence[Pair] = ()) -> dict[str, NumberedPairs]:
+    """Pairs of test dialogues by measure; the first one is the primary."""
+    ids = {one.id for one in rated}
+    inside = [pair for pair in experts if pair.first in ids and pair.second in ids]
+    found = {"experts": to_numbers(inside, [one.id for one in rated])} if inside else {}
+    return found | {
+        "matched": numbered_gap_pairs(rated, 3, MAX_LENGTH_DIFFERENCE),
+        "wide": numbered_gap_pairs(rated, 3),
+        "within": numbered_gap_pairs(rated, 3, MAX_LENGTH_DIFFERENCE, within_source=True),
+        "any": numbered_gap_pairs(rated, 1),
+    }
+
+
+def run_ablation(
+    rated: Sequence[Rated],
+    splits: Sequence[Split],
+    options: FitOptions,
+    *,
+    rows: Sequence[Row] = TRAINED,
+    plain: Sequence[PlainRow] = (),
+    experts: Sequence[Pair] = (),
+    n_seeds: int = 1,
+    results: Path,
+    device: str = "auto",
+    report: Report = silent,
+) -> list[Line]:
+    """Runs what is not in ``results`` yet, then makes the table of all that is. An interrupted run loses one row at most."""
+    book = _Book(results, _fingerprint(rated, splits, options))
+    n_total, n_done = len(splits) * n_seeds * len(rows) + len(splits) * len(plain), 0
+    for split in splits:
+        name, test = split.name, rows_of(rated, split.test)
+        for one in plain:
+            report(f"Split {name}: {one.row.label}", n_done, n_total)
+            n_done += 1
+            if not book.has(name, 0, one.row):
+                book.write(name, 0, one.row, Scored(one.score(rows_of(rated, split.train), test)))
+        for seed in range(n_seeds):
+            wanted = [row for row in rows if not book.has(name, seed, row)]
+            n_done += len(rows) - len(wanted)
+            if not wanted:
+                continue
+            data = from_split(rated, split, experts)
+            trained = TrainedRows(data, options, Setting(), device_of(device), options.stages.training.seed + seed)
+            for row in wanted:
+                report(f"Split {name}: {row.label}", n_done, n_total)
+                book.write(name, seed, row, trained.score(row, [one.dialogue for one in test]))
+                n_done += 1
+    report("Ablation", n_total, n_total)
+    every = [*(one.row for one in plain), *rows]
+    return table_of(rated, splits, book.scores, book.dropped, every, experts)
+
+
+def table_of(
+    rated: Sequence[Rated],
+    splits: Sequence[Split],
+    scores: Mapping[tuple[str, int, str], Floats],
+    dropped: Mapping[tuple[str, int, str], float],
+    rows: Sequence[Row],
+    experts: Sequence[Pair] = (),
+) -> list[Line]:
+    """The table of scores by (split, seed, row)."""
+    tests = {split.name: rows_of(rated, split.test) for split in splits}
+    pairs = {name: pairs_to_test(test, experts) for name, test in tests.items()}
+    measures = [m for m in MEASURES if all(m in one for one in pairs.values())]
+    means: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        means[row.name] = {"kappa": _by_split(row, splits, scores, partial(_kappa, pairs, measures[0]))}
+        means[row.name] |= {m: _by_split(row, splits, scores, partial(_accuracy, pairs, m)) for m in measures}
+    overlap = float(np.mean([len(split.test) / max(1, len(split.train)) for split in splits]))
+    lines = []
+    for row in rows:
+        runs = [key for key in scores if key[2] == row.name and key[0] in tests]
+        primary = accuracy_estimate(
+            [scores[key] for key in runs], [pairs[key[0]][measures[0]] for key in runs], label=row.label
+        )
+        found, shares = means[row.name], [dropped[key] for key in runs if key in dropped]
+        lines.append(
+            Line(
+                row,
+                primary,
+                {m: _mean(found[m]) for m in measures},
+                {m: _error(found[m]) for m in measures},
+                _mean(found["kappa"]),
+                _error(found["kappa"]),
+                float(np.mean(shares)) if shares else None,
+                {
+                    other: paired_difference(found[measures[0]], means[other][measures[0]], overlap=overlap)
+                    for other in COMPARED_WITH
+                    if other in means
+                    and other != row.name
+                    and len(found[measures[0]]) == len(means[other][measures[0]])
+                },
+                len(runs),
+            )
+        )
+    return lines
+
+
+def _accuracy(pairs: Mapping[str, Mapping[str, NumberedPairs]], measure: str, scores: Floats, split: str) -> float:
+    return accuracy(scores, pairs[split][measure])
+
+
+def _kappa(pairs: Mapping[str, Mapping[str, NumberedPairs]], measure: str, scores: Floats, split: str) -> float:
+    return pair_kappa(scores, pairs[split][measure])
+
+
+def _by_split(
+    row: Row,
+    splits: Sequence[Split],
+    scores: Mapping[tuple[str, int, str], Floats],
+    measure: Callable[[Floats, str], float],
+) -> list[float]:
+    """One number per split, the mean over its seeds; per seed where there is one split only."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for (name, _, row_name), one in sorted(scores.items(), key=lambda item: item[0]):
+        if row_name == row.name and name in {split.name for split in splits}:
+            found[name].append(measure(one, name))
+    if len(found) == 1:
+        return next(iter(found.values()))
+    return [float(np.mean(values)) for values in found.values()]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def _error(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+
+
+def _fingerprint(rated: Sequence[Rated], splits: Sequence[Split], options: FitOptions) -> str:
+    content = [[(one.id, one.rating) for one in rated], [(split.name, split.train) for split in splits]]
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    return f"{digest} {options.model_dump_json()}"
+
+
+class _Book:
+    """Scores on disk, one line for each split, seed and row, after a line that says of which data and options."""
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self.path = path
+        self.scores: dict[tuple[str, int, str], Floats] = {}
+        self.dropped: dict[tuple[str, int, str], float] = {}
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+            return
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if json.loads(lines[0]) != {"fingerprint": fingerprint}:
+            raise DialometerError(
+                "these results belong to other data, splits or options",
+                where=str(path),
+                remedy="name another folder, or delete the file",
+            )
+        if not lines[-1].endswith("\n"):  # written half when the program was ended
+            path.write_text("".join(lines[:-1]), encoding="utf-8")
+            lines = lines[:-1]
+        for line in lines[1:]:
+            self._take(json.loads(line))
+
+    def has(self, split: str, seed: int, row: Row) -> bool:
+        return (split, seed, row.name) in self.scores
+
+    def write(self, split: str, seed: int, row: Row, scored: Scored) -> None:
+        record = {"split": split, "seed": seed, "row": row.name, "dropped": scored.dropped}
+        record["scores"] = [float(f"{score:.7g}") for score in scored.scores]
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        self._take(record)
+
+    def _take(self, record: Mapping[str, object]) -> None:
+        key = (str(record["split"]), int(str(record["seed"])), str(record["row"]))
+        self.scores[key] = np.array(record["scores"], dtype=np.float64)
+        if record["dropped"] is not None:
+            self.dropped[key] = float(str(record["dropped"]))
+
+
+# The finished ablation for people (Markdown, terminal) and programs (JSON).
+
+
+def head(lines: Sequence[Line]) -> list[str]:
+    """The names of the columns."""
+    measures = [MEASURES[name] for name in lines[0].accuracies] if lines else []
+    return ["row", *measures, "95% interval", "kappa", "dropped", "− pairwise", "published"]
+
+
+def cells(line: Line) -> list[str]:
+    """One line of the table as texts; what is not known stays empty."""
+    found = [_plus_minus(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
+    interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
+    kappa = f"{line.kappa:.2f}" + (f" ± {line.kappa_error:.2f}" if not math.isnan(line.kappa_error) else "")
+    dropped = "" if line.dropped is None else f"{line.dropped:.0%}"
+    apart = line.differences.get("pairwise")
+    difference = ""
+    if apart is not None and apart.is_known:
+        difference = f"{100 * apart.value:+.1f} ± {100 * float(apart.details['standard_error']):.1f}"
+    published = "" if line.row.published is None else f"{100 * line.row.published:.1f}"
+    return [line.row.label, *found, interval, kappa, dropped, difference, published]
+
+
+def as_markdown(lines: Sequence[Line]) -> str:
+    """The table as Markdown."""
+    names = head(lines)
+    rows = [names, ["---"] * len(names), *(cells(line) for line in lines)]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def record(line: Line) -> dict[str, Any]:
+    """One line for programs; a number that is not known is null."""
+    return {
+        "row": line.row.name,
+        "label": line.row.label,
+        "accuracy": {name: _known(value) for name, value in line.accuracies.items()},
+        "standard_error": {name: _known(value) for name, value in line.standard_errors.items()},
+        "interval": [_known(line.primary.low), _known(line.primary.high)],
+        "kappa": _known(line.kappa),
+        "kappa_standard_error": _known(line.kappa_error),
+        "dropped": line.dropped,
+        "differences": {
+            name: {
+                "value": _known(one.value),
+                "standard_error": _known(float(one.details.get("standard_error", math.nan))),
+                "corrected_standard_error": _known(float(one.details.get("corrected_standard_error", math.nan))),
+            }
+            for name, one in line.differences.items()
+        },
+        "published": line.row.published,
+        "n_runs": line.n_runs,
+    }
+
+
+def _plus_minus(value: float, error: float) -> str:
+    if math.isnan(value):
+        return ""
+    return f"{100 * value:.1f}" + (f" ± {100 * error:.1f}" if not math.isnan(error) else "")
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+# The table of evaluators for people: accuracies, the interval of the primary one, and differences to what must be beaten.
+
+
+AGAINST = {"tfidf-ridge": "− TF-IDF", "pairwise": "− pairwise"}
+
+
+def evaluation_head(lines: Sequence[Line]) -> list[str]:
+    """The names of the columns."""
+    measures = [MEASURES[name] for name in lines[0].accuracies] if lines else []
+    return ["row", *measures, "95% interval", *(AGAINST[name] for name in against(lines))]
+
+
+def against(lines: Sequence[Line]) -> list[str]:
+    """The rows that others are compared with, as far as they are in the table."""
+    return [name for name in AGAINST if any(name in line.differences for line in lines)]
+
+
+def evaluation_cells(line: Line, others: Sequence[str]) -> list[str]:
+    """One line as texts; what is not known stays empty."""
+    found = [_percent(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
+    interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
+    return [line.row.label, *found, interval, *(_difference(line, name) for name in others)]
+
+
+def evaluation_markdown(lines: Sequence[Line]) -> str:
+    """The table as Markdown."""
+    names = evaluation_head(lines)
+    rows = [names, ["---"] * len(names), *(evaluation_cells(line, against(lines)) for line in lines)]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def _difference(line: Line, other: str) -> str:
+    apart = line.differences.get(other)
+    if apart is None or not apart.is_known:
+        return ""
+    return f"{100 * apart.value:+.1f} ± {100 * float(apart.details['standard_error']):.1f}"
+
+
+def _percent(value: float, error: float) -> str:
+    if math.isnan(value):
+        return ""
+    return f"{100 * value:.1f}" + (f" ± {100 * error:.1f}" if not math.isnan(error) else "")

@@ -1,0 +1,1 @@
+"""The best recipe: a Gaussian process over words, behaviour and meaning."""

@@ -1,0 +1,192 @@
+"""The trained evaluator of the best recipe: scores, comparisons and their uncertainty, and the folder it is kept in.
+
+The folder holds arrays and JSON only; nothing in it is executed when it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.errors import DialometerError
+from dialometer.learned.cmade.evaluator import Comparison, Evaluator, Report, Scores
+from dialometer.learned.cmade.pairwise import sigmoid
+from dialometer.learned.gaussian.features import FeatureTable, describe
+from dialometer.learned.gaussian.kernel import (
+    Described,
+    Describer,
+    NormalScores,
+    Posterior,
+    Settings,
+    WordWeights,
+    likeness,
+    own_kernel,
+)
+from dialometer.learned.saved import FILE, FORM, read_about
+from dialometer.model.dialogue import Dialogue
+from dialometer.neural.work import QUIET, Work
+
+Floats = NDArray[np.float64]
+KIND = "best"
+ARRAYS = "arrays.npz"
+_PART = 512
+_WIDE = 1.96
+
+
+class BestEvaluator(Evaluator):
+    """One model whose uncertainty is its own: how little the training dialogues say about a dialogue like this."""
+
+    def __init__(
+        self,
+        describer: Describer,
+        known: Described,
+        settings: Settings,
+        posterior: Posterior,
+        *,
+        centre: float,
+        temperature: float,
+        unit: float,
+    ) -> None:
+        super().__init__((), temperature)
+        self.describer = describer
+        self.known = known
+        self.settings = settings
+        self.posterior = posterior
+        self.centre = centre
+        self.unit = unit
+        """Points of the rating scale in one unit of the kernel."""
+
+    def score(self, dialogues: Sequence[Dialogue], report: Report | None = None, work: Work = QUIET) -> Scores:
+        """Scores; 0 is a typical training dialogue, a difference is the logarithm of odds."""
+        found = []
+        for start in range(0, len(dialogues), _PART):
+            part = dialogues[start : start + _PART]
+            found.append(self.score_table(self._describe(part, work)))
+            if report is not None:
+                report(start + len(part), len(dialogues))
+        values = np.concatenate([one.values for one in found]) if found else np.empty(0)
+        deviations = np.concatenate([one.deviations for one in found]) if found else np.empty(0)
+        return Scores(values, deviations, values[None, :])
+
+    def _describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
+        return describe(dialogues, work, has_meaning="meaning" in self.describer.aspects)
+
+    def score_table(self, table: FeatureTable) -> Scores:
+        """Scores of dialogues whose features are known."""
+        described = self.describer(table)
+        cross = likeness(described, self.known).kernel(self.settings)
+        values = (self.posterior.predict(cross) - self.centre) / self.temperature
+        spread = self.posterior.deviations(cross, own_kernel(described, self.settings))
+        return Scores(values, spread * self.unit / self.temperature, values[None, :])
+
+    def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
+        """Normal scores of behaviour and meaning: a space in which neighbours are alike in quality."""
+        return self.describer(self._describe(dialogues, work)).scores.astype(np.float32)
+
+    def expected_ratings(self, dialogues: Sequence[Dialogue]) -> Floats:
+        """What a user would be expected to rate, on the scale from 1 to 5."""
+        return np.asarray(self.score(dialogues).values * self.temperature + self.centre)
+
+    def compare(self, first: Dialogue, second: Dialogue) -> Comparison:
+        """Which of two is better; ``low`` and ``high`` are the ends of a 95 % interval of the model's own uncertainty."""
+        described = self.describer(self._describe([first, second]))
+        cross = likeness(described, self.known).kernel(self.settings)
+        values = self.posterior.predict(cross) / self.temperature
+        own = likeness(described, described).kernel(self.settings)
+        # The variance of a difference: that of a "dialogue" whose kernel row is the difference of the two rows.
+        apart = cross[:1] - cross[1:]
+        variance = np.array([own[0, 0] + own[1, 1] - 2 * own[0, 1]])
+        spread = float(self.posterior.deviations(apart, variance)[0]) * self.unit / self.temperature
+        gap = float(values[0] - values[1])
+        chances = sigmoid(np.array([gap, gap - _WIDE * spread, gap + _WIDE * spread]))
+        return Comparison(float(chances[0]), float(chances[1]), float(chances[2]), 1)
+
+    def save(self, folder: Path | str, about: Mapping[str, Any] | None = None) -> None:
+        """Writes the folder; its settings come last, so that a half-written one is not taken for whole."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(folder / ARRAYS, **_arrays(self))
+        content = {
+            "form": FORM,
+            "kind": KIND,
+            "aspects": list(self.describer.aspects),
+            "settings": asdict(self.settings),
+            "mean": self.posterior.mean,
+            "centre": self.centre,
+            "temperature": self.temperature,
+            "unit": self.unit,
+            "words": [_words(side) for side in (self.describer.user_words, self.describer.agent_words)],
+            "about": dict(about or {}),
+        }
+        partial = folder / f"{FILE}.part"
+        partial.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        partial.replace(folder / FILE)
+
+    @staticmethod
+    def load(folder: Path | str) -> BestEvaluator:
+        """The evaluator in a folder."""
+        folder = Path(folder)
+        content = read_about(folder)
+        try:
+            with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
+                return _read(content, arrays)
+        except (OSError, KeyError, ValueError, TypeError) as error:
+            remedy = "copy the folder again, or train the evaluator again"
+            raise DialometerError(f"the evaluator is damaged: {error}", where=str(folder), remedy=remedy) from error
+
+
+def _words(side: WordWeights | None) -> list[str] | None:
+    if side is None:
+        return None
+    return sorted(side.vocabulary, key=side.vocabulary.__getitem__)
+
+
+def _arrays(evaluator: BestEvaluator) -> dict[str, Any]:
+    factor, is_lower = evaluator.posterior.factor
+    arrays: dict[str, Any] = {
+        "weights": evaluator.posterior.weights,
+        "factor": np.tril(factor).astype(np.float32) if is_lower else np.triu(factor).T.astype(np.float32),
+        "scores": evaluator.known.scores,
+        "sorted_values": evaluator.describer.normal.sorted_values,
+    }
+    for name, side in (("user", evaluator.describer.user_words), ("agent", evaluator.describer.agent_words)):
+        if side is not None:
+            arrays[f"{name}_idf"] = side.idf
+    for number, words in enumerate(evaluator.known.words):
+        arrays |= {f"words_{number}_{part}": getattr(words, part) for part in ("data", "indices", "indptr")}
+        arrays[f"words_{number}_shape"] = np.array(words.shape)
+    return arrays
+
+
+def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> BestEvaluator:
+    from scipy import sparse  # noqa: PLC0415 - not needed to look at a folder
+
+    sides = [
+        None if words is None else WordWeights({word: n for n, word in enumerate(words)}, arrays[f"{name}_idf"])
+        for name, words in zip(("user", "agent"), content["words"], strict=True)
+    ]
+    describer = Describer(tuple(content["aspects"]), sides[0], sides[1], NormalScores(arrays["sorted_values"]))
+    n_sides = sum(side is not None for side in sides)
+    words = tuple(
+        sparse.csr_matrix(
+            tuple(arrays[f"words_{n}_{part}"] for part in ("data", "indices", "indptr")),
+            shape=tuple(arrays[f"words_{n}_shape"]),
+        )
+        for n in range(n_sides)
+    )
+    posterior = Posterior(arrays["weights"], float(content["mean"]), (arrays["factor"].astype(np.float64), True))
+    return BestEvaluator(
+        describer,
+        Described(words, arrays["scores"]),
+        Settings(**content["settings"]),
+        posterior,
+        centre=float(content["centre"]),
+        temperature=float(content["temperature"]),
+        unit=float(content["unit"]),
+    )

@@ -1,0 +1,193 @@
+"""Scores of a model as judgments of a study: a session of source ``model``, which the report sets beside people.
+
+The model may be an evaluator trained here or a large language model asked elsewhere; all that is needed is a number for each
+item. Numbers that lie on the criterion's scale are stored as they are; others keep only their order, which is laid over the
+ratings that people gave (rank by rank), because a judgment must lie on its scale.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.design.load import load_study
+from dialometer.design.lock import fingerprint
+from dialometer.errors import AnswerError, DialometerError, NotEnoughData, Problem, ReadError
+from dialometer.learned.data.rated_study import people_or_simulated
+from dialometer.learned.experiments.noisy_page import Noisy
+from dialometer.model.quality import Finding
+from dialometer.model.scale import Scale
+from dialometer.model.session import Answer, Judgment
+from dialometer.model.study import DATABASE_FILE, Study
+from dialometer.storage.imports import ImportedSession
+from dialometer.storage.store import Store
+from dialometer.storage.table import long_table, session_name
+
+Floats = NDArray[np.float64]
+Key = tuple[str, str]
+"""An item and the system judged."""
+NAME_PART, NAME_QUESTION = "model", "name"
+"""Where the session keeps the model's name; the report reads it from there."""
+
+
+def read_scores(path: Path) -> dict[Key, float]:
+    """Scores from a CSV file with ``id`` (or ``item``), ``score`` and, where an item shows several systems, ``system``."""
+    problems: list[Problem] = []
+    found: dict[Key, float] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReadError([Problem(f"the scores cannot be read: {error}", "check the file", path.name)]) from error
+    for line, row in enumerate(rows, start=2):
+        key = ((row.get("id") or row.get("item") or "").strip(), (row.get("system") or "").strip())
+        try:
+            score = float(row.get("score") or "")
+        except ValueError:
+            score = math.nan
+        if not key[0] or not math.isfinite(score):
+            problems.append(Problem("a row needs id and a number as score", "mend it", path.name, line))
+        elif key in found:
+            problems.append(Problem(f"a second score for '{key[0]}'", "give each thing one score", path.name, line))
+        found[key] = score
+    if problems:
+        raise ReadError(problems)
+    if not found:
+        raise NotEnoughData("the file holds no scores", where=path.name, remedy="give a CSV with id and score")
+    return found
+
+
+def store_judge(
+    folder: Path, name: str, scores: Mapping[Key, float], *, criterion: str = "", database: str = "", at_ms: int = 0
+) -> int:
+    """Stores a model's judgments under its name; says how many. The same scores of the same model are refused a second time."""
+    study = load_study(folder)
+    wanted = criterion or study.spec.criteria[0].name
+    if wanted not in study.criteria_by_name:
+        raise DialometerError(
+            f"the study has no criterion '{wanted}'", where=str(folder), remedy="name one of its criteria"
+        )
+    scale = study.scale_for(study.criteria_by_name[wanted], study.spec.presentation)
+    keys = _known_keys(study, scores, where=str(folder))
+    with Store.open(database or folder / DATABASE_FILE, create=False) as store:
+        values = _on_scale(scale, [scores[key] for key in scores], _people(store, wanted))
+        stamp = at_ms or int(time.time() * 1000)
+        version = store.register_study(study.spec.name, fingerprint(study), study.spec.model_dump_json(), stamp)
+        content = json.dumps([name, wanted, sorted((*key, score) for key, score in scores.items())])
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        session_id = f"model-{digest[:24]}"
+        judgments = [
+            Judgment(
+                session_id=session_id,
+                item_id=item,
+                system=system,
+                criterion=wanted,
+                value=value,
+                scale=scale.type,
+                block=study.items_by_id[item].block or "main",
+                answered_at_ms=stamp,
+            )
+            for (item, system), value in zip(keys, values, strict=True)
+        ]
+        session = ImportedSession(
+            id=session_id,
+            rater=name,
+            condition=study.cells[0],
+            judgments=judgments,
+            answers=[Answer(session_id=session_id, part=NAME_PART, question=NAME_QUESTION, value=name)],
+            finished_at_ms=stamp,
+            source="model",
+        )
+        store.import_rows(
+            [session],
+            file_name=f"scores of {name}",
+            sha256=digest,
+            format="scores",
+            study_version=version,
+            at_ms=stamp,
+            platform="model",
+        )
+    return len(judgments)
+
+
+def _known_keys(study: Study, scores: Mapping[Key, float], where: str) -> list[Key]:
+    """The items and systems of the scores, each a thing that the study's raters judge."""
+    keys, unknown = [], []
+    for item_id, system in scores:
+        item = study.items_by_id.get(item_id)
+        if item is None or item.kind == "chat" or (system and system not in item.systems):
+            unknown.append(f"{item_id}/{system}" if system else item_id)
+            continue
+        if not system and len(item.systems) > 1:
+            raise DialometerError(
+                f"item '{item_id}' shows several systems", where=where, remedy="give the scores a column 'system'"
+            )
+        keys.append((item_id, system or item.systems[0]))
+    if unknown:
+        raise DialometerError(
+            f"{len(unknown)} scores are of nothing that can be judged in the study, the first is '{unknown[0]}'",
+            where=where,
+            remedy="use ids of its items; live conversations are scored with 'dialometer learn score'",
+        )
+    return keys
+
+
+def _people(store: Store, criterion: str) -> Floats:
+    table = long_table(store.judgment_batches())
+    is_counted = (table["criterion"] == criterion) & ~table["is_practice"]
+    rows = people_or_simulated(table.filter(is_counted))
+    return np.asarray(rows["value"].drop_nulls().to_numpy(), dtype=np.float64)
+
+
+def _on_scale(scale: Scale, scores: Sequence[float], people: Floats) -> list[Any]:
+    """The scores as answers on the scale: themselves where all fit, else people's ratings in the scores' order."""
+    try:
+        return [scale.parse(score) for score in scores]
+    except AnswerError:
+        pass
+    if not len(people):
+        raise NotEnoughData(
+            "the scores do not lie on the criterion's scale, and there are no ratings of people to lay them over",
+            remedy="give scores on the scale, or collect ratings first",
+        )
+    ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable")
+    shares = (ranks + 0.5) / len(scores)
+    laid = np.quantile(people, shares, method="inverted_cdf")
+    return [scale.parse(float(value)) for value in laid]
+
+
+# Noisy ratings of a study back into the study: as flags on the sessions that gave them, which its report shows.
+
+
+RULE = "noisy_rating"
+"""The name under which such flags stand beside those of the study's own rules."""
+
+
+def flag_noisy(folder: Path, noisy: Sequence[Noisy], *, database: str = "", at_ms: int = 0) -> int:
+    """Writes a flag for every noisy rating that has none yet, and says how many were new. Nobody is excluded by it."""
+    with Store.open(database or folder / DATABASE_FILE, create=False) as store:
+        table = long_table(store.judgment_batches())
+        session_of = dict(zip(table["judgment"].to_list(), table["session"].to_list(), strict=True))
+        ids = {session_name(session.ordinal): session.id for session in store.sessions()}
+        known = {logged.finding.details.get("judgment") for logged in store.findings() if logged.finding.rule == RULE}
+        found: dict[str, list[Finding]] = defaultdict(list)
+        for one in noisy:
+            judgment = one.rated.dialogue.metadata["judgment"]
+            if judgment in known or judgment not in session_of:
+                continue
+            item = one.rated.dialogue.metadata["item"]
+            details = {"judgment": judgment, "item": item, "value": one.value, "smoothed": one.smoothed}
+            found[ids[session_of[judgment]]].append(Finding(RULE, "flag", f"{item}: {one.reason}", details))
+        for session_id, findings in found.items():
+            store.add_findings(session_id, findings, at_ms or int(time.time() * 1000))
+    return sum(len(findings) for findings in found.values())

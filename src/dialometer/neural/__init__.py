@@ -1,0 +1,1 @@
+"""What learned, retrieval and generators share: device, encoder, embedding cache, training loop, Ray."""

@@ -1,0 +1,1 @@
+"""Formats of dialogue files, one file each; a new file here is a new format."""

@@ -1,0 +1,192 @@
+"""What the fused retriever weighs: nearness by question and by answer in three forms of the turn, and shared words.
+
+========================  ===========================================================================
+``question:turn``         cosine with the answer's nearest recorded question
+``answer:turn``           cosine with the answer itself
+``question:sentences``    the same for the best single sentence of the turn
+``answer:sentences``
+``question:context``      the same with the end of the turn before
+``answer:context``
+``words``                 TF-IDF cosine of short letter sequences with the nearest recorded question
+========================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialometer.errors import NotEnoughData
+from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.queries import FORMS, Formed, Query, formed
+from dialometer.retrieval.retrievers.tfidf import FittedTfidf, Tfidf
+from dialometer.retrieval.vectors import QuestionVectors, cosines
+
+if TYPE_CHECKING:
+    from dialometer.neural.encoder import TextEncoder
+
+
+Float32s = NDArray[np.float32]
+
+ENCODED = tuple(f"{side}:{form}" for form in FORMS for side in ("question", "answer"))
+PARTS = (*ENCODED, "words")
+
+
+@dataclass(frozen=True)
+class PreparedParts:
+    """A batch of queries: vectors of its texts in every form, and its words."""
+
+    forms: dict[str, tuple[Float32s, Formed]]
+    words: Any
+    n_queries: int
+
+
+class FusionParts:
+    """All parts over one knowledge base and one encoder."""
+
+    def __init__(self, kb: KnowledgeBase, encoder: TextEncoder) -> None:
+        self.kb = kb
+        self.encoder = encoder
+        self.questions = QuestionVectors(kb, encoder.encode(kb.questions, "Encoding questions"))
+        self.answers = encoder.encode(kb.texts, "Encoding answers")
+        self.words = FittedTfidf(Tfidf(analyzer="char_wb", shortest=2, longest=5), kb)
+
+    def prepare(self, queries: Sequence[Query]) -> PreparedParts:
+        """Every text is encoded once, in whichever forms it occurs."""
+        forms = {form: formed(queries, form) for form in FORMS}
+        vectors = self.encoder.encode([text for form in forms.values() for text in form.texts])
+        ends = np.cumsum([len(form.texts) for form in forms.values()])
+        pieces = np.split(vectors, ends[:-1])
+        return PreparedParts(
+            {name: (piece, form) for (name, form), piece in zip(forms.items(), pieces, strict=True)},
+            self.words.prepare(queries),
+            len(queries),
+        )
+
+    def part(self, name: str, prepared: PreparedParts, first: int, last: int) -> Float32s:
+        """One part's scores, questions by answers; 0 where an answer has no recorded question."""
+        if name == "words":
+            return np.nan_to_num(self.words.block(prepared.words, first, last), nan=0.0)
+        side, _, form = name.partition(":")
+        vectors, texts = prepared.forms[form]
+        if side == "answer":
+            return texts.best(cosines(vectors, self.answers[first:last]))
+        return texts.best(np.nan_to_num(self.questions.best(vectors, first, last), nan=0.0))
+
+    def all(self, queries: Sequence[Query]) -> Float32s:
+        """Every part's scores of every answer: questions by answers by parts, for learning the weights."""
+        prepared = self.prepare(queries)
+        n_answers = len(self.kb.answers)
+        return np.stack([self.part(name, prepared, 0, n_answers) for name in PARTS], axis=-1).astype(np.float32)
+
+
+# How much each part counts: weights that make the right answers most probable, chosen by cross-validation.
+#
+# Conditional logit (McFadden 1974) over the candidates of a question: the probability of an answer is the softmax of its weighted
+# scores, and the weights maximise the probability that falls on the right answers, less a penalty on their squares.
+
+
+Floats = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+PENALTIES = (0.3, 3.0, 30.0)
+MOST_CANDIDATES = 100
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Scores of candidates (questions by candidates by parts), which are right, and which are candidates at all."""
+
+    scores: NDArray[np.float32]
+    right: Marks
+    held: Marks
+
+    def only(self, rows: NDArray[np.int64] | Marks) -> Lists:
+        """Some of the questions."""
+        return Lists(self.scores[rows], self.right[rows], self.held[rows])
+
+
+def lists_of(scores: NDArray[np.float32], right: Marks, *, n_best: int = 20) -> Lists:
+    """Candidates of each question: the best of every part and all that are right, where there are too many answers."""
+    n_questions, n_answers, n_parts = scores.shape
+    if n_answers <= MOST_CANDIDATES:
+        return Lists(scores, right, np.ones_like(right))
+    chosen = right.copy()
+    for part in range(n_parts):
+        best = np.argpartition(-scores[:, :, part], n_best, axis=1)[:, :n_best]
+        np.put_along_axis(chosen, best, True, axis=1)
+    width = int(chosen.sum(axis=1).max())
+    columns = np.argsort(~chosen, axis=1, kind="stable")[:, :width]
+    rows = np.arange(n_questions)[:, None]
+    return Lists(scores[rows, columns], right[rows, columns], chosen[rows, columns])
+
+
+def fit_weights(lists: Lists, penalty: float) -> Floats:
+    """Weights on the scores as they are; the penalty acts on weights of scores of equal spread."""
+    from scipy.optimize import minimize  # noqa: PLC0415 - heavy
+
+    is_told: Marks = np.asarray(lists.right.any(axis=1))
+    if not is_told.any():
+        raise NotEnoughData("no question has a right answer", remedy="weights need marked answers")
+    told = lists.only(is_told)
+    spread = told.scores[told.held].std(axis=0).astype(np.float64)
+    spread[spread == 0] = 1.0
+    scaled = told.scores / spread.astype(np.float32)
+
+    def cost(weights: Floats) -> tuple[float, Floats]:
+        chance, own = _chances(scaled, weights, told)
+        value = -np.log(np.maximum((chance * told.right).sum(axis=1), 1e-300)).sum()
+        slope = np.einsum("qa,qap->p", chance - own, scaled, dtype=np.float64)
+        return value + penalty * float(weights @ weights), slope + 2 * penalty * weights
+
+    found = minimize(cost, np.zeros(scaled.shape[2]), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return np.asarray(found.x / spread)
+
+
+def _chances(scaled: NDArray[np.float32], weights: Floats, lists: Lists) -> tuple[Floats, Floats]:
+    """Probability of every candidate, and the same among right answers only."""
+    total = np.where(lists.held, scaled @ weights.astype(np.float32), -np.inf).astype(np.float64)
+    total -= total.max(axis=1, keepdims=True)
+    chance = np.exp(total)
+    among = np.where(lists.right, chance, 0.0)
+    share = among / np.maximum(among.sum(axis=1, keepdims=True), 1e-300)
+    return chance / chance.sum(axis=1, keepdims=True), share
+
+
+def log_chance(lists: Lists, weights: Floats) -> Floats:
+    """Log probability that falls on the right answers of each question; nan where none is right."""
+    chance, _ = _chances(lists.scores, weights, lists)
+    found = np.log(np.maximum((chance * lists.right).sum(axis=1), 1e-300))
+    return np.where(lists.right.any(axis=1), found, np.nan)
+
+
+def choose_weights(lists: Lists, groups: Sequence[str], penalties: Sequence[float] = PENALTIES) -> Floats:
+    """Weights with the penalty that predicts held-out groups (dialogues) best."""
+    names = sorted(set(groups))
+    if len(names) < 2 or len(penalties) == 1:
+        return fit_weights(lists, penalties[0])
+    of_row = np.array(groups)
+    parts = [names[start::3] for start in range(min(3, len(names)))]
+    totals = []
+    for penalty in penalties:
+        total = 0.0
+        for part in parts:
+            is_out = np.isin(of_row, part)
+            if not lists.right[~is_out].any():
+                continue
+            total += float(np.nansum(log_chance(lists.only(is_out), fit_weights(lists.only(~is_out), penalty))))
+        totals.append(total)
+    return fit_weights(lists, penalties[int(np.argmax(totals))])
+
+
+def as_mapping(names: Sequence[str], weights: Floats) -> dict[str, float]:
+    """Weights by part, rounded for a file."""
+    return {name: round(float(weight), 4) for name, weight in zip(names, weights, strict=True)}
+
+
+def as_array(names: Sequence[str], weights: Mapping[str, float]) -> Floats:
+    """Weights in the order of the parts; a part that is not named counts nothing."""
+    return np.array([weights.get(name, 0.0) for name in names], dtype=np.float64)

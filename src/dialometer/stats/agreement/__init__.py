@@ -1,0 +1,1 @@
+"""Agreement of raters on categories: kappa, alpha, plain agreement, and models of labels."""

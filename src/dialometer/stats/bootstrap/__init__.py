@@ -1,0 +1,1 @@
+"""Bootstrap intervals and means with bootstrap intervals."""

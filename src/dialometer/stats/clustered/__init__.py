@@ -1,0 +1,1 @@
+"""Shares and means of raters who answer more than once."""

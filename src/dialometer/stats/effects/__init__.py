@@ -1,0 +1,1 @@
+"""Differences and their size: mixed models, factorial designs, permutation tests, equivalence."""

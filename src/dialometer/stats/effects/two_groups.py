@@ -1,0 +1,187 @@
+"""Two independent groups of raters: do their means, or their ranks, differ?
+
+Each entry stands for one rater (see ``permutation.rater_means``); judgments of one rater are not independent entries.
+Values are the first group relative to the second.
+
+Checked against ``pingouin.ttest(x, y, correction=True)``, ``statsmodels.stats.weightstats.CompareMeans`` and an
+enumeration of all arrangements for the exact Mann-Whitney test.
+
+Equivalence: evidence that two groups differ by less than matters, which a non-significant difference is not.
+
+Checked against ``statsmodels.stats.weightstats.ttost_ind(x, y, low, high, usevar="unequal")``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
+
+__all__ = ["mann_whitney", "tost_welch", "welch_parts", "welch_t"]
+
+
+EMPTY = "one of the two groups is empty: recruit raters for both"
+MOST_EXACT = 20
+
+
+def welch_parts(one: Floats, two: Floats) -> tuple[float, float, float]:
+    """Difference of means, its standard error without pooling, and Welch's degrees of freedom."""
+    v_one, v_two = float(one.var(ddof=1)) / len(one), float(two.var(ddof=1)) / len(two)
+    variance = v_one + v_two
+    df = variance**2 / (v_one**2 / (len(one) - 1) + v_two**2 / (len(two) - 1)) if variance > 0 else math.nan
+    return float(one.mean() - two.mean()), math.sqrt(variance), df
+
+
+def welch_t(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """Difference of means by Welch's t-test (1947), which does not assume equal variances."""
+    one, two, notes = _both(first, second)
+    n = len(one) + len(two)
+    method = "Welch's t-test of the difference of means"
+    if not len(one) or not len(two):
+        return unknown(method, EMPTY, n=n, label=label)
+    if len(one) < 2 or len(two) < 2:
+        return unknown(method, "a group has one rater: at least two are needed in each", n=n, label=label)
+    difference, se, df = welch_parts(one, two)
+    if se == 0:
+        return unknown(
+            method, "no variation within the groups: collect more or use a permutation test", n=n, label=label
+        )
+    half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, df)) * se
+    return Estimate(
+        value=difference,
+        n=n,
+        method=method,
+        low=difference - half,
+        high=difference + half,
+        confidence=confidence,
+        interval_method="Student's t with Welch's degrees of freedom",
+        statistic=difference / se,
+        df=(df,),
+        p_value=float(2 * stats.t.sf(abs(difference) / se, df)),
+        label=label,
+        notes=notes,
+        details={
+            "mean_first": float(one.mean()),
+            "mean_second": float(two.mean()),
+            "n_first": len(one),
+            "n_second": len(two),
+            "standard_error": se,
+        },
+    )
+
+
+def mann_whitney(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """Probability that a rater of the first group lies above one of the second, ties half, with the Mann-Whitney test.
+
+    Exact for small groups without ties, otherwise the normal approximation with tie and continuity corrections. The
+    interval is DeLong's (1988) on the logit scale; it needs two raters in each group.
+    """
+    one, two, notes = _both(first, second)
+    n = len(one) + len(two)
+    method = "Mann-Whitney U test"
+    if not len(one) or not len(two):
+        return unknown(method, EMPTY, n=n, label=label)
+    pooled = np.concatenate([one, two])
+    if np.ptp(pooled) == 0:
+        return unknown(method, "all values are equal: ranks cannot tell the groups apart", n=n, label=label)
+    has_ties = len(np.unique(pooled)) < n
+    is_exact = not has_ties and max(len(one), len(two)) <= MOST_EXACT
+    kind = "exact" if is_exact else "asymptotic"
+    tested = stats.mannwhitneyu(one, two, alternative="two-sided", method=kind)
+    probability = float(tested.statistic) / (len(one) * len(two))
+    low, high = _delong(one, two, probability, check_confidence(confidence))
+    return Estimate(
+        value=probability,
+        n=n,
+        method=f"{method}, {'exact' if is_exact else 'normal approximation with tie and continuity corrections'}",
+        low=low,
+        high=high,
+        confidence=confidence,
+        interval_method="" if math.isnan(low) else "DeLong, logit scale",
+        statistic=float(tested.statistic),
+        p_value=float(tested.pvalue),
+        label=label,
+        notes=notes,
+        details={"n_first": len(one), "n_second": len(two), "effect": "probability of superiority"},
+    )
+
+
+def _delong(one: Floats, two: Floats, probability: float, confidence: float) -> tuple[float, float]:
+    if len(one) < 2 or len(two) < 2:
+        return math.nan, math.nan
+    variance = float(_placements(one, two).var(ddof=1)) / len(one) + float(_placements(two, one).var(ddof=1)) / len(two)
+    if variance <= 0 or not 0 < probability < 1:
+        return math.nan, math.nan
+    half = float(stats.norm.isf((1 - confidence) / 2)) * math.sqrt(variance) / (probability * (1 - probability))
+    logit = math.log(probability / (1 - probability))
+    return 1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))
+
+
+def _placements(values: Floats, others: Floats) -> Floats:
+    """For each value the share of others below it, ties half."""
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, values, side="left")
+    upto = np.searchsorted(ordered, values, side="right")
+    return np.asarray((below + upto) / (2 * len(others)))
+
+
+def _both(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, tuple[str, ...]]:
+    one, two = numbers(first), numbers(second)
+    kept_one, kept_two = one[~np.isnan(one)], two[~np.isnan(two)]
+    return kept_one, kept_two, missing_note(len(one) + len(two) - len(kept_one) - len(kept_two))
+
+
+def tost_welch(
+    first: ArrayLike, second: ArrayLike, low: float, high: float, *, confidence: float = 0.95, label: str = ""
+) -> Estimate:
+    """Two one-sided Welch tests that the difference (first minus second) lies between ``low`` and ``high``.
+
+    A small p-value supports equivalence. The interval has confidence 1 - 2 alpha (90% for 95%), so equivalence holds at
+    alpha exactly when it lies within the bounds.
+    """
+    if not low < high:
+        raise DialometerError(f"equivalence bounds {low} and {high}", remedy="the lower bound comes first")
+    one, two = numbers(first), numbers(second)
+    n_missing = int(np.isnan(one).sum() + np.isnan(two).sum())
+    one, two = one[~np.isnan(one)], two[~np.isnan(two)]
+    n = len(one) + len(two)
+    method = f"equivalence within {low:g} to {high:g}, two one-sided Welch tests"
+    if not len(one) or not len(two):
+        return unknown(method, EMPTY, n=n, label=label)
+    if len(one) < 2 or len(two) < 2:
+        return unknown(method, "a group has one rater: at least two are needed in each", n=n, label=label)
+    difference, se, df = welch_parts(one, two)
+    if se == 0:
+        return unknown(method, "no variation within the groups: collect more", n=n, label=label)
+    alpha = 1 - check_confidence(confidence)
+    t_low, t_high = (difference - low) / se, (difference - high) / se
+    p_low, p_high = float(stats.t.sf(t_low, df)), float(stats.t.cdf(t_high, df))
+    half = float(stats.t.isf(alpha, df)) * se
+    return Estimate(
+        value=difference,
+        n=n,
+        method=method,
+        low=difference - half,
+        high=difference + half,
+        confidence=1 - 2 * alpha,
+        interval_method="Student's t with Welch's degrees of freedom, 1 - 2 alpha",
+        statistic=t_low if p_low > p_high else t_high,
+        df=(df,),
+        p_value=max(p_low, p_high),
+        label=label,
+        notes=missing_note(n_missing),
+        details={
+            "p_above_low": p_low,
+            "p_below_high": p_high,
+            "is_equivalent": max(p_low, p_high) < alpha,
+            "lower_bound": low,
+            "upper_bound": high,
+            "standard_error": se if math.isfinite(se) else math.nan,
+        },
+    )

@@ -1,0 +1,1 @@
+"""Intraclass correlation: every form, for complete designs and for designs with holes."""

@@ -1,0 +1,1 @@
+"""Rankings of systems: Bradley-Terry, Elo, best-worst scaling."""

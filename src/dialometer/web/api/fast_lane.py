@@ -1,0 +1,97 @@
+"""The one route where every microsecond is paid thousands of times: a program sends a screen.
+
+It stands before the framework, as a plain ASGI application that reads, checks, stores and answers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from pydantic import ValidationError
+from starlette.types import Receive, Scope, Send
+
+from dialometer.web.api.models import SubmissionRequest
+from dialometer.web.server.failures import TooLarge, as_invalid, as_json
+from dialometer.web.server.guard import Counting
+from dialometer.web.server.logs import log_request
+from dialometer.web.server.security import bearer
+from dialometer.web.server.service import Service
+from dialometer.web.server.submissions import NoSession, Sent, Taken
+
+_HEADERS = [
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+]
+_ROUTE = "api_submit"
+
+
+class FastLane:
+    """``POST /api/v1/session/submissions``."""
+
+    def __init__(self, service: Service, counting: Counting) -> None:
+        self.service = service
+        self.counting = counting
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        try:
+            given = SubmissionRequest.model_validate_json(await self._read(receive))
+            taken = await self.service.send(_sent(scope, given))
+        except Exception as error:
+            refused = as_invalid(error) if isinstance(error, ValidationError) else as_json(error)
+            refused.headers["x-content-type-options"] = "nosniff"
+            await refused(scope, receive, send)
+            status = refused.status_code
+        else:
+            status = 200 if taken.receipt.outcome in ("stored", "repeated") else 409
+            content = _told(taken)
+            headers = [*_HEADERS, (b"content-length", b"%d" % len(content))]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": content})
+        duration_s = time.perf_counter() - began
+        self.counting.count(_ROUTE, status, duration_s)
+        log_request("POST", _ROUTE, status, duration_s)
+
+    async def _read(self, receive: Receive) -> bytes:
+        limit = self.service.settings.max_body_bytes
+        message = await receive()
+        body: bytes = message.get("body", b"")
+        while message.get("more_body") and len(body) <= limit:
+            message = await receive()
+            body += message.get("body", b"")
+        if len(body) > limit:
+            raise TooLarge("the body is too large", remedy=f"send at most {limit} bytes")
+        return body
+
+
+def _sent(scope: Scope, given: SubmissionRequest) -> Sent:
+    token = bearer(scope["headers"])
+    if not token:
+        raise NoSession("there is no token", remedy="send Authorization: Bearer <session_token>")
+    return Sent(
+        token=token,
+        screen=given.screen,
+        submission=given.token,
+        answers=given.answers,
+        shown_at_ms=given.shown_at_ms,
+        first_input_at_ms=given.first_input_at_ms,
+        submitted_at_ms=given.submitted_at_ms,
+        focus_lost_n=given.focus_lost_n,
+        focus_lost_s=given.focus_lost_s,
+        device=given.device,
+    )
+
+
+def _told(taken: Taken) -> bytes:
+    receipt = taken.receipt
+    return json.dumps(
+        {
+            "token": receipt.token,
+            "outcome": receipt.outcome,
+            "step": receipt.step,
+            "state": receipt.state,
+            "n_judgments": taken.n_judgments,
+        },
+    ).encode()

@@ -1,0 +1,192 @@
+"""The JSON API: the same way through a study as the pages, for programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from dialometer._version import __version__
+from dialometer.errors import DialometerError
+from dialometer.flow.screen_json import screen_json
+from dialometer.model.session import Session
+from dialometer.web.api import models
+from dialometer.web.rater.chat import ChatRoom
+from dialometer.web.server.arrival import Arriving
+from dialometer.web.server.failures import NoKey, as_invalid, as_json
+from dialometer.web.server.logs import log
+from dialometer.web.server.security import is_same_secret
+from dialometer.web.server.service import Service
+
+PATH = "/api/v1"
+SUBMISSIONS = "/session/submissions"
+_ABOUT = """The same way through a study as people take it, for programs: simulated raters, a model as judge.
+
+Open a session with the server's key, then show its token with every request. Ask for the screen, send its answers,
+and so on until the screen's kind is `done`."""
+
+
+def _told(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    words = {
+        400: "Unreadable body",
+        401: "No session, or no key",
+        403: "No place in the study",
+        409: "The session stands elsewhere",
+        413: "Too large",
+        422: "Not in order",
+        429: "Too often",
+        503: "Try again later",
+    }
+    return {status: {"description": words[status], "model": models.Problem} for status in statuses}
+
+
+_SHARED = (401, 413, 422, 429, 503)
+_CHAT: dict[int | str, dict[str, Any]] = {
+    202: {"description": "A person is still writing: ask again with retry", "model": models.ChatProblem},
+    502: {"description": "The agent failed: ask again with retry", "model": models.ChatProblem},
+}
+_SUBMIT: dict[int | str, dict[str, Any]] = {
+    409: {"description": "Outdated, or the session is over", "model": models.SubmissionReceipt | models.Problem}
+}
+_TOKEN = HTTPBearer(scheme_name="SessionToken", description="The token of a session.", auto_error=False)
+_KEY = HTTPBearer(scheme_name="ApiKey", description="The key of the server.", auto_error=False)
+Credentials = HTTPAuthorizationCredentials | None
+
+
+def build_api(service: Service, room: ChatRoom) -> FastAPI:
+    """The API without its busiest route, which stands apart in :mod:`dialometer.web.api.fast_lane`."""
+    api = FastAPI(title="dialometer", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None)
+    for kind in (DialometerError, HTTPException, Exception):
+        api.add_exception_handler(kind, _answer_error)
+    api.add_exception_handler(RequestValidationError, _answer_invalid)
+
+    async def find(credentials: Annotated[Credentials, Depends(_TOKEN)]) -> Session:
+        return await service.find(credentials.credentials if credentials else "")
+
+    async def check_key(credentials: Annotated[Credentials, Depends(_KEY)]) -> None:
+        if not is_same_secret(credentials.credentials if credentials else "", service.settings.api_key):
+            raise NoKey("this needs the server's key", remedy="send Authorization: Bearer <key>")
+
+    held = Depends(find)
+
+    @api.post(
+        "/sessions",
+        status_code=201,
+        response_model=models.SessionOpened,
+        responses=_told(403, *_SHARED),
+        dependencies=[Depends(check_key)],
+        tags=["sessions"],
+    )
+    async def open_session(request: Request, given: models.SessionRequest) -> Response:
+        """Open a session for a rater."""
+        arriving = Arriving(given.platform, given.external_id, given.params)
+        at_ms = given.at_ms if given.source == "simulated" else None
+        arrival = await service.arrive(request.scope, arriving, source=given.source, at_ms=at_ms)
+        session = arrival.session
+        log("arrival", session=session.id, is_new=arrival.is_new, cell=session.draw.cell, source=given.source)
+        content = {"session_id": session.id, "session_token": arrival.token, "is_new": arrival.is_new}
+        return JSONResponse({**content, "state": session.state, "step": session.step}, 201)
+
+    @api.get("/session", response_model=models.SessionStatus, responses=_told(*_SHARED), tags=["sessions"])
+    async def status(session: Session = held) -> Response:
+        """How far the session has come."""
+        return JSONResponse(await service.in_thread(lambda: _status(service, session)))
+
+    @api.get("/session/screen", response_model=models.ScreenShown, responses=_told(409, *_SHARED), tags=["screens"])
+    async def screen(
+        session: Session = held,
+        step: Annotated[int | None, Query(ge=0, le=100_000, description="An earlier step.")] = None,
+    ) -> Response:
+        """The screen where the session stands, or an earlier one where the study allows going back."""
+        return JSONResponse(await service.in_thread(lambda: _screen(service, session, step)))
+
+    @api.post(
+        "/session/chat", response_model=models.ChatReply, responses={**_told(409, *_SHARED), **_CHAT}, tags=["chat"]
+    )
+    async def say(given: models.ChatRequest, session: Session = held) -> Response:
+        """Say something in the conversation where the session stands."""
+        said = await room.say(session, given.text, n_said=given.n_said, at_ms=given.at_ms)
+        return JSONResponse(said.as_json(), said.status)
+
+    @api.post(
+        "/session/chat/retry",
+        response_model=models.ChatReply,
+        responses={**_told(409, *_SHARED), **_CHAT},
+        tags=["chat"],
+    )
+    async def retry(session: Session = held) -> Response:
+        """Ask again for a reply that failed or has not come yet."""
+        said = await room.retry(session)
+        return JSONResponse(said.as_json(), said.status)
+
+    _describe(api)
+    return api
+
+
+def _status(service: Service, session: Session) -> dict[str, object]:
+    n_steps = len(service.flow.path(session).steps)
+    is_active = session.state == "active"
+    return {
+        "session_id": session.id,
+        "state": session.state,
+        "source": session.source,
+        "step": session.step,
+        "n_steps": n_steps,
+        "progress": min(1.0, session.step / n_steps),
+        "remaining_s": service.flow.remaining_s(session) if is_active else None,
+    }
+
+
+def _screen(service: Service, session: Session, step: int | None) -> dict[str, Any]:
+    screen = service.flow.screen(session, step)
+    chat = None
+    if screen.item is not None and screen.item.kind == "chat":
+        chat = service.chats.history(session, screen.item.id)
+    return screen_json(service.flow, session, screen, chat)
+
+
+async def _answer_error(_request: Request, error: Exception) -> Response:
+    return as_json(error)
+
+
+async def _answer_invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return as_invalid(error)
+
+
+def _describe(api: FastAPI) -> None:
+    """Writes the busiest route into the API's description, where it belongs although it stands apart."""
+
+    def submit(given: models.SubmissionRequest) -> models.SubmissionReceipt:  # noqa: ARG001 - only described
+        """Send the answers of a screen. When this answers 200, they are on disk."""
+        raise AssertionError("the plain route beside the API answers this")
+
+    route = APIRoute(
+        SUBMISSIONS,
+        submit,
+        methods=["POST"],
+        response_model=models.SubmissionReceipt,
+        responses={**_told(*_SHARED), **_SUBMIT},
+        dependencies=[Depends(_TOKEN)],
+        tags=["screens"],
+    )
+
+    def describe() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            api.openapi_schema = get_openapi(
+                title=api.title,
+                version=api.version,
+                description=api.description,
+                routes=[*api.routes, route],
+                servers=[{"url": PATH}],
+            )
+        return api.openapi_schema
+
+    api.openapi = describe  # type: ignore[method-assign]

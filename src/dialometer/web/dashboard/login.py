@@ -1,0 +1,163 @@
+"""Coming in: one-time links, signing in and out, and who somebody is."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import Argon2Error, InvalidHashError
+
+from dialometer.errors import DialometerError
+from dialometer.flow.engine import now_ms
+from dialometer.storage.accounts import Account, AccountLink, Role
+from dialometer.storage.store import Store
+from dialometer.web.server.security import TooOften
+
+# Passwords: kept as argon2 hashes, and tried slower and slower when they are wrong.
+
+
+MIN_LENGTH = 12
+MAX_LENGTH = 200
+N_FREE = 3
+"""Wrong passwords before the waiting begins: people mistype."""
+MAX_WAIT_S = 300
+
+_hasher = PasswordHasher()
+# Hashing takes memory on purpose; a few at a time keep a crowd of attempts from taking all of it.
+_few_at_a_time = threading.Semaphore(2)
+
+
+@cache
+def _of_nobody() -> str:
+    return _hasher.hash("nobody has this password")
+
+
+class WeakPassword(DialometerError):
+    """A password that is too easy to guess; the message says why."""
+
+
+def hash_password(password: str, name: str) -> str:
+    """The hash to keep; raises :class:`WeakPassword`. Length is what counts, so nothing else is asked for."""
+    if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
+        raise WeakPassword(f"a password has at least {MIN_LENGTH} characters", remedy="a few words together are good")
+    if len(set(password)) < 5 or (name and name.lower() in password.lower() and len(password) < len(name) + 8):
+        raise WeakPassword("this password is easy to guess", remedy="a few words together are good")
+    with _few_at_a_time:
+        return _hasher.hash(password)
+
+
+def is_right(password: str, password_hash: str | None) -> bool:
+    """Whether a password is the one that was hashed. Without a hash it takes as long and is never right."""
+    with _few_at_a_time:
+        try:
+            right = _hasher.verify(password_hash or _of_nobody(), password[:MAX_LENGTH])
+        except (Argon2Error, InvalidHashError):
+            return False
+    return right and password_hash is not None
+
+
+def wait_s(n_failures: int, last_at_ms: int, now_ms: int) -> float:
+    """How long to wait before the next attempt is looked at: doubling with every failure after the first few."""
+    if n_failures < N_FREE:
+        return 0.0
+    wait = min(MAX_WAIT_S, 2.0 ** (n_failures - N_FREE + 1))
+    return max(0.0, wait - (now_ms - last_at_ms) / 1000)
+
+
+IDLE_MS = 12 * 3600 * 1000
+"""A browser that was not seen for so long must sign in again."""
+LONGEST_MS = 7 * 24 * 3600 * 1000
+"""However busy, after a week everybody signs in again."""
+SEEN_EVERY_MS = 60_000
+LINK_MS = 3 * 24 * 3600 * 1000
+_NAME = re.compile(r"[a-z0-9][a-z0-9._@+\-]{1,63}")
+
+
+class NotSignedIn(DialometerError):
+    """Nobody we know."""
+
+
+class NotAllowed(DialometerError):
+    """Somebody we know, who may not do this."""
+
+
+class DeadLink(DialometerError):
+    """A one-time link that was used, is too old, or never was."""
+
+
+class WrongPassword(DialometerError):
+    """Name and password do not belong together; which of the two is wrong is not said."""
+
+
+class Entry:
+    """The door of the desk."""
+
+    def __init__(self, accounts: Store) -> None:
+        self.accounts = accounts
+
+    def who(self, secret: str, at_ms: int) -> Account:
+        """The account behind a browser's secret; raises :class:`NotSignedIn`."""
+        found = None
+        if secret:
+            found = self.accounts.signed_in(secret, seen_since_ms=at_ms - IDLE_MS, began_since_ms=at_ms - LONGEST_MS)
+        if found is None:
+            raise NotSignedIn("please sign in", remedy="open the dashboard's address")
+        account, seen_at_ms = found
+        if at_ms - seen_at_ms > SEEN_EVERY_MS:
+            self.accounts.see_again(secret, at_ms)
+        return account
+
+    def sign_in(self, name: str, password: str, at_ms: int) -> tuple[str, Account]:
+        """A new secret for a browser; raises :class:`WrongPassword`, or :class:`TooOften` after several of them."""
+        clean = name.strip().lower()[:64]
+        wait = wait_s(*self.accounts.failures(clean, at_ms), at_ms)
+        if wait:
+            raise TooOften(wait)
+        account = self.accounts.account_named(clean)
+        is_known = account is not None and account.is_active
+        if not is_right(password, account.password_hash if account is not None and is_known else None):
+            self.accounts.note_failure(clean, at_ms)
+            raise WrongPassword("name and password do not belong together")
+        assert account is not None
+        self.accounts.forget_failures(clean)
+        return self._remember(account, at_ms), account
+
+    def _remember(self, account: Account, at_ms: int) -> str:
+        secret = secrets.token_urlsafe(32)
+        self.accounts.sign_in(secret, account.id, at_ms, expired_before_ms=at_ms - IDLE_MS)
+        return secret
+
+    def link(self, token: str, at_ms: int) -> AccountLink | None:
+        """What a one-time link is for."""
+        return self.accounts.link(token, at_ms) if token else None
+
+    def join(self, token: str, name: str, password: str, at_ms: int) -> tuple[str, Account]:
+        """Uses a one-time link: a new account, or a new password; signed in at once."""
+        link = self.link(token, at_ms)
+        if link is None:
+            raise DeadLink("this link was used already or is too old", remedy="ask an owner for a new one")
+        clean = name.strip().lower()
+        if link.account_id is None and not _NAME.fullmatch(clean):
+            raise DialometerError("a name has 2 to 64 letters, digits or . _ - @ +", remedy="an e-mail address is fine")
+        account = self.accounts.use_link(token, clean, hash_password(password, clean), at_ms)
+        what = "made the account" if link.account_id is None else "set a new password"
+        self.accounts.note_deed(account.name, what, account.role, at_ms)
+        return self._remember(account, at_ms), account
+
+    def invite(self, role: Role, *, by: str, at_ms: int, account_id: int | None = None) -> str:
+        """The token of a new one-time link."""
+        token = secrets.token_urlsafe(24)
+        self.accounts.make_link(token, role, by=by, expires_at_ms=at_ms + LINK_MS, account_id=account_id)
+        return token
+
+
+def first_owner_token(accounts: Store, *, is_asked: bool = False) -> str:
+    """The token of a one-time link for an owner, where there is no account yet or one is asked for; else empty."""
+    if accounts.accounts() and not is_asked:
+        return ""
+    token = secrets.token_urlsafe(24)
+    accounts.make_link(token, "owner", by="the server's start", expires_at_ms=now_ms() + LINK_MS, replaces=True)
+    return token

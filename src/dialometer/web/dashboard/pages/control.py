@@ -1,0 +1,65 @@
+"""Steering a running study: start, pause, close, quotas; every decision with who, when and why."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from dialometer.errors import DialometerError
+from dialometer.storage.controls import StudyState
+from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.pages.studies import numbers_of
+from dialometer.web.rater.wizard import has_wizard
+
+_STATES: dict[str, tuple[StudyState, str]] = {
+    "start": ("running", "The study is running: new raters may come."),
+    "pause": ("paused", "The study is paused: nobody new comes in, raters under way go on to the end."),
+    "close": ("closed", "The study is closed: nobody new comes in, raters under way go on to the end."),
+}
+
+
+@page("/studies/{study}/control", role="viewer", of_running=True)
+def control(desk: Desk, visit: Visit) -> Response:
+    """What is in force, and the log of how it came to be."""
+    running = desk.of(visit)
+    log = list(reversed(running.store.control_log()))
+    numbers = numbers_of(desk, running, visit.at_ms)
+    address = desk.held.address_of(running.name) + "/"
+    labels = [running.study.cell_label(cell) for cell in running.study.cells]
+    is_told = has_wizard(running.study) and visit.may("editor")
+    wizard = f"{address}wizard?key={desk.held.settings.wizard_key}" if is_told else ""
+    content = {"wizard": wizard, "log": log, "numbers": numbers, "address": address, "labels": labels, "tab": "control"}
+    return desk.show_study("control.html", visit, **content)
+
+
+@page("/studies/{study}/control", role="editor", method="POST", of_running=True)
+def decide(desk: Desk, visit: Visit) -> Response:
+    """One decision. Raters under way are never thrown out: a decision counts from the next arrival on."""
+    running = desk.of(visit)
+    store, what = running.store, visit.form.get("what", "")
+    who = {"by": visit.account.name, "at_ms": visit.at_ms}
+    reason = visit.form.get("reason", "").strip()[:500] or "from the dashboard"
+    cell = visit.number("cell")
+    if cell is not None and cell >= len(running.study.cells):
+        raise DialometerError("there is no such condition")
+    label = running.study.cell_label(running.study.cells[cell]) if cell is not None else ""
+    if what in _STATES and cell is None:
+        state, told = _STATES[what]
+        store.set_study_state(state, reason=reason, **who)  # type: ignore[arg-type]
+    elif what in ("open", "shut") and cell is not None:
+        store.set_cell_open(cell, what == "open", reason=reason, **who)  # type: ignore[arg-type]
+        told = f"{label} is {'open' if what == 'open' else 'closed'}."
+    elif what == "quota":
+        text = visit.form.get("quota", "").strip()
+        quota = visit.number("quota")
+        if text and quota is None:
+            raise DialometerError(f"'{text[:20]}' is no number", remedy="a whole number, or nothing to lift it")
+        if cell is None:
+            store.set_quota(quota, reason=reason, **who)  # type: ignore[arg-type]
+        else:
+            store.set_cell_quota(cell, quota, reason=reason, **who)  # type: ignore[arg-type]
+        limit = f"at most {quota} raters" if quota is not None else "no limit beyond what the study file says"
+        told = f"{label or 'The study'}: {limit}."
+    else:
+        raise DialometerError("this is no decision", remedy="go back and choose again")
+    desk.cache.clear()
+    return desk.to(f"/studies/{running.name}/control", visit, told)

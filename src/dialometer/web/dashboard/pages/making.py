@@ -1,0 +1,215 @@
+"""Making a study in the browser: template, items, texts, check, freeze, start. The folder on disk stays the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from starlette.responses import Response
+
+from dialometer.design.load import STUDY_FILE, load_study
+from dialometer.design.lock import LOCK_FILE, freeze
+from dialometer.design.protocol import protocol
+from dialometer.design.templates import copy_template, template_folder, template_names
+from dialometer.errors import DialometerError, StudyError
+from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.running_studies import NoStudy, study_files
+
+# Writing the files of a study that is being made: plain names in its own folder, whole or not at all.
+
+
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,80}\.(yaml|jsonl|json|md|txt|csv)")
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a name can be that of a file of a study; never a path, never the lock."""
+    return bool(_FILE.fullmatch(name)) and ".." not in name and name != LOCK_FILE
+
+
+def write_file(folder: Path, name: str, content: bytes) -> None:
+    """Writes one file; a reader finds the old content or the new one, never half of it."""
+    if not is_own_file(name):
+        raise DialometerError(
+            f"'{name[:80]}' cannot be a file of a study",
+            remedy="letters, digits, - and _, ending in .yaml, .jsonl, .md, .txt, .json or .csv",
+        )
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DialometerError(f"'{name}' is not UTF-8 text", remedy="save it as UTF-8") from error
+    handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(content)
+        Path(part).chmod(0o644)
+        Path(part).replace(folder / name)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
+def give_name(folder: Path, name: str, title: str) -> None:
+    """Sets the name, and the title if there is one, in a copied study.yaml; comments and the rest stay as they are."""
+    path = folder / STUDY_FILE
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"^name:.*$", lambda _: f"name: {name}", text, count=1, flags=re.MULTILINE)
+    if title:
+        quoted = json.dumps(title, ensure_ascii=False)
+        text = re.sub(r"^title:.*(?:\n[ \t]+\S.*)*$", lambda _: f"title: {quoted}", text, count=1, flags=re.MULTILINE)
+    write_file(folder, STUDY_FILE, text.encode())
+
+
+def copy_study(source: Path, target: Path) -> None:
+    """Copies the files of a study into a new folder, without its lock and its data."""
+    target.mkdir(parents=True)
+    for path in study_files(source):
+        if path.name != LOCK_FILE:
+            shutil.copyfile(path, target / path.name)
+
+
+MAX_SHOWN = 400_000
+"""Longer files are uploaded and downloaded, not edited in a page."""
+
+
+@page("/new", role="editor")
+def new(desk: Desk, visit: Visit) -> Response:
+    """The templates to choose from."""
+    templates = desk.cache.get("templates", _templates)
+    shelf = desk.held.shelf
+    return desk.show("new.html", visit, templates=templates, names=shelf.names(), may_grow=shelf.may_grow, tab="new")
+
+
+def _templates() -> list[tuple[str, str, str]]:
+    specs = [(name, load_study(template_folder(name)).spec) for name in template_names()]
+    return [(name, spec.title, " ".join(spec.description.split())) for name, spec in specs]
+
+
+@page("/new", role="editor", method="POST")
+def make(desk: Desk, visit: Visit) -> Response:
+    """A new folder with a copy of a template, or of another study without its data."""
+    name, title = visit.form.get("name", "").strip(), visit.form.get("title", "").strip()
+    target = desk.held.shelf.new_folder(name)
+    template, _, source = visit.form.get("from", "").partition(":")
+    if template == "study":
+        copy_study(desk.held.shelf.folder(source), target)
+    else:
+        copy_template(source, target)
+    give_name(target, name, title[:200])
+    desk.note(visit, "made the study", f"{name} from {template} {source}")
+    return desk.to(f"/studies/{name}/files", visit, f"Made the study {name}. Edit its files, then check them.")
+
+
+@page("/studies/{study}/files", role="viewer")
+def files(desk: Desk, visit: Visit) -> Response:
+    """The study's files, and every problem with file, line and remedy, as the command line tells them."""
+    return _page(desk, visit)
+
+
+@page("/studies/{study}/files/{file}", role="viewer")
+def file(desk: Desk, visit: Visit) -> Response:
+    """One file to read or edit."""
+    folder = desk.held.shelf.folder(visit.study)
+    path = next((one for one in study_files(folder) if one.name == visit.params["file"]), None)
+    if path is None:
+        raise NoStudy("there is no such file", remedy="go back to the list of files")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return _page(desk, visit, open_file=path.name, text=text if len(text) <= MAX_SHOWN else None)
+
+
+def _page(desk: Desk, visit: Visit, *, open_file: str = "", text: str | None = "") -> Response:
+    held = desk.held
+    folder = held.shelf.folder(visit.study)
+    study, problems = held.checked(visit.study)
+    n_errors = sum(problem.severity == "error" for problem in problems)
+    is_frozen = held.shelf.is_frozen(visit.study)
+    return desk.show(
+        "files.html",
+        visit,
+        study=visit.study,
+        spec=study.spec if study else None,
+        files=[(path.name, path.stat().st_size) for path in study_files(folder)],
+        problems=problems,
+        n_errors=n_errors,
+        is_frozen=is_frozen,
+        may_edit=visit.may("editor") and not is_frozen and not held.shelf.is_named(visit.study),
+        is_open=held.is_open(visit.study),
+        numbers=protocol(study) if study and not n_errors else None,
+        open_file=open_file,
+        text=text,
+        tab="files",
+    )
+
+
+@page("/studies/{study}/files", role="editor", method="POST")
+def save(desk: Desk, visit: Visit) -> Response:
+    """Saves an edited file, or files that were uploaded."""
+    folder = _editable(desk, visit)
+    written = []
+    name, text = visit.form.get("file", ""), visit.form.get("text")
+    if name and text is not None:
+        write_file(folder, name, text.replace("\r\n", "\n").encode())
+        written.append(name)
+    for field, (own_name, content) in visit.files.items():
+        if content:
+            target = visit.form.get(f"{field}_as", "") or own_name
+            write_file(folder, target, content)
+            written.append(target)
+    if not written:
+        raise DialometerError("there was nothing to save", remedy="choose a file first")
+    desk.note(visit, "wrote files", f"{visit.study}: {', '.join(written)}")
+    n_errors = sum(problem.severity == "error" for problem in desk.held.checked(visit.study)[1])
+    told = f"Saved {', '.join(written)}. " + (f"{n_errors} problems to mend." if n_errors else "No errors.")
+    where = f"/studies/{visit.study}/files" + (f"/{name}" if name else "")
+    return desk.to(where, visit, told)
+
+
+@page("/studies/{study}/files/{file}/delete", role="editor", method="POST")
+def delete(desk: Desk, visit: Visit) -> Response:
+    """Removes a file from a draft."""
+    folder = _editable(desk, visit)
+    name = visit.params["file"]
+    if not is_own_file(name) or not (folder / name).is_file():
+        raise NoStudy("there is no such file", remedy="go back to the list of files")
+    (folder / name).unlink()
+    desk.note(visit, "removed a file", f"{visit.study}: {name}")
+    return desk.to(f"/studies/{visit.study}/files", visit, f"Removed {name}.")
+
+
+@page("/studies/{study}/freeze", role="editor", method="POST")
+def freeze_it(desk: Desk, visit: Visit) -> Response:
+    """Freezes a draft that has no errors; from then on it is not changed, and waits to be started."""
+    folder = _editable(desk, visit)
+    study, problems = desk.held.checked(visit.study)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors or study is None:
+        raise StudyError(errors)
+    version = freeze(study, folder, datetime.now(UTC))
+    try:
+        running = desk.held.running(visit.study)
+    except DialometerError:
+        (folder / LOCK_FILE).unlink()  # what cannot be opened stays a draft, so that it can be mended
+        raise
+    running.store.set_study_state("paused", by=visit.account.name, reason="frozen, not started yet", at_ms=visit.at_ms)
+    desk.note(visit, "froze the study", f"{visit.study}: {version['fingerprint'][:12]}")
+    desk.cache.clear()
+    told = "Frozen. Raters can come as soon as you start it."
+    return desk.to(f"/studies/{visit.study}/control", visit, told)
+
+
+def _editable(desk: Desk, visit: Visit) -> Path:
+    shelf = desk.held.shelf
+    folder = shelf.folder(visit.study)
+    if (folder / LOCK_FILE).exists():
+        raise DialometerError(
+            "a frozen study is not changed", remedy="copy it to a new study, or make a new version on the command line"
+        )
+    if shelf.is_named(visit.study):
+        raise DialometerError(
+            "this study was opened to raters on the command line", remedy="change its folder and start the server again"
+        )
+    return folder

@@ -1,0 +1,190 @@
+"""Every condition as a rater sees it, without storing anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from dialometer.design.assign import draw_session
+from dialometer.errors import AnswersRejected, AssignmentError, DialometerError, FlowError
+from dialometer.flow.engine import Flow, now_ms
+from dialometer.flow.submissions import read_values
+from dialometer.model.dialogue import Turn
+from dialometer.model.session import Session, Snapshot
+from dialometer.model.study import Study
+from dialometer.storage.store import Store
+from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.rater.layout import read_form as answers_of
+from dialometer.web.rater.pages import Pages
+from dialometer.web.server.app import STATIC
+
+# A study as raters of one condition see it, page by page. Nothing is stored: there is no store.
+
+
+class NoStore:
+    """Stands where a store would be; the one thing it can do is to keep nothing."""
+
+    def register_study(self, *_: object) -> int:
+        """A study that is only looked at has no number."""
+        return 0
+
+    def __getattr__(self, name: str) -> object:
+        raise FlowError("a preview stores nothing", remedy="take part by the study's own link to try that")
+
+
+class Preview:
+    """One condition of a study, walked through by somebody who only looks."""
+
+    def __init__(self, study: Study, cell: int) -> None:
+        self.study = study
+        self.cell = cell
+        self.flow = Flow(study, cast(Store, NoStore()))
+        others = frozenset(range(len(study.cells))) - {cell}
+        try:
+            draw = draw_session(study, Snapshot(ordinal=1, closed_cells=others))
+        except AssignmentError as error:
+            raise FlowError(
+                f"this condition gives raters nothing to do: {error.message}", remedy="look at the study's design"
+            ) from error
+        began = now_ms()
+        self.session = Session(
+            id="preview",
+            rater_id="preview",
+            ordinal=1,
+            condition=study.cells[cell],
+            draw=draw,
+            started_at_ms=began,
+            last_seen_at_ms=began,
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """How many screens there are."""
+        return len(self.flow.path(self.session).steps)
+
+    def at(self, step: int) -> Session:
+        """The session standing at a step."""
+        at_ms = now_ms()
+        return replace(self.session, step=min(step, self.n_steps), started_at_ms=at_ms, last_seen_at_ms=at_ms)
+
+    def keys(self) -> list[tuple[int, str]]:
+        """Every step with what kind of screen it is, for a list to choose from."""
+        names = []
+        for i, step in enumerate(self.flow.path(self.session).steps):
+            about = f" {step.task.item_id}" if step.task is not None else ""
+            kind = "practice" if step.task is not None and step.task.is_practice else step.kind
+            names.append((i, f"{i + 1}. {kind.replace('_', ' ')}{about}"))
+        return names
+
+
+INSIDE = "/studies/{study}/preview/{cell:int}/{step:int}"
+
+
+@page("/studies/{study}/preview", role="viewer")
+def choose(desk: Desk, visit: Visit) -> Response:
+    """The conditions to choose from, and the chosen one inside a frame."""
+    study = desk.held.loaded(visit.study)
+    cell, step = _number(visit, "cell"), _number(visit, "step")
+    preview = _preview(desk, visit, min(cell, len(study.cells) - 1))
+    labels = [study.cell_label(condition) for condition in study.cells]
+    content = {"labels": labels, "cell": preview.cell, "step": min(step, preview.n_steps), "steps": preview.keys()}
+    is_open = desk.held.is_open(visit.study)
+    return desk.show(
+        "preview.html", visit, spec=study.spec, study=visit.study, is_open=is_open, tab="preview", **content
+    )
+
+
+@page(f"{INSIDE}/s", role="viewer")
+def screen(desk: Desk, visit: Visit) -> Response:
+    """One screen, exactly as raters get it."""
+    return _screen(desk, visit)
+
+
+@page(f"{INSIDE}/s", role="viewer", method="POST")
+def go_on(desk: Desk, visit: Visit) -> Response:
+    """What a rater would send: read as it would be, with the same complaints, and then forgotten."""
+    if visit.is_script:  # the page's script would go back to where a session stands; the plain form goes on from here
+        return Response("send the form")
+    preview, step = _preview(desk, visit), int(visit.params["step"])
+    shown = preview.flow.screen(preview.at(step))
+    try:
+        read_values(shown.fields, answers_of(shown, visit.fields))
+    except AnswersRejected as error:
+        return _screen(desk, visit, errors=error.fields, typed=dict(visit.fields))
+    return RedirectResponse(f"{_base(visit, step + 1)}/s", 303)
+
+
+@page(f"{INSIDE}/s/draft", role="viewer", method="POST")
+def draft(_desk: Desk, _visit: Visit) -> Response:
+    """Unsent forms are not kept either."""
+    return Response(status_code=204)
+
+
+@page(f"{INSIDE}/s/chat", role="viewer", method="POST")
+def chat(_desk: Desk, _visit: Visit) -> Response:
+    """No agent is asked in a preview."""
+    return JSONResponse({"error": "In a preview the system under test is not asked.", "may_retry": False}, 409)
+
+
+@page(f"{INSIDE}/static/{{file}}", role="viewer")
+def asset(_desk: Desk, visit: Visit) -> Response:
+    """Styles and scripts of the raters' pages."""
+    path = STATIC / visit.params["file"]
+    if path.parent != STATIC or not path.is_file():
+        raise NoStudy("there is no such file")
+    return FileResponse(path, headers={"cache-control": "private, max-age=3600"})
+
+
+def _screen(
+    desk: Desk,
+    visit: Visit,
+    *,
+    errors: dict[str, str] | None = None,
+    typed: dict[str, list[str]] | None = None,
+) -> Response:
+    preview, step = _preview(desk, visit), int(visit.params["step"])
+    pages = Pages(preview.study)
+    session = preview.at(step)
+    root = _base(visit, step)
+    if session.step >= preview.n_steps:
+        return HTMLResponse(pages.render_message("completed", root_path=root))
+    shown = preview.flow.screen(session)
+    said = (
+        [Turn("Agent", turn.text, "agent") for turn in shown.item.context]
+        if shown.kind == "chat" and shown.item
+        else None
+    )
+    content = pages.render_screen(
+        preview.flow,
+        session,
+        shown,
+        csrf=visit.csrf,
+        token="preview",
+        errors=errors,
+        typed=dict(typed or {}),
+        chat=said,
+        root_path=root,
+    )
+    return HTMLResponse(content, 422 if errors else 200)
+
+
+def _base(visit: Visit, step: int) -> str:
+    return f"{visit.root}/desk/studies/{visit.study}/preview/{visit.params['cell']}/{step}"
+
+
+def _preview(desk: Desk, visit: Visit, cell: int | None = None) -> Preview:
+    study = desk.held.loaded(visit.study)
+    number = int(visit.params["cell"]) if cell is None else cell
+    if not 0 <= number < len(study.cells):
+        raise NoStudy("there is no such condition", remedy="choose another one")
+    if int(visit.params.get("step", 0)) > 100_000:
+        raise DialometerError("there is no such screen")
+    return Preview(study, number)
+
+
+def _number(visit: Visit, name: str) -> int:
+    text = visit.query.get(name, "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0

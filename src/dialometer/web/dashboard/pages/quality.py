@@ -1,0 +1,132 @@
+"""The quality rules at work: what each does, whom it found, and how gold items fare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from dialometer.model.quality import QualityRule
+from dialometer.quality.gold import Gold
+from dialometer.storage.table import rater_name
+from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.pages.results import ON_RULES, tables_of
+from dialometer.web.dashboard.pages.studies import numbers_of
+from dialometer.web.dashboard.records import gold_results, so_far
+from dialometer.web.dashboard.running_studies import Running
+from dialometer.web.dashboard.table import Grid, GridColumn
+
+ACTIONS = {"flag": "only flags", "exclude": "excludes from the analysis", "screen_out": "screens out at once"}
+WHEN = {"arrival": "as a rater arrives", "live": "after every gold item or check", "end": "when a session ends"}
+_COLUMNS = (
+    GridColumn("rater", "Rater"),
+    GridColumn("rule", "Rule", is_facet=True),
+    GridColumn("action", "What followed", is_facet=True),
+    GridColumn("reason", "Why"),
+    GridColumn("found", "When", "time"),
+    GridColumn("now", "Analysis", is_facet=True),
+)
+
+
+@page("/studies/{study}/quality", role="viewer", of_running=True)
+def quality(desk: Desk, visit: Visit) -> Response:
+    """Rules with their findings, and the results with and without each as of the last look."""
+    running = desk.of(visit)
+    grid = desk.kept(running, "findings", lambda: _grid(running, visit.root))
+    view = grid.view(visit.query)
+    if visit.query.get("format") == "csv":
+        return view.csv()
+    numbers = numbers_of(desk, running, visit.at_ms)
+    content: dict[str, Any] = {"grid": view, "tab": "quality", "effects": [], "seen": desk.results.peek(running)}
+    content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
+    content["counts"] = {one.rule: one for one in numbers.rules}
+    content["n_left"] = numbers.counts.left
+    content["gold"] = desk.kept(running, "gold", lambda: _gold(running))
+    result = content["seen"].result
+    if result is not None:
+        from dialometer.report.written import write_table  # noqa: PLC0415 - brings the drawing program along
+
+        content["effects"] = [section for section in result.report.sections if section.name in ON_RULES]
+        content |= {"write_table": write_table, "tables_of": tables_of}
+    return desk.show_study("quality.html", visit, **content)
+
+
+@page("/studies/{study}/quality/left", role="editor", method="POST", of_running=True)
+def look_at_those_who_left(desk: Desk, visit: Visit) -> Response:
+    """Lets the rules that wait for the end of a session look at raters who left before it, and does what they say."""
+    running = desk.of(visit)
+    store = running.store
+    known: dict[str, set[str]] = {}
+    for logged in store.findings():
+        known.setdefault(logged.session_id, set()).add(logged.finding.rule)
+    n_found = n_left = 0
+    for session in store.sessions(state="stale"):
+        n_left += 1
+        found = so_far(running.study, session, store.record_of(session.id), known.get(session.id, set()))
+        if found:
+            store.add_findings(session.id, found, visit.at_ms)
+            n_found += 1
+    desk.note(visit, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
+    desk.cache.clear()
+    return desk.to(
+        f"/studies/{running.name}/quality", visit, f"The rules found something about {n_found} of {n_left} raters."
+    )
+
+
+def _about(rule: QualityRule, running: Running) -> dict[str, Any]:
+    given = rule.model_dump(exclude={"rule", "action"}, exclude_defaults=True, mode="json")
+    said: dict[str, Any] = {
+        name: f"{value:g}" if isinstance(value, float) else value
+        for name, value in given.items()
+        if isinstance(value, str | int | float)
+    }
+    said |= {name: len(value) for name, value in given.items() if isinstance(value, list | dict)}
+    if isinstance(rule, Gold):
+        said["gold items"] = len(rule.gold_ids(running.study))
+        places = rule.positions if rule.positions == "random" else ", ".join(map(str, rule.positions))
+        said["positions"] = places if rule.per_rater else "among the other items"
+    return {
+        "rule": rule.rule,
+        "action": ACTIONS[rule.action],
+        "when": WHEN[rule.acts],
+        "settings": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items()),
+    }
+
+
+def _grid(running: Running, root: str) -> Grid:
+    marks = {mark.id: mark for mark in running.store.session_marks()}
+    rows = [
+        {
+            "rater": rater_name(marks[logged.session_id].ordinal),
+            "href": f"{root}/desk/studies/{running.name}/raters/{marks[logged.session_id].ordinal}",
+            "rule": logged.finding.rule,
+            "action": ACTIONS[logged.finding.action],
+            "reason": logged.finding.reason,
+            "found": logged.at_ms,
+            "now": "excluded" if marks[logged.session_id].is_excluded else "counts",
+        }
+        for logged in running.store.findings()
+        if logged.session_id in marks
+    ]
+    return Grid(f"{running.name}-findings", _COLUMNS, rows, start="-found")
+
+
+def _gold(running: Running) -> list[dict[str, Any]]:
+    """Each gold item with how many passed it; a gold item that most fail may itself be wrong."""
+    ids = {i for rule in running.study.spec.quality if isinstance(rule, Gold) for i in rule.gold_ids(running.study)}
+    found = []
+    for item_id in sorted(ids):
+        by_rater: dict[str, bool] = {}
+        for judgment in running.store.judgments_on(item_id):
+            for result in gold_results(running.study, [judgment]):
+                by_rater[judgment.session_id] = by_rater.get(judgment.session_id, True) and bool(result.has_passed)
+        n = len(by_rater)
+        found.append(
+            {
+                "item": item_id,
+                "n": n,
+                "passed": sum(by_rater.values()),
+                "share": sum(by_rater.values()) / n if n else None,
+            }
+        )
+    return found

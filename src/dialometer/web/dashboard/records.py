@@ -1,0 +1,354 @@
+"""What raters said about one item, and how much they disagree."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialometer.flow.steps import Paths, Step
+from dialometer.model.dialogue import Turn
+from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.quality import Finding
+from dialometer.model.scale import Value
+from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
+from dialometer.model.study import Study
+from dialometer.quality.gold import Gold
+from dialometer.quality.times import SessionTime
+from dialometer.storage.table import rater_name
+from dialometer.web.dashboard.running_studies import Running
+from dialometer.web.dashboard.table import Grid, GridColumn
+
+# One rater's way through a study, put together from what the session left.
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """A screen of the path with what was done on it; ``visit`` is None for those not reached."""
+
+    number: int
+    kind: str
+    screen: str
+    item_id: str
+    visit: ScreenVisit | None
+    answers: Sequence[tuple[str, str]]
+    is_gold: bool
+    gold_failed: bool
+
+
+@dataclass(frozen=True)
+class GoldResult:
+    """A gold item and whether the rater passed it; None where it was not answered."""
+
+    item_id: str
+    wanted: str
+    given: str
+    has_passed: bool | None
+
+
+def rater_record(running: Running, session_id: str) -> dict[str, Any]:
+    """Everything the page of a rater shows. A withdrawn rater has left nothing but the place."""
+    session = running.store.session(session_id)
+    record = running.store.record_of(session_id)
+    findings = list(running.store.findings(session_id))
+    gold = gold_results(running.study, record.judgments)
+    return {
+        "session": session,
+        "name": rater_name(session.ordinal),
+        "condition": running.study.cell_label(session.condition),
+        "steps": _steps(running.study, session, record, gold),
+        "gold": gold,
+        "findings": findings,
+        "so_far": so_far(running.study, session, record, {logged.finding.rule for logged in findings}),
+        "decisions": list(running.store.exclusion_log(session_id)),
+        "answers": record.answers,
+        "chats": running.store.chat_turns(session_id) if running.study.spec.items.kind == "chat" else [],
+        "n_judgments": sum(not judgment.is_practice for judgment in record.judgments),
+        "focus_lost_n": sum(visit.focus_lost_n for visit in record.visits),
+        "focus_lost_s": sum(visit.focus_lost_s for visit in record.visits),
+        "device": next((visit.device for visit in reversed(record.visits) if visit.device), ""),
+    }
+
+
+def so_far(study: Study, session: Session, record: SessionRecord, known: set[str]) -> list[Finding]:
+    """What the rules that look at the end would find if a session under way, or one that was left, ended now.
+
+    Rules about the time of a whole session have nothing to say about a part of one.
+    """
+    if session.state not in ("active", "stale"):
+        return []
+    counted = SessionRecord(
+        [judgment for judgment in record.judgments if not judgment.is_practice], record.answers, record.visits
+    )
+    rules = [
+        rule
+        for rule in study.spec.quality
+        if rule.acts == "end" and rule.rule not in known and not isinstance(rule, SessionTime)
+    ]
+    return [finding for rule in rules for finding in rule.findings(study, session, counted)]
+
+
+def gold_results(study: Study, judgments: Sequence[Judgment]) -> list[GoldResult]:
+    """How a rater answered what the gold rules ask."""
+    results = []
+    for rule in study.spec.quality:
+        if not isinstance(rule, Gold):
+            continue
+        ids = set(rule.gold_ids(study))
+        for judgment in judgments:
+            if judgment.item_id not in ids or judgment.is_practice:
+                continue
+            for wanted in rule.acceptable:
+                if judgment.criterion == wanted.criterion and wanted.system in ("", judgment.system):
+                    about = f"{wanted.criterion}{f' of {wanted.system}' if wanted.system else ''}"
+                    given = f"{judgment.criterion} = {judgment.value}"
+                    passed = wanted.passes(judgment.value)
+                    results.append(GoldResult(judgment.item_id, f"{about} {_words(wanted)}", given, passed))
+    return results
+
+
+def _words(wanted: Any) -> str:
+    said = []
+    if wanted.at_least is not None:
+        said.append(f"at least {wanted.at_least:g}")
+    if wanted.at_most is not None:
+        said.append(f"at most {wanted.at_most:g}")
+    if wanted.one_of is not None:
+        said.append(f"one of {', '.join(map(str, wanted.one_of))}")
+    return " and ".join(said)
+
+
+def _steps(study: Study, session: Session, record: SessionRecord, gold: Sequence[GoldResult]) -> list[PathStep]:
+    """The planned path where the study still knows it, else the screens that were visited."""
+    newest = {visit.screen: visit for visit in record.visits}
+    failed = {result.item_id for result in gold if result.has_passed is False}
+    are_gold = {i for rule in study.spec.quality if isinstance(rule, Gold) for i in rule.gold_ids(study)}
+    try:
+        planned: Sequence[Step] = Paths(study, 1).of(session.draw).steps
+    except (KeyError, StopIteration, IndexError):  # a draw of an earlier version of the study
+        planned = ()
+    if not planned:
+        return [
+            PathStep(i, visit.screen.split("/")[0], visit.screen, "", visit, (), False, False)
+            for i, visit in enumerate(record.visits, start=1)
+        ]
+    steps = []
+    for number, step in enumerate(planned, start=1):
+        item_id = step.task.item_id if step.task else ""
+        visit = newest.get(step.key)
+        if step.kind == "comprehension" and visit is None and session.step >= number:
+            continue  # a second attempt that was not needed
+        is_gold = item_id in are_gold
+        steps.append(
+            PathStep(
+                number=number,
+                kind="practice" if step.task and step.task.is_practice else step.kind,
+                screen=step.key,
+                item_id=item_id,
+                visit=visit,
+                answers=_answers(step, record.judgments, record.answers) if visit else (),
+                is_gold=is_gold,
+                gold_failed=is_gold and item_id in failed,
+            )
+        )
+    return steps
+
+
+def _answers(step: Step, judgments: Sequence[Judgment], answers: Sequence[Answer]) -> list[tuple[str, str]]:
+    if step.kind == "item" and step.task:
+        return [
+            (_about(judgment), shown(judgment.value))
+            for judgment in judgments
+            if judgment.item_id == step.task.item_id
+            and judgment.criterion in step.criteria
+            and judgment.is_practice == step.task.is_practice
+        ]
+    part = step.key if step.kind == "comprehension" else step.kind
+    names = {step.check.name} if step.check else None
+    return [(a.question, shown(a.value)) for a in answers if a.part == part and (not names or a.question in names)]
+
+
+def _about(judgment: Judgment) -> str:
+    turn = f", turn {judgment.turn + 1}" if judgment.turn is not None else ""
+    return f"{judgment.criterion}{f', {judgment.system}' if judgment.system else ''}{turn}"
+
+
+def shown(value: object) -> str:
+    """An answer in words."""
+    match value:
+        case {"best": best, "worst": worst}:
+            return f"best {best}, worst {worst}"
+        case list():
+            return " > ".join(map(str, value))
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+MOST_ALIKE = 10_000
+"""An answer that more raters gave than this counts as often; no study has so many for one item."""
+OUTSIDE = ("screened_out", "declined", "withdrawn")
+_COLUMNS = (
+    GridColumn("rater", "Rater"),
+    GridColumn("criterion", "Criterion", is_facet=True),
+    GridColumn("system", "System", is_facet=True),
+    GridColumn("answer", "Answer"),
+    GridColumn("order", "Shown as", "marks"),
+    GridColumn("seconds", "Seconds", "number"),
+    GridColumn("answered", "When", "time"),
+    GridColumn("counts", "Analysis", is_facet=True),
+)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The answers on one criterion (of one system): how many, the middle, and how far apart."""
+
+    criterion: str
+    system: str
+    n: int
+    middle: str
+    counts: Sequence[tuple[str, int]]
+    disagreement: float | None
+
+
+@dataclass(frozen=True)
+class ItemRecord:
+    """Everything the page of an item shows."""
+
+    parts: Sequence[tuple[str, Sequence[Turn]]]
+    summed: Sequence[Summed]
+    grid: Grid
+
+
+def spread(values: Sequence[Value], reach: float | None) -> float | None:
+    """How much answers disagree, from 0 (all the same) on; None where there are fewer than two.
+
+    Numbers on a scale with two ends: the standard deviation as a share of the largest possible one, half of ``reach``.
+    Numbers without ends (magnitudes): the standard deviation over the mean. Names: the share of pairs of raters who
+    chose differently.
+    """
+    if len(values) < 2:
+        return None
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == len(values):
+        deviation = statistics.pstdev(numbers)
+        whole = reach / 2 if reach else abs(statistics.fmean(numbers))
+        return deviation / whole if whole else 0.0
+    counts, n = Counter(shown(value) for value in values), len(values)
+    return 1 - sum(c * (c - 1) for c in counts.values()) / (n * (n - 1))
+
+
+def reach_of(study: Study, criterion: str) -> float | None:
+    """From one end of a criterion's scale to the other; None where it has no ends, or not the same everywhere."""
+    declared = study.criteria_by_name.get(criterion)
+    if declared is None:
+        return None
+    found = set()
+    for block in study.blocks:
+        for cell in study.cells:
+            scale = study.scale_for(declared, study.presentation(cell, block))
+            ends = [end for end in (getattr(scale, "low", None), getattr(scale, "high", None)) if end is not None]
+            numbers = [one for one in scale.categories() or ends if isinstance(one, int | float)]
+            found.add(max(numbers) - min(numbers) if len(numbers) > 1 else None)
+    return found.pop() if len(found) == 1 else None
+
+
+def disagreement(running: Running, source: Source) -> dict[str, float]:
+    """The mean spread of each item's answers over criteria, systems and turns, of raters who count."""
+    groups: dict[str, dict[tuple[str, str, int], list[Value]]] = {}
+    for item_id, criterion, system, turn, value, n in running.store.value_counts(source):
+        given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
+        given += [value] * min(n, MOST_ALIKE)
+    reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
+    found = {}
+    for item_id, by_key in groups.items():
+        spreads = [spread(values, reaches.get(key[0])) for key, values in by_key.items()]
+        known = [one for one in spreads if one is not None]
+        if known:
+            found[item_id] = round(statistics.fmean(known), 3)
+    return found
+
+
+def item_record(running: Running, item: Item) -> ItemRecord:
+    """The item's texts and answers."""
+    marks = {mark.id: mark for mark in running.store.session_marks()}
+    judgments = [j for j in running.store.judgments_on(item.id) if j.session_id in marks]
+    by_key: dict[tuple[str, str], list[Value]] = {}
+    rows = []
+    for judgment in judgments:
+        mark = marks[judgment.session_id]
+        is_counted = not mark.is_excluded and mark.state not in OUTSIDE and not judgment.is_practice
+        if is_counted and judgment.scale != "text":
+            turn = f" (turn {judgment.turn + 1})" if judgment.turn is not None else ""
+            by_key.setdefault((judgment.criterion + turn, judgment.system), []).append(judgment.value)
+        rows.append(
+            {
+                "rater": rater_name(mark.ordinal),
+                "href": f"../raters/{mark.ordinal}",
+                "criterion": judgment.criterion,
+                "system": judgment.system,
+                "answer": shown(judgment.value),
+                "order": list(judgment.order) if len(judgment.order) > 1 else [],
+                "seconds": round((judgment.answered_at_ms - judgment.shown_at_ms) / 1000, 1),
+                "answered": judgment.answered_at_ms,
+                "counts": "practice" if judgment.is_practice else "counts" if is_counted else "left out",
+            }
+        )
+    summed = [
+        Summed(
+            criterion,
+            system,
+            len(values),
+            _middle(values),
+            _counted(values),
+            spread(values, reach_of(running.study, criterion.split(" (")[0])),
+        )
+        for (criterion, system), values in sorted(by_key.items())
+    ]
+    return ItemRecord(
+        parts_of(item), summed, Grid(f"{running.name}-{_safe(item.id)}", _COLUMNS, rows, start="criterion")
+    )
+
+
+def _safe(text: str) -> str:
+    return "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in text)[:60]
+
+
+def _middle(values: Sequence[Value]) -> str:
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == len(values):
+        return f"median {statistics.median(numbers):g}"
+    top, n = Counter(map(shown, values)).most_common(1)[0]
+    return f"most often {top} ({n} of {len(values)})"
+
+
+def _counted(values: Sequence[Value], n: int = 12) -> list[tuple[str, int]]:
+    counts = Counter(map(shown, values))
+    if all(isinstance(value, int | float) for value in values):
+        return sorted(counts.items(), key=lambda pair: float(pair[0]))[:n]
+    return counts.most_common(n)
+
+
+def parts_of(item: Item) -> list[tuple[str, Sequence[Turn]]]:
+    """What the item shows, with the names that raters never see."""
+    match item:
+        case ResponsesItem():
+            parts: list[tuple[str, Sequence[Turn]]] = [("Context", item.context)]
+            if item.standard:
+                parts.append(("Standard response", (Turn("", item.standard),)))
+            return parts + [(system, (Turn("", text),)) for system, text in item.responses.items()]
+        case PairItem():
+            return [(side.system, side.turns) for side in (item.a, item.b)]
+        case DialogueItem():
+            return [(item.system, item.turns)]
+        case CandidateItem():
+            ranks = ", ".join(f"{system} at rank {rank}" for system, rank in item.ranks.items())
+            gold = "gold answer" if item.is_gold else "candidate"
+            return [("Context", item.context), (f"{gold}{f' ({ranks})' if ranks else ''}", (item.candidate,))]
+        case ChatItem():
+            opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
+            return [(f"{item.system}: {item.scenario}" if item.scenario else item.system, opening)]

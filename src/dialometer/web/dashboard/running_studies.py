@@ -1,0 +1,272 @@
+"""One study as a process holds it: loaded when first asked for, served when it is open to raters."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from dialometer.design.load import STUDY_FILE
+from dialometer.design.lock import LOCK_FILE, verify
+from dialometer.errors import DialometerError, Problem, StudyError
+from dialometer.model.study import DATABASE_FILE, SIMULATION_FILE, Study
+from dialometer.storage.store import Store
+from dialometer.web.rater.study_check import check_all
+from dialometer.web.rater.wizard import has_wizard
+from dialometer.web.server.app import StudyApp, create_app
+from dialometer.web.server.settings import Settings
+from dialometer.web.server.turns import TurnTakingStore
+
+# Which studies a server has, and where they lie. The folders on disk are the truth; this only finds them.
+
+
+ACCOUNTS_FILE = "desk.db"
+RESERVED = frozenset({"desk", "static", "api", "s", "start", "wizard", "healthz", "metrics"})
+"""Addresses that are not studies."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_\-]{0,63}")
+
+
+class NoStudy(DialometerError):
+    """There is no study of that name here."""
+
+
+class IsDraft(NoStudy):
+    """The study is here, and raters may not come yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Folders of studies named one by one, or a parent folder that holds them and takes new ones.
+
+    ``database`` may name a server's database, with ``{study}`` where there are several studies; ``accounts`` the database
+    of the accounts. ``report_command`` writes a study's report; ``{folder}``, ``{database}`` and ``{out}`` are filled in.
+    """
+
+    folders: tuple[str, ...] = ()
+    parent: str = ""
+    database: str = ""
+    accounts: str = ""
+    report_command: tuple[str, ...] = ()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one study only, which then needs no name in its address."""
+        return not self.parent and len(self.folders) == 1
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether new studies can be made here."""
+        return bool(self.parent)
+
+    def names(self) -> list[str]:
+        """All studies by the names of their folders, in alphabetical order."""
+        return sorted(self._named() | self._found(), key=str.lower)
+
+    def folder(self, name: str) -> Path:
+        """The folder of a study; raises :class:`NoStudy`. Nothing outside the shelf can be named."""
+        named = next((Path(folder) for folder in self.folders if _name_of(folder) == name), None)
+        if named is not None:
+            return named
+        if self.parent and is_name(name) and (Path(self.parent) / name / STUDY_FILE).is_file():
+            return Path(self.parent) / name
+        raise NoStudy(f"there is no study '{name[:64]}' here", remedy="go back to the list of studies")
+
+    def is_named(self, name: str) -> bool:
+        """Whether the study was given on the command line, and so is open to raters without more ado."""
+        return name in self._named()
+
+    def is_frozen(self, name: str) -> bool:
+        """Whether the study has a lock."""
+        return (self.folder(name) / LOCK_FILE).is_file()
+
+    def new_folder(self, name: str) -> Path:
+        """Where a new study would lie; raises when that is not possible."""
+        if not self.may_grow:
+            raise DialometerError(
+                "this server has no place for new studies",
+                remedy="serve the folder that holds your studies: dialometer serve FOLDER",
+            )
+        if not is_name(name) or name.lower() in RESERVED:
+            raise DialometerError(
+                f"'{name[:64]}' cannot be a study's name",
+                remedy="a letter first, then letters, digits, - and _; at most 64 in all",
+            )
+        target = Path(self.parent) / name
+        if target.exists() or name.lower() in {known.lower() for known in self.names()}:
+            raise DialometerError(f"there is a study '{name}' already", remedy="choose another name")
+        return target
+
+    def database_of(self, name: str) -> str | Path:
+        """The database of a study."""
+        return self.database.replace("{study}", name) if self.database else self.folder(name) / DATABASE_FILE
+
+    def accounts_database(self) -> str | Path:
+        """The database of the accounts: the study's own where there is one study, else one for all."""
+        if self.accounts:
+            return self.accounts
+        if self.parent and not self.database:
+            return Path(self.parent) / ACCOUNTS_FILE
+        return self.database.replace("{study}", "desk") if self.parent else self.database_of(self.names()[0])
+
+    def as_json(self) -> str:
+        """The shelf as text for :meth:`from_json`, so that the processes of a server can hand it to each other."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The shelf that :meth:`as_json` wrote."""
+        raw = json.loads(text)
+        return cls(tuple(raw["folders"]), raw["parent"], raw["database"], raw["accounts"], tuple(raw["report_command"]))
+
+    def _named(self) -> set[str]:
+        return {_name_of(folder) for folder in self.folders}
+
+    def _found(self) -> set[str]:
+        if not self.parent:
+            return set()
+        inside = Path(self.parent).iterdir()
+        return {one.name for one in inside if is_name(one.name) and (one / STUDY_FILE).is_file()}
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can name a study in an address and on disk."""
+    return bool(_NAME.fullmatch(text))
+
+
+def _name_of(folder: str) -> str:
+    return Path(folder).resolve().name
+
+
+FAILED_FOR_S = 3.0
+"""A study that cannot be opened is not tried again at once, however many ask for it."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A study that collects data: what it declares, where answers go, and the pages raters see."""
+
+    name: str
+    folder: Path
+    database: str | Path
+    study: Study
+    store: Store
+    app: StudyApp
+
+
+class Held:
+    """The studies of a server in this process. Safe to use from many threads."""
+
+    def __init__(self, shelf: Shelf, settings: Settings) -> None:
+        self.shelf = shelf
+        self.settings = settings
+        self._running: dict[str, Running] = {}
+        self._drafts: dict[str, tuple[object, Study | None, list[Problem]]] = {}
+        self._failed: dict[str, tuple[float, DialometerError]] = {}
+        self._lock = threading.Lock()
+
+    def address_of(self, name: str) -> str:
+        """The path under which raters reach a study."""
+        return self.settings.root_path if self.shelf.is_single else f"{self.settings.root_path}/{name}"
+
+    def is_open(self, name: str) -> bool:
+        """Whether a study can have raters: it was named on the command line, or it is frozen."""
+        return self.shelf.is_named(name) or self.shelf.is_frozen(name)
+
+    def running(self, name: str) -> Running:
+        """The study with its store and pages; raises when it is a draft or not in order."""
+        found = self._running.get(name)
+        if found is not None:
+            return found
+        folder = self.shelf.folder(name)
+        if not self.is_open(name):
+            raise IsDraft(f"the study '{name}' is a draft", remedy="freeze and start it first")
+        with self._lock:
+            if name not in self._running:
+                until, error = self._failed.get(name, (0.0, None))
+                if error is not None and time.monotonic() < until:
+                    raise error
+                try:
+                    self._running[name] = self._open(name, folder)
+                except DialometerError as error:
+                    self._failed[name] = (time.monotonic() + FAILED_FOR_S, error)
+                    raise
+            return self._running[name]
+
+    def known(self, name: str) -> Running | None:
+        """The study if it has been opened in this process already; never waits."""
+        return self._running.get(name)
+
+    def checked(self, name: str) -> tuple[Study | None, list[Problem]]:
+        """A study as it stands on disk with all its problems; read again when a file has changed."""
+        folder = self.shelf.folder(name)
+        stamp = tuple(sorted((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in study_files(folder)))
+        held = self._drafts.get(name)
+        if held is None or held[0] != stamp:
+            study, problems = check_all(folder)
+            held = self._drafts[name] = (stamp, study, problems)
+        return held[1], held[2]
+
+    def loaded(self, name: str) -> Study:
+        """The study, running or draft; raises :class:`StudyError` when it is not in order."""
+        found = self._running.get(name)
+        if found is not None:
+            return found.study
+        study, problems = self.checked(name)
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if errors or study is None:
+            raise StudyError(errors)
+        return study
+
+    def _open(self, name: str, folder: Path) -> Running:
+        study, problems = check_all(folder)
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if errors or study is None:
+            raise StudyError(errors)
+        verify(study, folder)
+        if self.settings.runtime_folder and has_wizard(study):
+            raise DialometerError(
+                "a study with a wizard is served by one process", remedy="start the server without --workers"
+            )
+        runtime = self.settings.runtime_folder
+        if runtime and not self.shelf.is_single:
+            runtime = str(Path(runtime) / name)
+            Path(runtime).mkdir(exist_ok=True)
+        database = self.shelf.database_of(name)
+        store = TurnTakingStore.open(database)
+        try:
+            settings = replace(self.settings, root_path=self.address_of(name), runtime_folder=runtime)
+            app = create_app(study, store, settings=settings)
+        except BaseException:
+            store.close()
+            raise
+        return Running(name, folder, database, study, store, app)
+
+    def holds(self, store: Store) -> bool:
+        """Whether a store is that of a study here."""
+        return any(running.store is store for running in self._running.values())
+
+    def close(self) -> None:
+        """Stores what waits and closes all databases."""
+        with self._lock:
+            for running in self._running.values():
+                running.app.close()
+                running.store.close()
+            self._running.clear()
+
+
+def study_files(folder: Path) -> list[Path]:
+    """The files that make up a study: texts beside each other, nothing hidden, no data that were collected."""
+    kinds = (".yaml", ".yml", ".jsonl", ".json", ".md", ".txt", ".csv")
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_file() and path.suffix in kinds and not path.name.startswith(".") and path.name not in NOT_STUDY
+    )
+
+
+NOT_STUDY = frozenset({SIMULATION_FILE})
+"""Files beside a study that others have left there."""

@@ -1,1 +1,0 @@
-"""The pages of the desk, one subject each; whatever stands here is found."""

@@ -1,0 +1,1 @@
+"""The pages that raters see, chat and the wizard console."""

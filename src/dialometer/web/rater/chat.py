@@ -1,0 +1,245 @@
+"""Live conversations: a message is stored, an agent or a person answers, the answer is stored and shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from dialometer.agents.wizard import Wizard
+from dialometer.errors import AgentError, FlowError, StorageError
+from dialometer.model.item import ChatItem
+from dialometer.model.session import Session
+from dialometer.storage.conversations import ChatTurn
+from dialometer.web.rater.wizard_queue import WizardDesk
+from dialometer.web.server.logs import log
+from dialometer.web.server.requests import Unreadable, one, read_form, read_json
+from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
+from dialometer.web.server.service import Service
+
+N_AGENTS = 64
+"""How many agents may be thinking at once; more wait for their turn without keeping others from being served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came of a message: a reply, or why there is none yet."""
+
+    n_said: int
+    may_continue: bool
+    may_say: bool
+    reply: str | None = None
+    error: str = ""
+    may_retry: bool = False
+    is_pending: bool = False
+
+    @property
+    def status(self) -> int:
+        """The HTTP status that fits."""
+        if self.reply is not None:
+            return 200
+        return 202 if self.is_pending else 502
+
+    def as_json(self) -> dict[str, object]:
+        """As pages and programs read it."""
+        state: dict[str, object] = {
+            "n_said": self.n_said,
+            "may_continue": self.may_continue,
+            "may_say": self.may_say,
+        }
+        if self.reply is not None:
+            return {"reply": self.reply, **state}
+        return {"error": self.error, "may_retry": self.may_retry, "is_pending": self.is_pending, **state}
+
+
+class ChatRoom:
+    """The conversations of a study, one message at a time in each of them."""
+
+    def __init__(self, service: Service, desk: WizardDesk) -> None:
+        self.service = service
+        self.desk = desk
+        self._thinking = CapacityLimiter(N_AGENTS)
+        self._talking: dict[tuple[str, str], _Talk] = {}
+
+    async def say(self, session: Session, text: str, *, n_said: int | None = None, at_ms: int | None = None) -> Said:
+        """Stores a message of the rater and gets the reply.
+
+        ``n_said`` is how many messages the client knew of; it makes a message that is sent twice harmless.
+        """
+        item = await self.service.in_thread(lambda: self._item(session))
+        if session.source == "person":
+            self.service.messages.take(session.id)
+        async with self._one_at_a_time(session, item):
+            turns = await self._turns(session, item)
+            known = _own(turns)
+            if n_said is not None and n_said == len(known) - 1 and known[-1].text == text.strip():
+                return await self._reply_to(session, item, turns)
+            if n_said is not None and n_said != len(known):
+                raise FlowError("this conversation went on elsewhere", remedy="reload the page")
+            at = self.service.flow.clock() if at_ms is None or session.source != "simulated" else at_ms
+            await self.service.in_thread(lambda: self.service.chats.hear(session, item.id, text, at))
+            stamp = at if session.source == "simulated" else None
+            return await self._reply_to(session, item, await self._turns(session, item), stamp)
+
+    async def retry(self, session: Session) -> Said:
+        """Asks again after a failure, or waits on for a person who has not answered yet."""
+        item = await self.service.in_thread(lambda: self._item(session))
+        async with self._one_at_a_time(session, item, waits=True):
+            turns = await self._turns(session, item)
+            if not turns:
+                raise FlowError("there is nothing to answer", remedy="write a message first")
+            return await self._reply_to(session, item, turns)
+
+    async def _reply_to(
+        self, session: Session, item: ChatItem, turns: Sequence[ChatTurn], at_ms: int | None = None
+    ) -> Said:
+        if turns[-1].role == "agent":
+            return self._said(item, turns, turns[-1].text)
+        if isinstance(self.service.chats.agent(item.system), Wizard):
+            return await self._wait_for_wizard(session, item)
+        try:
+            reply = await to_thread.run_sync(
+                lambda: self.service.chats.answer(session, item.id, at_ms), limiter=self._thinking
+            )
+        except AgentError as error:
+            self.service.metrics.add("dialometer_replies_total", label="by", value="failed")
+            log("agent_failed", session=session.id, system=item.system, reason=error.message)
+            return self._said(item, turns, None, error="The reply did not come.", may_retry=True)
+        except StorageError:
+            # Another process was asked at the same time and has stored its reply; that one counts.
+            turns = await self._turns(session, item)
+            if turns[-1].role != "agent":
+                raise
+            return self._said(item, turns, turns[-1].text)
+        self.service.metrics.add("dialometer_replies_total", label="by", value="agent")
+        return self._said(item, turns, reply.text)
+
+    async def _wait_for_wizard(self, session: Session, item: ChatItem) -> Said:
+        chat = self.desk.open(session, item)
+        chat.has_reply.clear()
+        turns = await self._turns(session, item)
+        if turns[-1].role == "user" and await self.desk.wait(chat, self.service.settings.pending_s):
+            turns = await self._turns(session, item)
+        if turns[-1].role == "user":
+            why = "The reply has not come yet."
+            return self._said(item, turns, None, error=why, may_retry=True, is_pending=True)
+        self.service.metrics.add("dialometer_replies_total", label="by", value="wizard")
+        return self._said(item, turns, turns[-1].text)
+
+    def notice(self, session: Session, item_id: str) -> None:
+        """A rater looks at a conversation: where a person answers it, the wizards see who has come."""
+        item = self.service.study.items_by_id[item_id]
+        if isinstance(item, ChatItem) and isinstance(self.service.chats.agent(item.system), Wizard):
+            self.desk.open(session, item)
+
+    def _item(self, session: Session) -> ChatItem:
+        """The conversation that the session stands at; one cannot talk before or after its time."""
+        screen = self.service.flow.screen(session)
+        item = self.service.study.items_by_id.get(screen.item.id) if screen.item else None
+        if screen.kind != "chat" or not isinstance(item, ChatItem):
+            raise FlowError("there is no conversation at this point", remedy="reload the page")
+        return item
+
+    async def _turns(self, session: Session, item: ChatItem) -> list[ChatTurn]:
+        return await self.service.in_thread(lambda: self.service.store.chat_turns(session.id, item.id))
+
+    @staticmethod
+    def _said(
+        item: ChatItem,
+        turns: Sequence[ChatTurn],
+        reply: str | None,
+        *,
+        error: str = "",
+        may_retry: bool = False,
+        is_pending: bool = False,
+    ) -> Said:
+        n_said = len(_own(turns))
+        return Said(n_said, n_said >= item.min_turns, n_said < item.max_turns, reply, error, may_retry, is_pending)
+
+    @asynccontextmanager
+    async def _one_at_a_time(self, session: Session, item: ChatItem, *, waits: bool = False) -> AsyncIterator[None]:
+        """Two tabs cannot both talk; asking again may wait for the one before, whose page may be gone."""
+        key = (session.id, item.id)
+        talk = self._talking.setdefault(key, _Talk())
+        if talk.n_inside and not waits:
+            raise FlowError("the reply to your last message is still being written", remedy="wait for it")
+        talk.n_inside += 1
+        try:
+            async with talk.lock:
+                yield
+        finally:
+            talk.n_inside -= 1
+            if not talk.n_inside:
+                self._talking.pop(key, None)
+
+
+@dataclass
+class _Talk:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    n_inside: int = 0
+
+
+class ChatPages:
+    """The routes by which a page talks: as plain forms, or by its script."""
+
+    def __init__(self, service: Service, room: ChatRoom) -> None:
+        self.service = service
+        self.room = room
+
+    def routes(self) -> list[Route]:
+        """All routes."""
+        return [
+            Route("/s/chat", self.say, methods=["POST"]),
+            Route("/s/chat/retry", self.retry, methods=["POST"]),
+        ]
+
+    async def say(self, request: Request) -> Response:
+        """One message of the rater."""
+        session, content, is_script = await self._read(request)
+        text, n_said = content.get("text"), content.get("n_said")
+        if not isinstance(text, str) or not (n_said is None or isinstance(n_said, int)):
+            raise Unreadable("a message has a text", remedy='send {"text": …}')
+        if not is_script:
+            return await self._plainly(self.room.say(session, text))
+        return _answer(await self.room.say(session, text, n_said=n_said))
+
+    async def retry(self, request: Request) -> Response:
+        """The same message, asked again."""
+        session, _, is_script = await self._read(request)
+        if not is_script:
+            return await self._plainly(self.room.retry(session))
+        return _answer(await self.room.retry(session))
+
+    async def _read(self, request: Request) -> tuple[Session, dict[str, object], bool]:
+        token = cookie(request, SESSION_COOKIE)
+        session = await self.service.find(token)
+        is_script = "json" in request.headers.get("content-type", "")
+        content: dict[str, object]
+        if is_script:
+            content = await read_json(request)
+            mark = request.headers.get("x-csrf-token", "") or str(content.get("csrf", ""))
+        else:
+            form = await read_form(request)
+            content, mark = {"text": one(form, "text")}, one(form, "csrf")
+        check_csrf(request, token, mark)
+        return session, content, is_script
+
+    async def _plainly(self, doing: Coroutine[object, object, Said]) -> Response:
+        """Without a script the page itself says how things stand; a message that cannot be taken is simply not there."""
+        with suppress(FlowError):
+            await doing
+        return RedirectResponse(f"{self.service.settings.root_path}/s", 303)
+
+
+def _answer(said: Said) -> JSONResponse:
+    return JSONResponse(said.as_json(), said.status)
+
+
+def _own(turns: Sequence[ChatTurn]) -> list[ChatTurn]:
+    return [turn for turn in turns if turn.role == "user"]

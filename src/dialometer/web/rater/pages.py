@@ -1,0 +1,399 @@
+"""The pages a rater sees, drawn from screens. Knows how things look; what is shown and stored is the flow's business."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from dialometer.design.protocol import estimate_minutes
+from dialometer.flow.chat import MAX_MESSAGE_LENGTH
+from dialometer.flow.engine import Flow
+from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, fill
+from dialometer.flow.steps import comprehension_rule
+from dialometer.model.dialogue import Turn
+from dialometer.model.session import Session
+from dialometer.model.study import Study
+from dialometer.web.rater.language import Language
+from dialometer.web.rater.layout import OTHER, Control, arrange, make_controls, typed_answers
+
+# The study's Markdown texts as HTML. Markup inside them shows as markup; only Markdown counts.
+
+
+# Images would have to come from another host, which the pages never ask for anything.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A text's first heading, to stand as the page's own, and the rest."""
+
+    heading: str
+    body: Markup
+
+
+@lru_cache(maxsize=256)
+def render_prose(text: str) -> Prose:
+    """The text with one main heading at most: it is taken out when the text begins with it, later ones step down."""
+    tokens = _MARKDOWN.parse(text)
+    heading = ""
+    if tokens and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
+        heading = "".join(child.content for child in tokens[1].children or ())
+        tokens = tokens[3:]
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close") and token.tag == "h1":
+            token.tag = "h2"
+        for child in token.children or ():
+            _open_elsewhere(child)
+    return Prose(heading, Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})))
+
+
+def _open_elsewhere(token: Token) -> None:
+    """Links open beside the study, so that following one does not leave the page that is being answered."""
+    if token.type == "link_open":
+        token.attrSet("target", "_blank")
+        token.attrSet("rel", "noopener noreferrer")
+
+
+# What each kind of screen shows, ready for its template: headings, texts, an item with its controls, the time left.
+
+
+_QUESTION_KINDS = ("screening", "pre", "post", "comprehension", "attention")
+_ITEM_TITLES = {
+    "transcript_pair": "item.title_pair",
+    "dialogue": "item.title_dialogue",
+    "candidate": "item.title_candidate",
+    "chat": "item.title_chat",
+}
+
+
+class Contents:
+    """The contents of one study's screens in one language."""
+
+    def __init__(self, study: Study, language: Language) -> None:
+        self.study = study
+        self.language = language
+
+    def of(
+        self, flow: Flow, session: Session, screen: Screen, controls: Sequence[Control], chat: Sequence[Turn] | None
+    ) -> tuple[str, dict[str, Any]]:
+        """The template of a screen and what it needs beyond the frame."""
+        if screen.kind in _QUESTION_KINDS:
+            more = self._instructions(session) if screen.kind == "comprehension" else {}
+            rule = comprehension_rule(self.study)
+            is_last = rule is not None and 1 < screen.attempt == rule.attempts
+            heading = self.language.text(f"{screen.kind}.title")
+            return "questions.html", {
+                "heading": heading,
+                "ordered": controls,
+                "is_last_attempt": is_last,
+                "instructions": None,
+                **more,
+            }
+        if screen.kind == "consent":
+            prose = render_prose(screen.text)
+            heading = prose.heading or self.language.text("consent.title")
+            return "consent.html", {
+                "heading": heading,
+                "text": prose.body,
+                "version": flow.consent_version,
+                "ordered": (),
+            }
+        if screen.kind == "instructions":
+            prose = render_prose(screen.text)
+            heading = prose.heading or self.language.text("instructions.title")
+            more = {"criteria": self._criteria(session), "n_practice": self._n_practice(flow, session)}
+            return "instructions.html", {"heading": heading, "text": prose.body, "ordered": (), **more}
+        if screen.kind == "more":
+            return "more.html", {"heading": self.language.text("more.title"), "ordered": ()}
+        return self._item(screen, controls, chat)
+
+    def _item(
+        self, screen: Screen, controls: Sequence[Control], chat: Sequence[Turn] | None
+    ) -> tuple[str, dict[str, Any]]:
+        item = screen.item
+        assert item is not None
+        is_pair = item.kind == "transcript_pair"
+        label = self.language.text("item.option_conversation" if is_pair else "item.option_response")
+        said = [self._named(turn) for turn in chat] if chat is not None else None
+        if item.kind == "chat" and said is None:
+            said = [self._named(turn) for turn in item.context]
+        arranged = arrange(item, controls, label, said)
+        default = "item.title" if arranged.rates_each else "item.title_choose"
+        heading = item.title or self.language.text(_ITEM_TITLES.get(item.kind, default))
+        common: dict[str, Any] = {"item": item, "arranged": arranged, "heading": heading, "ordered": arranged.ordered}
+        if screen.kind == "chat":
+            n_said = sum(turn.role == "user" for turn in chat or ())
+            common["heading"] = item.title or self.language.text("chat.title")
+            common |= {"n_said": n_said, "is_waiting": bool(chat) and (chat or ())[-1].role == "user"}
+            common |= {"names": {role: self._named(Turn("", "", role)).speaker for role in ("user", "agent")}}
+            return "chat.html", common
+        common["has_marks"] = any(option.marks for option in item.options)
+        common["definitions"] = list(
+            {c.field.label: c.field.definition for c in controls if c.field.definition}.items()
+        )
+        return "item.html", common
+
+    def _named(self, turn: Turn) -> Turn:
+        """Who speaks in a live conversation, in the study's words or else in the language's."""
+        names = {role: name for name, role in self.study.spec.speakers.items()}
+        own = names.get(turn.role, "")
+        if own in ("", "User", "Agent"):
+            own = self.language.text("chat.you" if turn.role == "user" else "chat.partner")
+        return Turn(own, turn.text, turn.role)
+
+    def _instructions(self, session: Session) -> dict[str, Any]:
+        shown = self.study.presentation(session.condition)
+        text = self.study.texts[shown.instructions or self.study.spec.texts.instructions]
+        return {"instructions": render_prose(fill(self.study, shown, text)), "criteria": self._criteria(session)}
+
+    def _criteria(self, session: Session) -> list[tuple[str, str]]:
+        shown = self.study.presentation(session.condition)
+        return [
+            (
+                criterion.label or criterion.name.replace("_", " ").capitalize(),
+                fill(self.study, shown, criterion.definition),
+            )
+            for criterion in self.study.spec.criteria
+            if criterion.definition
+        ]
+
+    def _n_practice(self, flow: Flow, session: Session) -> int:
+        return sum(task.is_practice for task in flow.path(session).plan.tasks)
+
+    def progress(self, flow: Flow, session: Session, screen: Screen) -> dict[str, Any]:
+        """How far the session is, and how long it still takes at the rater's own pace, rounded up."""
+        minutes = flow.remaining_s(session, flow.clock()) / 60
+        rounded = math.ceil(minutes) if minutes < 10 else 5 * math.ceil(minutes / 5)
+        is_counted = screen.kind in ("item", "chat") and not screen.is_practice
+        return {
+            "done": screen.step,
+            "all": screen.n_steps,
+            "percent": round(100 * screen.step / screen.n_steps),
+            "left": self.language.count("progress.minutes", rounded)
+            if minutes >= 1
+            else self.language.text("progress.last_minute"),
+            "item": self.language.text("progress.item", position=screen.position, n_items=screen.n_items)
+            if is_counted
+            else "",
+        }
+
+
+def back_step(flow: Flow, session: Session, screen: Screen) -> int | None:
+    """The nearest earlier item that may be opened again; checks between items stay closed."""
+    if not screen.may_go_back:
+        return None
+    steps = flow.path(session).steps
+    return next((i for i in range(screen.step - 1, -1, -1) if steps[i].kind == "item"), None)
+
+
+MANY_OPTIONS = 12
+"""From here on a single choice is a list to open instead of a column of buttons."""
+
+_SCALE_SCRIPTS = {"slider": "slider.js", "ranking": "ranking.js", "text": "writing.js", "choice": "writing.js"}
+MESSAGES = (
+    "full",
+    "paused",
+    "blocked",
+    "invitation",
+    "no_session",
+    "elsewhere",
+    "not_found",
+    "expired",
+    "busy",
+    "too_large",
+    "error",
+)
+"""The kinds of pages that end a visit or explain why nothing can be shown."""
+
+
+class Pages:
+    """The pages of one study in its language. Raises :class:`StudyError` where the study's wording fits no page."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.language = Language(study.spec.language, study.spec.wording)
+        self._contents = Contents(study, self.language)
+        self._env = Environment(
+            loader=PackageLoader("dialometer.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._env.filters["number"] = lambda value: f"{value:g}"
+        self._env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
+        self._env.globals.update(
+            t=self.language.text,
+            tn=self.language.count,
+            forms=self.language.forms,
+            lang=self.language,
+            study=study.spec,
+            OTHER=OTHER,
+            MANY_OPTIONS=MANY_OPTIONS,
+            MAX_MESSAGE_LENGTH=MAX_MESSAGE_LENGTH,
+        )
+
+    # screens
+
+    def render_screen(
+        self,
+        flow: Flow,
+        session: Session,
+        screen: Screen,
+        *,
+        csrf: str,
+        token: str,
+        errors: Mapping[str, str] | None = None,
+        typed: Mapping[str, object] | None = None,
+        chat: Sequence[Turn] | None = None,
+        root_path: str = "",
+        return_url: str = "",
+        code: str | None = None,
+        withdrawal_code: str = "",
+    ) -> str:
+        """One screen of a session: what was typed stands in the fields, errors stand at the fields that caused them.
+
+        ``return_url``, ``code`` and ``withdrawal_code`` belong to the last screen; the study's own code is shown where
+        none is given.
+        """
+        if screen.kind == "done":
+            return self.render_message(
+                screen.state, root_path=root_path, return_url=return_url, code=code, withdrawal_code=withdrawal_code
+            )
+        told = {name: self.language.explain(message) for name, message in (errors or {}).items()}
+        controls = make_controls(screen, typed_answers(screen, typed or {}), told)
+        context: dict[str, Any] = {
+            "screen": screen,
+            "csrf": csrf,
+            "token": token,
+            "shown_at_ms": flow.clock(),
+            "session_mark": hashlib.sha256(session.id.encode()).hexdigest()[:12],
+            "controls": controls,
+            "errors": told,
+            "progress": self._contents.progress(flow, session, screen),
+            "back_step": back_step(flow, session, screen),
+            "is_earlier": screen.step < session.step,
+            "group_error": told.get(CONSENT_FIELD) or told.get(MORE_FIELD) or "",
+        }
+        template, more = self._contents.of(flow, session, screen, controls, chat)
+        context |= more
+        scripts = ["timing.js", "draft.js", "send.js", "keys.js", "tabs.js", *self._scripts(screen)]
+        return self._render(template, root_path, scripts=scripts, **context)
+
+    @staticmethod
+    def _scripts(screen: Screen) -> list[str]:
+        scripts = {_SCALE_SCRIPTS[f.scale.type] for f in screen.fields if f.scale.type in _SCALE_SCRIPTS}
+        if screen.deadline_s is not None:
+            scripts.add("countdown.js")
+        if screen.kind == "chat":
+            scripts.add("chat.js")
+        return sorted(scripts)
+
+    # other pages
+
+    def render_start(self, *, csrf: str, root_path: str = "", error: str = "") -> str:
+        """The page on which a rater without platform or invitation begins."""
+        recruitment = self.study.spec.recruitment
+        return self._render(
+            "start.html",
+            root_path,
+            heading=self.study.spec.title,
+            csrf=csrf,
+            minutes=math.ceil(recruitment.minutes or estimate_minutes(self.study)),
+            pay=f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}" if recruitment.pay_cents else "",
+            error=self.language.explain(error) if error else "",
+            scripts=["send.js"],
+        )
+
+    def render_withdraw(self, *, csrf: str, root_path: str = "", is_unknown: bool = False) -> str:
+        """The form on which a rater withdraws; ``is_unknown`` says that no session has the code that was typed."""
+        heading = self.language.text("withdraw.title")
+        # Sent plainly, without a script: the answer is a page of its own, and sending it twice does no harm.
+        return self._render("withdraw.html", root_path, heading=heading, csrf=csrf, is_unknown=is_unknown, scripts=[])
+
+    def render_message(
+        self,
+        kind: str,
+        *,
+        root_path: str = "",
+        return_url: str = "",
+        code: str | None = None,
+        detail: str = "",
+        withdrawal_code: str = "",
+    ) -> str:
+        """A page that ends a session (its state) or says why nothing can be shown (one of :data:`MESSAGES`)."""
+        family = "message" if kind in MESSAGES else "done"
+        if family == "done" and kind not in ("completed", "declined", "screened_out", "stale", "withdrawn"):
+            family, kind = "message", "error"
+        recruitment = self.study.spec.recruitment
+        own_code = {"completed": recruitment.completion_code, "screened_out": recruitment.screen_out_code}.get(kind, "")
+        debriefing = None
+        if kind == "completed":
+            text = self.study.texts.get(self.study.spec.texts.debriefing, "")
+            debriefing = render_prose(fill(self.study, self.study.spec.presentation, text)) if text else None
+        heading = (
+            debriefing.heading if debriefing and debriefing.heading else self.language.text(f"{family}.{kind}.title")
+        )
+        return self._render(
+            "message.html",
+            root_path,
+            heading=heading,
+            kind=kind,
+            text=self.language.text(f"{family}.{kind}.text"),
+            detail=detail,
+            debriefing=debriefing,
+            code=own_code if code is None else code,
+            withdrawal_code=withdrawal_code,
+            return_url=return_url if urlsplit(return_url).scheme in ("https", "http") else "",
+            may_reload=kind in ("error", "busy", "expired", "elsewhere", "paused"),
+            scripts=["ending.js"] if family == "done" else [],
+        )
+
+    def render_wizard(self, *, csrf: str, root_path: str = "", is_locked: bool = False) -> str:
+        """The console from which a person answers raters in place of the agent."""
+        if is_locked:
+            return self._render(
+                "message.html",
+                root_path,
+                heading=self.language.text("wizard.locked.title"),
+                kind="locked",
+                text=self.language.text("wizard.locked.text"),
+                detail="",
+                debriefing=None,
+                code="",
+                withdrawal_code="",
+                return_url="",
+                may_reload=False,
+                scripts=[],
+            )
+        heading = self.language.text("wizard.title")
+        return self._render("wizard.html", root_path, heading=heading, csrf=csrf, scripts=["wizard.js"])
+
+    def _render(self, template: str, root_path: str, **context: Any) -> str:
+        root = root_path.rstrip("/")
+        return self._env.get_template(template).render(
+            root=root,
+            asset=lambda name: f"{root}/static/{name}?v={static_version()}",
+            **context,
+        )
+
+
+@cache
+def static_version() -> str:
+    """Changes with any file of the folder, so that browsers may keep the files for good."""
+    digest = hashlib.sha256()
+    for file in sorted(files("dialometer.web").joinpath("static").iterdir(), key=lambda file: file.name):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:10]

@@ -1,0 +1,316 @@
+"""The pages a person walks through: arriving, seeing a screen, sending it, saving what is half typed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from dialometer.errors import AnswersRejected, FlowError
+from dialometer.flow.engine import Arrival, Flow
+from dialometer.flow.screens import Screen
+from dialometer.model.scale import Value
+from dialometer.model.session import Session
+from dialometer.storage.corrections import SubmissionRefused
+from dialometer.storage.withdrawal_codes import session_of_code, withdrawal_code
+from dialometer.web.rater.chat import ChatRoom
+from dialometer.web.rater.layout import read_form as read_answers
+from dialometer.web.server.arrival import Arriving, read_arrival, way_back
+from dialometer.web.server.logs import log
+from dialometer.web.server.requests import Form, Unreadable, one, read_form, read_json, sent_from_form
+from dialometer.web.server.security import (
+    SESSION_COOKIE,
+    START_COOKIE,
+    Buckets,
+    check_csrf,
+    client_address,
+    cookie,
+    csrf_for,
+    set_cookie,
+)
+from dialometer.web.server.service import Service
+from dialometer.web.server.submissions import NoSession
+
+# What a rater answered on an earlier screen, in the form in which the screen asks, so that going back shows it.
+
+
+def earlier_answers(flow: Flow, session: Session, screen: Screen) -> dict[str, object]:
+    """The current judgments of a screen by field, with systems turned back into their places on the screen."""
+    step = flow.path(session).steps[screen.step]
+    task = step.task
+    if task is None:
+        return {}
+    places = {system: str(place) for place, system in enumerate(task.systems, start=1)}
+    found: dict[tuple[str, str], Value] = {}
+    for judgment in flow.store.record_of(session.id).judgments:
+        if judgment.item_id != task.item_id or judgment.is_practice != task.is_practice:
+            continue
+        target = f"t{judgment.turn}" if judgment.turn is not None else places.get(judgment.system, "")
+        found[judgment.criterion, target] = judgment.value
+    answers: dict[str, object] = {}
+    for field in screen.fields:
+        criterion = field.name.split(".", 1)[0]
+        # A field about the whole item has no place, but the one system shown has.
+        is_whole = not field.target and not field.scale.compares and len(places) == 1
+        value = found.get((criterion, "1" if is_whole else field.target))
+        if value is not None:
+            answers[field.name] = field.scale.rename(value, places) if field.scale.compares else value
+    return answers
+
+
+SEE_OTHER = 303
+MAY_WITHDRAW = ("completed", "screened_out")
+"""Ends at which something is stored that a rater may take back."""
+
+
+class RaterPages:
+    """The routes of the pages."""
+
+    def __init__(self, service: Service, room: ChatRoom) -> None:
+        self.service = service
+        self.room = room
+        self.root = service.settings.root_path
+
+    def routes(self) -> list[Route]:
+        """All routes, in the order in which they are tried."""
+        return [
+            Route("/s", self.show, methods=["GET"]),
+            Route("/s", self.submit, methods=["POST"]),
+            Route("/s/draft", self.save_draft, methods=["POST"]),
+            Route("/", self.land, methods=["GET"]),
+            Route("/start", self.start, methods=["POST"]),
+        ]
+
+    # arriving
+
+    async def land(self, request: Request) -> Response:
+        """Begins where the link names the rater; otherwise shows the start page. Who is under way goes on."""
+        arriving = await self.service.in_thread(lambda: read_arrival(self.service.study, request.query_params))
+        session = await self._session_or_none(request)
+        if session is not None and await self._is_same_rater(session, arriving):
+            return self._go_on()
+        if arriving is None:
+            secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
+            page = self.service.pages.render_start(csrf=csrf_for(secret), root_path=self.root)
+            response = HTMLResponse(page)
+            self._set_cookie(request, response, START_COOKIE, secret)
+            return response
+        return self._enter(request, await self.service.arrive(request.scope, arriving))
+
+    async def start(self, request: Request) -> Response:
+        """A rater of an open link begins."""
+        form = await read_form(request)
+        check_csrf(request, cookie(request, START_COOKIE), one(form, "csrf"))
+        if await self._session_or_none(request) is not None:
+            return self._go_on()
+        if self.service.study.spec.recruitment.platform != "link":
+            return RedirectResponse(f"{self.root}/", SEE_OTHER)
+        return self._enter(request, await self.service.arrive(request.scope, Arriving("link")))
+
+    async def _is_same_rater(self, session: Session, arriving: Arriving | None) -> bool:
+        if arriving is None:
+            return True
+        person = await self.service.in_thread(lambda: self.service.store.person(session.id))
+        return person is not None and (person.platform, person.external_id) == (arriving.platform, arriving.external_id)
+
+    def _enter(self, request: Request, arrival: Arrival) -> Response:
+        log("arrival", session=arrival.session.id, is_new=arrival.is_new, cell=arrival.session.draw.cell)
+        response = self._go_on()
+        self._set_cookie(request, response, SESSION_COOKIE, arrival.token)
+        response.delete_cookie(START_COOKIE, path=self.root or "/")
+        return response
+
+    # showing
+
+    async def show(self, request: Request) -> Response:
+        """The screen where the session stands, or an earlier one."""
+        session = await self.service.find(cookie(request, SESSION_COOKIE))
+        asked = request.query_params.get("step", "")
+        step = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else None
+        try:
+            return await self.service.in_thread(lambda: self._page(request, session, step=step))
+        except FlowError:
+            if step is None:
+                raise
+            return self._go_on()
+
+    def _page(
+        self,
+        request: Request,
+        session: Session,
+        *,
+        step: int | None = None,
+        errors: Mapping[str, str] | None = None,
+        typed: Mapping[str, object] | None = None,
+        status: int = 200,
+    ) -> Response:
+        service = self.service
+        screen = service.flow.screen(session, step)
+        return_url = code = withdrawal = ""
+        chat = None
+        if screen.kind == "done":
+            return_url, code = way_back(service.study, session, service.store.person(session.id))
+            withdrawal = withdrawal_code(session.id) if session.state in MAY_WITHDRAW else ""
+        elif screen.item is not None and screen.item.kind == "chat":
+            chat = service.chats.history(session, screen.item.id)
+            if screen.kind == "chat":
+                self.room.notice(session, screen.item.id)
+        if typed is None:
+            typed = service.store.draft(session.id, screen.key)
+        if typed is None and screen.step < session.step and screen.kind != "done":
+            typed = earlier_answers(service.flow, session, screen)
+        page = service.pages.render_screen(
+            service.flow,
+            session,
+            screen,
+            csrf=csrf_for(cookie(request, SESSION_COOKIE)),
+            token=secrets.token_urlsafe(18),
+            errors=errors or {},
+            typed=typed or {},
+            chat=chat,
+            root_path=self.root,
+            return_url=return_url,
+            code=code,
+            withdrawal_code=withdrawal,
+        )
+        return HTMLResponse(page, status)
+
+    # sending
+
+    async def submit(self, request: Request) -> Response:
+        """Stores a screen and goes on; where an answer is not in order, shows the page again with all that was typed."""
+        form = await read_form(request)
+        token = cookie(request, SESSION_COOKIE)
+        session = await self.service.find(token)
+        check_csrf(request, token, one(form, "csrf"))
+        screen = await self.service.in_thread(lambda: self._screen_of(session, one(form, "screen")))
+        if screen is None:
+            return self._go_on()
+        sent = sent_from_form(form, token, read_answers(screen, form))
+        try:
+            taken = await self.service.send(sent)
+        except AnswersRejected as rejected:
+            fields = rejected.fields
+            return await self.service.in_thread(lambda: self._again(request, token, screen, fields, form))
+        except SubmissionRefused:
+            return self._go_on()
+        if taken.receipt.outcome == "stored" and taken.receipt.state != "active":
+            log("end", session=session.id, state=taken.receipt.state)
+        return self._go_on()
+
+    def _again(self, request: Request, token: str, screen: Screen, errors: Mapping[str, str], form: Form) -> Response:
+        session = self.service.session_of(token)
+        step = screen.step if screen.step != session.step else None
+        try:
+            return self._page(request, session, step=step, errors=errors, typed=form, status=422)
+        except FlowError:
+            return self._go_on()
+
+    def _screen_of(self, session: Session, key: str) -> Screen | None:
+        """The screen that was sent, if the session stands there or may go back to it."""
+        path = self.service.flow.path(session)
+        index = next((i for i, step in enumerate(path.steps) if step.key == key), None)
+        if index is None or session.state != "active":
+            return None
+        try:
+            return self.service.flow.screen(session, index)
+        except FlowError:
+            return None
+
+    async def save_draft(self, request: Request) -> Response:
+        """Keeps what is half typed."""
+        token = cookie(request, SESSION_COOKIE)
+        session = await self.service.find(token)
+        check_csrf(request, token, request.headers.get("x-csrf-token", ""))
+        self.service.drafts.take(session.id)
+        content = await read_json(request)
+        key, answers = content.get("screen"), content.get("answers")
+        if not isinstance(key, str) or not isinstance(answers, dict):
+            raise Unreadable("a draft has a screen and answers", remedy='send {"screen": …, "answers": {…}}')
+
+        def save() -> bool:
+            if self._screen_of(session, key) is None:
+                return False
+            self.service.store.save_draft(session.id, key, answers, self.service.flow.clock())
+            return True
+
+        if await self.service.in_thread(save):
+            return Response(status_code=204)
+        return JSONResponse({"error": "this screen is over"}, 409)
+
+    # common
+
+    async def _session_or_none(self, request: Request) -> Session | None:
+        token = cookie(request, SESSION_COOKIE)
+        if not token:
+            return None
+        try:
+            return await self.service.find(token)
+        except NoSession:
+            return None
+
+    def _set_cookie(self, request: Request, response: Response, name: str, value: str) -> None:
+        is_embedded = bool(self.service.settings.frame_ancestors)
+        set_cookie(request, response, name, value, path=self.root, is_embedded=is_embedded)
+
+    def _go_on(self) -> RedirectResponse:
+        return RedirectResponse(f"{self.root}/s", SEE_OTHER)
+
+
+# The page on which a rater withdraws with the code shown at the end: everything they gave is erased.
+
+
+TRIES_PER_MINUTE = 10
+"""From one address. A code cannot be guessed; this spares the server the attempt."""
+
+
+class WithdrawPages:
+    """The form and what it does."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.root = service.settings.root_path
+        self.tries = Buckets(TRIES_PER_MINUTE)
+
+    def routes(self) -> list[Route]:
+        """Both routes."""
+        return [
+            Route("/withdraw", self.show, methods=["GET"]),
+            Route("/withdraw", self.erase, methods=["POST"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """The form; nobody has to be in a session for it."""
+        return self._form(request)
+
+    async def erase(self, request: Request) -> Response:
+        """Erases the person whose code was given; a code that was used before gets the same answer."""
+        form = await read_form(request)
+        check_csrf(request, cookie(request, START_COOKIE), one(form, "csrf"))
+        self.tries.take(client_address(request.scope))
+        code = one(form, "code")
+        if not await self.service.in_thread(lambda: self._withdraw(code)):
+            return self._form(request, is_unknown=True, status=422)
+        response = HTMLResponse(self.service.pages.render_message("withdrawn", root_path=self.root))
+        for name in (SESSION_COOKIE, START_COOKIE):
+            response.delete_cookie(name, path=self.root or "/")
+        return response
+
+    def _withdraw(self, code: str) -> bool:
+        session_id = session_of_code(self.service.store, code)
+        if session_id is None:
+            return False
+        self.service.store.withdraw(session_id, self.service.flow.clock())
+        log("withdrawal", session=session_id)
+        return True
+
+    def _form(self, request: Request, *, is_unknown: bool = False, status: int = 200) -> Response:
+        secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
+        page = self.service.pages.render_withdraw(csrf=csrf_for(secret), root_path=self.root, is_unknown=is_unknown)
+        response = HTMLResponse(page, status)
+        is_embedded = bool(self.service.settings.frame_ancestors)
+        set_cookie(request, response, START_COOKIE, secret, path=self.root, is_embedded=is_embedded)
+        return response

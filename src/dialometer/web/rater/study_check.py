@@ -1,0 +1,38 @@
+"""The whole check of a study folder, agents and wording included: the same words on the command line and in the browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dialometer.design.check import check_study
+from dialometer.design.load import STUDY_FILE
+from dialometer.design.positions import parse_yaml
+from dialometer.errors import Problem
+from dialometer.flow.agent_check import agent_problems
+from dialometer.model.study import Study
+from dialometer.web.rater.language import wording_problems
+
+
+def check_all(folder: Path) -> tuple[Study | None, list[Problem]]:
+    """The study if it can be understood, and every problem, sorted by file and line."""
+    study, problems = check_study(folder)
+    if study is not None:
+        if study.spec.wording:
+            problems += _placed(folder, wording_problems(study.spec.wording))
+        problems = sorted(problems + agent_problems(study), key=lambda p: (p.file, p.line, p.column))
+    return study, problems
+
+
+def _placed(folder: Path, problems: list[Problem]) -> list[Problem]:
+    """The problems at the line of the text that each one names."""
+    source = parse_yaml((folder / STUDY_FILE).read_text(encoding="utf-8"), STUDY_FILE)
+    placed = []
+    for problem in problems:
+        key = next(
+            (path[1] for path in source.positions if path[0:1] == ("wording",) and f"'{path[-1]}'" in problem.message),
+            "",
+        )
+        line, column = source.at(("wording", key))
+        placed.append(replace(problem, line=line, column=column))
+    return placed

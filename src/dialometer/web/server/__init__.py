@@ -1,0 +1,1 @@
+"""The server: settings, requests, limits, security, logs, submissions, and running it."""

@@ -1,0 +1,145 @@
+"""The outermost layer of a server: paths, limits, safe headers, counting and logging for every request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dialometer.web.server.failures import TooLarge
+from dialometer.web.server.logs import log_request
+from dialometer.web.server.metrics import SECONDS, Metrics
+from dialometer.web.server.security import safe_headers
+from dialometer.web.server.service import ROUTES
+from dialometer.web.server.settings import Settings
+
+_NO_STORE = (b"cache-control", b"no-store")
+_LABELS = {
+    ("GET", "/"): "start",
+    ("POST", "/start"): "start",
+    ("GET", "/s"): "screen",
+    ("POST", "/s"): "submit",
+    ("POST", "/s/draft"): "draft",
+    ("POST", "/s/chat"): "chat",
+    ("POST", "/s/chat/retry"): "chat",
+    ("POST", "/api/v1/session/submissions"): "api_submit",
+    ("GET", "/healthz"): "health",
+    ("GET", "/metrics"): "health",
+}
+_PREFIXES = (("/api/", "api"), ("/static/", "static"), ("/wizard", "wizard"), ("/desk", "desk"))
+_UNLOGGED = ("static", "health")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+
+Refuse = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def label_of(method: str, path: str) -> str:
+    """The name under which a request is counted: never its address, which may name a rater."""
+    known = _LABELS.get((method, path))
+    return known or next((label for prefix, label in _PREFIXES if path.startswith(prefix)), "other")
+
+
+class Guard:
+    """Wraps an application. ``refuse`` makes the answer to an error that the application did not answer itself."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, counting: Counting, refuse: Refuse) -> None:
+        self.app = app
+        self.settings = settings
+        self.counting = counting
+        self._refuse = refuse
+        self._headers = safe_headers(settings.frame_ancestors)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        self._place(scope)
+        status = 0
+        is_complete = False
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status, is_complete
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = message.setdefault("headers", [])
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append(_NO_STORE)
+                headers.extend(self._headers)
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        try:
+            try:
+                await self.app(scope, self._limited(scope, receive), send_safely)
+            except ClientDisconnect:  # nobody is there to be answered; what is half sent is not stored
+                return
+            except Exception as error:
+                if status and not is_complete:  # all that is left is to end the connection
+                    raise
+                if not status:
+                    response = await self._refuse(Request(scope), error)
+                    await response(scope, receive, send_safely)
+        finally:
+            self._count(scope, status, time.perf_counter() - began)
+
+    def _place(self, scope: Scope) -> None:
+        """The path with its root before it, whether the proxy has taken the root away or not."""
+        root = self.settings.root_path
+        path = scope["path"]
+        if root and path != root and not path.startswith(f"{root}/"):
+            scope["path"] = root + path
+        scope["root_path"] = root
+        scope["app"] = self  # a router that stands in an application raises what it cannot find
+
+    def max_body_bytes(self, scope: Scope) -> int:
+        """How much a request may send; the same for all, unless a guard knows better."""
+        return self.settings.max_body_bytes
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        limit = self.max_body_bytes(scope)
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > limit:
+                raise TooLarge("the body is too large", remedy=f"send at most {limit} bytes")
+        n_bytes = 0
+
+        async def receive_within_limit() -> Message:
+            nonlocal n_bytes
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > limit:
+                raise TooLarge("the body is too large", remedy=f"send at most {limit} bytes")
+            return message
+
+        return receive_within_limit
+
+    def _count(self, scope: Scope, status: int, duration_s: float) -> None:
+        path = scope["path"].removeprefix(self.settings.root_path) or "/"
+        label = label_of(scope["method"], path)
+        self.counting.count(label, status, duration_s)
+        if label not in _UNLOGGED:
+            method = scope["method"]
+            log_request(method if method in _METHODS else "other", label, status, duration_s)
+
+
+class Counting:
+    """Counts requests, with the places of its series at hand."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._seconds = metrics.slot("dialometer_request_seconds_bucket", label="le", value=f"{SECONDS[0]:g}")
+        self._routes = {name: metrics.slot("dialometer_requests_total", label="route", value=name) for name in ROUTES}
+        self._statuses = {
+            name: metrics.slot("dialometer_responses_total", label="status", value=f"{name}xx") for name in range(2, 6)
+        }
+
+    def count(self, route: str, status: int, duration_s: float) -> None:
+        """One request that was answered; status 0 is one whose client went away."""
+        counted = self._metrics.observation(self._seconds, SECONDS, duration_s)
+        counted.append((self._routes[route], 1.0))
+        if status // 100 in self._statuses:
+            counted.append((self._statuses[status // 100], 1.0))
+        self._metrics.count(counted)

@@ -1,0 +1,96 @@
+"""Reading what browsers send: forms and small JSON bodies, with limits and without trust."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from dialometer.errors import DialometerError
+from dialometer.web.server.submissions import Sent
+
+Form = dict[str, list[str]]
+
+MAX_FIELDS = 2000
+MAX_MS = 2**53
+_SUBMISSION = re.compile(r"[\x21-\x7e]{1,200}")
+_DEVICE = re.compile(r"[a-z][a-z \-]{0,31}")
+
+
+class Unreadable(DialometerError):
+    """A request that is not in the form its route expects."""
+
+
+async def read_form(request: Request) -> Form:
+    """The fields of a sent form, each with all its values in order."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Unreadable("this is not a form", remedy="send application/x-www-form-urlencoded")
+    body = (await request.body()).decode("utf-8", "replace")
+    form: Form = {}
+    try:
+        for name, value in parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="replace"):
+            form.setdefault(name, []).append(value)
+    except ValueError as error:
+        raise Unreadable("the form has too many fields") from error
+    return form
+
+
+async def read_json(request: Request) -> dict[str, Any]:
+    """A JSON object; texts that no database can hold are refused here."""
+    body = await request.body()
+    try:
+        content = json.loads(body, parse_constant=_refuse_constant)
+        json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("the body is not JSON", remedy="send a JSON object") from error
+    if not isinstance(content, dict):
+        raise Unreadable("the body is not a JSON object", remedy="send a JSON object")
+    return content
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def one(form: Mapping[str, list[str]], name: str) -> str:
+    """The last value of a field, empty where it is missing."""
+    values = form.get(name)
+    return values[-1] if values else ""
+
+
+def sent_from_form(form: Form, token: str, answers: Mapping[str, object]) -> Sent:
+    """A screen as a page sends it. What the page's script measured is taken where it makes sense."""
+    submission = one(form, "token")
+    if not _SUBMISSION.fullmatch(submission):
+        raise Unreadable("the form has no token", remedy="reload the page")
+    device = one(form, "device")
+    return Sent(
+        token=token,
+        screen=one(form, "screen"),
+        submission=submission,
+        answers=answers,
+        shown_at_ms=_whole(one(form, "shown_at_ms"), MAX_MS),
+        first_input_at_ms=_whole(one(form, "first_input_at_ms"), MAX_MS),
+        focus_lost_n=_whole(one(form, "focus_lost_n"), 100_000) or 0,
+        focus_lost_s=_seconds(one(form, "focus_lost_s")),
+        device=device if _DEVICE.fullmatch(device) else "",
+    )
+
+
+def _whole(text: str, at_most: int) -> int | None:
+    is_number = text.isascii() and text.isdigit() and len(text) <= 16
+    return min(int(text), at_most) if is_number else None
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        return 0.0
+    return min(number, 1e7) if math.isfinite(number) and number > 0 else 0.0
