@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.model.study import DATABASE_FILE
+from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.model.study import Study

@@ -25,10 +25,11 @@ from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswerError, DialometerError, NotEnoughData, Problem, ReadError
 from dialometer.learned.data.rated_study import people_or_simulated
 from dialometer.learned.experiments.noisy_page import Noisy
+from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.quality import Finding
 from dialometer.model.scale import Scale
 from dialometer.model.session import Answer, Judgment
-from dialometer.model.study import DATABASE_FILE, Study
+from dialometer.model.study import Study
 from dialometer.storage.imports import ImportedSession
 from dialometer.storage.store import Store
 from dialometer.storage.table import long_table, session_name

@@ -357,12 +357,3 @@ class Study:
     def cell_label(self, condition: Condition) -> str:
         """A condition in words, such as ``anchor=both, layout=together``."""
         return ", ".join(f"{name}={level}" for name, level in condition.items()) or "all raters"
-
-
-# Names that files have in a study's folder, wherever one is opened.
-
-
-DATABASE_FILE = "study.db"
-"""The database that lies beside a study unless another one is named."""
-SIMULATION_FILE = "simulation.json"
-"""The truth that simulated raters saw."""

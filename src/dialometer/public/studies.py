@@ -14,8 +14,9 @@ from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import EngineDoor
+from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Report
-from dialometer.model.study import DATABASE_FILE, Study
+from dialometer.model.study import Study
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth, keep_truth

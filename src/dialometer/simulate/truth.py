@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dialometer.errors import DialometerError
+from dialometer.model.file_names import SIMULATION_FILE
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
-from dialometer.model.study import SIMULATION_FILE, Study
+from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, is_gold
 from dialometer.simulate.rater import Habits
 

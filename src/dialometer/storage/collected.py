@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dialometer.errors import NotEnoughData
-from dialometer.model.study import DATABASE_FILE
+from dialometer.model.file_names import DATABASE_FILE
 from dialometer.storage.store import Store
 
 

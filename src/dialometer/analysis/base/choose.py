@@ -14,8 +14,9 @@ from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Column, Report, Section, Summary, Table
-from dialometer.model.study import DATABASE_FILE, Study
+from dialometer.model.study import Study
 from dialometer.storage.store import Store
 
 # What every report opens with: exclusions and why, balance of the conditions, and whether the study is finished.

@@ -15,7 +15,7 @@ import typer
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 from dialometer.cli.recruit._prolific import DRY, Live, StudyId, prolific, study_id_of
 from dialometer.errors import DialometerError, ImportFileError, Problem
-from dialometer.model.study import DATABASE_FILE
+from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.cli.recruit._prolific import Ledger

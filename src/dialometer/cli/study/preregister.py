@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
-from dialometer.model.study import DATABASE_FILE
+from dialometer.model.file_names import DATABASE_FILE
 
 OUT_FILE = "preregistration.md"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
-from dialometer.model.study import DATABASE_FILE
+from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.model.session import Source, State

@@ -13,7 +13,8 @@ from typing import Self
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.lock import LOCK_FILE, verify
 from dialometer.errors import DialometerError, Problem, StudyError
-from dialometer.model.study import DATABASE_FILE, SIMULATION_FILE, Study
+from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
+from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.rater.study_check import check_all
 from dialometer.web.rater.wizard import has_wizard
