@@ -27,7 +27,7 @@ from dialometer.web.server.guard import Counting, Guard
 from dialometer.web.server.service import Service
 from dialometer.web.server.settings import Settings
 
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parents[1] / "static"
 
 
 class StudyApp:
