@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dialometer.errors import NotEnoughData
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import FORMS, Formed, Query, formed
-from dialometer.retrieval.retrievers.tfidf import FittedTfidf, Tfidf
+from dialometer.retrieval.retrievers.tfidf import FittedTfidf, TfidfRetriever
 from dialometer.retrieval.vectors import QuestionVectors, cosines
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class FusionParts:
         self.encoder = encoder
         self.questions = QuestionVectors(kb, encoder.encode(kb.questions, "Encoding questions"))
         self.answers = encoder.encode(kb.texts, "Encoding answers")
-        self.words = FittedTfidf(Tfidf(analyzer="char_wb", shortest=2, longest=5), kb)
+        self.words = FittedTfidf(TfidfRetriever(analyzer="char_wb", shortest=2, longest=5), kb)
 
     def prepare(self, queries: Sequence[Query]) -> PreparedParts:
         """Every text is encoded once, in whichever forms it occurs."""

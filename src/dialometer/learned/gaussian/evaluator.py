@@ -24,12 +24,13 @@ from dialometer.learned.gaussian.kernel import (
     NormalScores,
     Posterior,
     Settings,
-    WordWeights,
     likeness,
     own_kernel,
+    word_weights,
 )
 from dialometer.learned.saved import FILE, FORM, read_about
 from dialometer.model.dialogue import Dialogue
+from dialometer.neural.tfidf import Tfidf
 from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
@@ -141,7 +142,7 @@ class BestEvaluator(Evaluator):
             raise DialometerError(f"the evaluator is damaged: {error}", where=str(folder), remedy=remedy) from error
 
 
-def _words(side: WordWeights | None) -> list[str] | None:
+def _words(side: Tfidf | None) -> list[str] | None:
     if side is None:
         return None
     return sorted(side.vocabulary, key=side.vocabulary.__getitem__)
@@ -168,7 +169,7 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> BestEvaluato
     from scipy import sparse  # noqa: PLC0415 - not needed to look at a folder
 
     sides = [
-        None if words is None else WordWeights({word: n for n, word in enumerate(words)}, arrays[f"{name}_idf"])
+        None if words is None else word_weights({word: n for n, word in enumerate(words)}, arrays[f"{name}_idf"])
         for name, words in zip(("user", "agent"), content["words"], strict=True)
     ]
     describer = Describer(tuple(content["aspects"]), sides[0], sides[1], NormalScores(arrays["sorted_values"]))

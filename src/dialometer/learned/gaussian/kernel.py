@@ -12,9 +12,7 @@ from scipy import linalg, special
 
 from dialometer.errors import NotEnoughData
 from dialometer.learned.gaussian.features import FeatureTable
-
-# TF-IDF of what one side said, fitted on training dialogues and kept as plain arrays.
-
+from dialometer.neural.tfidf import Tfidf, fit_tfidf
 
 Floats = NDArray[np.float64]
 _FEW = 50
@@ -22,34 +20,14 @@ _FEW = 50
 _TOKEN = r"\w+|[^\w\s]+"
 
 
-class WordWeights:
-    """Words and pairs of words with their weights by rarity; rows have length one."""
-
-    def __init__(self, vocabulary: dict[str, int], idf: Floats) -> None:
-        self.vocabulary = vocabulary
-        self.idf = np.asarray(idf, dtype=np.float64)
-        self._vectoriser = _vectoriser(vocabulary=vocabulary)
-        self._vectoriser.idf_ = self.idf
-
-    def __call__(self, texts: Sequence[str]) -> Any:
-        """A sparse matrix, texts × words."""
-        return self._vectoriser.transform(texts)
+def word_weights(vocabulary: dict[str, int], idf: Floats) -> Tfidf:
+    """Words and pairs of words of what one side said, with their weights by rarity."""
+    return Tfidf(vocabulary, idf, ngrams=(1, 2), token=_TOKEN, is_sublinear=True)
 
 
-def fit_word_weights(texts: Sequence[str]) -> WordWeights | None:
+def fit_word_weights(texts: Sequence[str]) -> Tfidf | None:
     """The weights by which texts are described; None where they hold no word that could be shared."""
-    found = _vectoriser(min_df=2 if len(texts) >= _FEW else 1)
-    try:
-        found.fit(texts)
-    except ValueError:  # an empty vocabulary
-        return None
-    return WordWeights({word: int(number) for word, number in found.vocabulary_.items()}, found.idf_)
-
-
-def _vectoriser(**options: Any) -> Any:
-    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - an extra
-
-    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=_TOKEN, **options)
+    return fit_tfidf(texts, ngrams=(1, 2), token=_TOKEN, is_sublinear=True, min_texts=2 if len(texts) >= _FEW else 1)
 
 
 # Features brought to a normal shape by their ranks among the training dialogues.
@@ -132,8 +110,8 @@ class Describer:
     """What was learned about words and features from the training dialogues, without their ratings."""
 
     aspects: tuple[Aspect, ...]
-    user_words: WordWeights | None
-    agent_words: WordWeights | None
+    user_words: Tfidf | None
+    agent_words: Tfidf | None
     normal: NormalScores
 
     def __call__(self, table: FeatureTable) -> Described:

@@ -1,4 +1,4 @@
-"""TF-IDF q-Q: the answer whose question shares most of the weighted words (scikit-learn)."""
+"""TF-IDF q-Q: the answer whose question shares most of the weighted words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dialometer.neural.tfidf import Tfidf, fit_tfidf
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
@@ -17,7 +18,7 @@ NO_WORDS = "nothing recorded"
 
 
 @RETRIEVERS.register("tfidf")
-class Tfidf(Retriever):
+class TfidfRetriever(Retriever):
     """Cosine of TF-IDF vectors between the question asked and each recorded question (Chierici and Habash 2021)."""
 
     label: ClassVar[str] = "TF-IDF q-Q"
@@ -33,23 +34,20 @@ class Tfidf(Retriever):
 class FittedTfidf(ByRecorded):
     """Sparse vectors of all questions; a block is a product of sparse matrices."""
 
-    options: Tfidf
+    options: TfidfRetriever
 
-    def __init__(self, options: Tfidf, kb: KnowledgeBase) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - heavy
-
+    def __init__(self, options: TfidfRetriever, kb: KnowledgeBase) -> None:
         super().__init__(options, kb)
-        self.vectors = TfidfVectorizer(
-            analyzer=options.analyzer, ngram_range=(options.shortest, max(options.shortest, options.longest))
-        )
-        try:
-            self.vectors.fit(kb.questions)
-        except ValueError:  # no question holds a word: then nothing is like anything, which is no error
-            self.vectors.fit([NO_WORDS])
-        self.questions = self.vectors.transform(kb.questions or [NO_WORDS])
+        how: dict[str, Any] = {
+            "analyzer": options.analyzer,
+            "ngrams": (options.shortest, max(options.shortest, options.longest)),
+        }
+        # Where no question holds a word, nothing is like anything, which is no error.
+        self.vectors = fit_tfidf(kb.questions, **how) or Tfidf({NO_WORDS: 0}, np.ones(1), **how)
+        self.questions = self.vectors(kb.questions or [NO_WORDS])
 
     def prepare(self, queries: Sequence[Query]) -> Any:
-        return self.vectors.transform([query.text for query in queries])
+        return self.vectors([query.text for query in queries])
 
     def of_recorded(self, prepared: Any, recorded: Ints) -> Floats:
         cosines = np.asarray((prepared @ self.questions[recorded].T).todense(), dtype=np.float32)
