@@ -11,7 +11,8 @@ from dialometer.analysis.families.candidates.first_answers import crossed_means
 from dialometer.analysis.shared.correlation import clustered_spearman
 from dialometer.analysis.shared.ranking import adjusted_pairs, difference, lead, pair_rows, standing_words
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.bootstrap.cluster_bootstrap import bootstrap_clusters, bootstrap_mean
+from dialometer.stats.bootstrap.bootstrap import bootstrap_clusters
+from dialometer.stats.bootstrap.means import bootstrap_mean
 
 OPTIONS = Options(confidence=0.95, n_resamples=500, seed=7, correction="holm")
 

@@ -1,48 +1,56 @@
 """Signs of careless raters: the same numbers as rater by rater, and the careless ones among simulated raters are named."""
 
+import itertools
+import math
+
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.families.common.raters import (
+    FAR,
     choice_frame,
     correlation_frame,
     gold_frame,
     monotony_frame,
     pace_frame,
     raters_section,
+    robust_z,
 )
 from dialometer.design.load import load_study
 from dialometer.model.report import Table
 from dialometer.model.session import SessionRecord
 from dialometer.quality.gold import Gold
 from dialometer.simulate.rater import Habits, draw_rater
-from dialometer.stats.agreement.rater_agreement import correlation_with_rest, exact_agreement_with_rest
-from dialometer.stats.agreement.raters import answer_times, straight_lining
 from dialometer.stats.ratings import cross
 from dialometer.storage.store import Store
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=3, correction="holm")
 
 
-def test_correlation_with_the_rest(template, quick):
+def test_correlation_with_the_rest_equals_scipy(template, quick):
     study = template("likert")
     data = quick(study, n_raters=12)
     measures = numeric_measures(data)
     only = measures.criteria[0]
     table = cross(only.y, only.target, only.rater)
-    expected = correlation_with_rest(table.ratings, [only.book.raters[code] for code in table.raters])
-    one = type(measures)(study, measures.book, (only,), only, ())
-    found = {row["rater"]: row for row in correlation_frame(one, 0.95).iter_rows(named=True)}
-    for name, estimate in expected.items():
-        assert found[name]["agreement"] == pytest.approx(estimate.value, abs=1e-9)
-        assert found[name]["agreement_low"] == pytest.approx(estimate.low, abs=1e-9)
-        assert found[name]["agreement_high"] == pytest.approx(estimate.high, abs=1e-9)
-        assert found[name]["n_shared"] == estimate.n
+    single = type(measures)(study, measures.book, (only,), only, ())
+    signs = {row["rater"]: row for row in correlation_frame(single, 0.95).iter_rows(named=True)}
+    for column, code in enumerate(table.raters):
+        own, others = table.ratings[:, column], np.delete(table.ratings, column, axis=1)
+        is_shared = ~np.isnan(own) & ~np.isnan(others).all(axis=1)
+        expected = stats.pearsonr(own[is_shared], np.nanmean(others[is_shared], axis=1))
+        row = signs[only.book.raters[code]]
+        assert row["agreement"] == pytest.approx(expected.statistic, abs=1e-9)
+        interval = expected.confidence_interval()
+        assert (row["agreement_low"], row["agreement_high"]) == pytest.approx((interval.low, interval.high), abs=1e-9)
+        assert row["n_shared"] == is_shared.sum()
 
 
 def test_choices_like_the_rest(template, quick):
@@ -50,29 +58,53 @@ def test_choices_like_the_rest(template, quick):
     criterion = data.judgments["criterion"][0]
     data = type(data)(**{**vars(data), "judgments": data.judgments.filter(pl.col("criterion") == criterion)})
     rows = data.judgments
-    codes = {choice: float(place) for place, choice in enumerate(sorted(set(rows["choice"])))}
-    table = cross([codes[c] for c in rows["choice"]], rows["item"].to_numpy(), rows["rater"].to_numpy())
-    expected = exact_agreement_with_rest(table.ratings, list(table.raters))
-    found = {row["rater"]: row for row in choice_frame(data, 0.95).iter_rows(named=True)}
-    for name, estimate in expected.items():
-        if estimate.is_known:
-            assert found[name]["agreement"] == pytest.approx(estimate.value, abs=1e-9)
-            assert found[name]["agreement_low"] == pytest.approx(estimate.low, abs=1e-9)
+    chosen = {(row["rater"], row["item"]): row["choice"] for row in rows.iter_rows(named=True)}
+    signs = {row["rater"]: row for row in choice_frame(data, 0.95).iter_rows(named=True)}
+    for name, row in signs.items():
+        shares = []
+        for (rater, item), choice in chosen.items():
+            others = [other for (who, what), other in chosen.items() if what == item and who != name]
+            if rater == name and others:
+                shares.append(others.count(choice) / len(others))
+        low, high = proportion_confint(sum(shares), len(shares), method="wilson")
+        assert row["agreement"] == pytest.approx(np.mean(shares), abs=1e-9)
+        assert (row["agreement_low"], row["agreement_high"]) == pytest.approx((low, high), abs=1e-9)
+        assert row["n_shared"] == len(shares)
 
 
 def test_pace_and_monotony(template, quick):
     data = quick(template("likert"), n_raters=9)
     rng = np.random.default_rng(2)
     rows = data.judgments.with_columns(pl.Series("duration_s", rng.gamma(3, 4, len(data.judgments))))
-    expected = answer_times(rows["rater"].to_list(), rows["duration_s"].to_list())
-    for row in pace_frame(rows).iter_rows(named=True):
-        assert row["median_s"] == pytest.approx(expected[row["rater"]].median_s)
-        assert row["pace_z"] == pytest.approx(expected[row["rater"]].robust_z.value)
+    pace = pace_frame(rows).sort("rater")
+    logs = [np.median(np.log(rows.filter(pl.col("rater") == name)["duration_s"])) for name in pace["rater"]]
+    expected = (logs - np.median(logs)) / stats.median_abs_deviation(logs, scale="normal")
+    assert pace["median_s"].to_list() == pytest.approx(np.exp(logs))
+    assert pace["pace_z"].to_list() == pytest.approx(expected, rel=1e-9)
     only = rows.filter(pl.col("criterion") == "fluency").sort("rater", "position", "side")
-    lined = straight_lining(only["rater"].to_list(), only["value"].to_list())
     for row in monotony_frame(only).iter_rows(named=True):
-        assert row["same_share"] == pytest.approx(lined[row["rater"]].share_at_mode.value)
-        assert row["longest_run"] == lined[row["rater"]].longest_run
+        given = only.filter(pl.col("rater") == row["rater"])["value"].to_list()
+        assert row["same_share"] == pytest.approx(max(map(given.count, given)) / len(given))
+        assert row["longest_run"] == max(len(list(run)) for _, run in itertools.groupby(given))
+
+
+def test_fast_and_slow_raters_stand_out():
+    rng = np.random.default_rng(1)
+    pace = {f"r{k:02}": 10.0 * math.exp(rng.normal(0, 0.2)) for k in range(20)} | {"r00": 0.3, "r01": 200.0}
+    rows = [(name, seconds) for name, typical in pace.items() for seconds in typical * np.exp(rng.normal(0, 0.1, 15))]
+    table = pl.DataFrame(rows, schema=["rater", "duration_s"], orient="row")
+    z = dict(pace_frame(table).select("rater", "pace_z").iter_rows())
+    assert [name for name in sorted(z) if z[name] < -FAR] == ["r00"]
+    assert [name for name in sorted(z) if z[name] > FAR] == ["r01"]
+
+
+def test_times_that_say_nothing_are_left_out():
+    table = pl.DataFrame({"rater": ["a", "a", "b", "b", "c"], "duration_s": [1.0, 0.0, 2.0, None, -1.0]})
+    pace = {row["rater"]: row for row in pace_frame(table).iter_rows(named=True)}
+    assert set(pace) == {"a", "b"}
+    assert pace["a"]["median_s"] == pytest.approx(1.0)
+    assert math.isnan(pace["a"]["pace_z"])  # two raters: no measure of spread
+    assert np.isnan(robust_z(np.array([5.0, 5.0, 9.0]))).all()
 
 
 def test_gold_answers_are_judged_as_the_rule_does(walked):

@@ -11,9 +11,10 @@ import statsmodels.api as sm
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.ratings import random_effects
-from dialometer.analysis.families.ratings.agreement import Scores, crossing, interval_alpha, raters_needed, reliability
+from dialometer.analysis.families.ratings.agreement import Scores, crossing, raters_needed, reliability
 from dialometer.analysis.families.ratings.consistency import paired_icc_difference
 from dialometer.analysis.families.ratings.random_effects import crossed_differences, crossed_mean
+from dialometer.stats.agreement.krippendorff_alpha import interval_alpha
 from dialometer.stats.effects.mixed import fit_crossed
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.icc import icc
@@ -103,7 +104,7 @@ def test_interval_alpha_is_krippendorffs():
     table = rng.normal(size=(40, 6)) + rng.normal(size=(40, 1))
     table[rng.random(table.shape) < 0.3] = np.nan
     target, rater = np.nonzero(~np.isnan(table))
-    found = interval_alpha(table[target, rater], target, OPTIONS)
+    found = interval_alpha(table[target, rater], target, n_resamples=OPTIONS.n_resamples, seed=OPTIONS.seed)
     expected = krippendorff.alpha(table.T, level_of_measurement="interval")
     assert found.value == pytest.approx(expected, abs=1e-10)
     assert found.low < found.value < found.high

@@ -10,7 +10,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.stats.agreement.kappa import cohen_kappa, kappa_of_pairs
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
 from dialometer.stats.agreement.plain import fleiss_kappa, percent_agreement
-from dialometer.stats.bootstrap.cluster_bootstrap import bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.difference import icc_difference
 from dialometer.stats.icc.icc import icc
@@ -25,7 +25,7 @@ ITEMS, RATERS = (grid.ravel() for grid in np.meshgrid(np.arange(30), np.arange(4
 FEW = {"n_resamples": 50}
 
 RESULTS = {
-    "mean": lambda: bootstrap_mean(RATINGS, raters=RATERS, items=ITEMS, **FEW),
+    "mean": lambda: bootstrap_mean(RATINGS.ravel(), raters=RATERS, items=ITEMS, **FEW),
     "icc": lambda: icc(RATINGS),
     "icc bootstrap": lambda: icc(RATINGS, "ICC(3,k)", interval="bca", **FEW),
     "icc one-way": lambda: icc_one_way(RATINGS.ravel(), ITEMS, interval="percentile", **FEW),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,6 +9,7 @@ from pydantic import Field
 
 from dialometer.model.quality import Finding, QualityRule
 from dialometer.model.session import Session, SessionRecord
+from dialometer.model.straight_lining import answer_pattern, visible_answer
 from dialometer.model.study import Study
 from dialometer.quality import RULES
 
@@ -28,15 +27,14 @@ class StraightLining(QualityRule):
     at_least_n: int = Field(default=10, ge=2, description="Fewer answers on a criterion are not looked at.")
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
-        by_criterion: dict[str, list[int | float | str]] = {}
+        answers: dict[str, list[int | float | str]] = {}
         for judgment in record.judgments:
-            pattern = judgment.side if isinstance(judgment.value, str) and judgment.side else judgment.value
-            seen = pattern if isinstance(pattern, int | float) else json.dumps(pattern, sort_keys=True)
-            by_criterion.setdefault(judgment.criterion, []).append(seen)
-        found = []
-        for criterion, values in by_criterion.items():
-            value, n_same = Counter(values).most_common(1)[0]
-            if len(values) >= self.at_least_n and n_same / len(values) >= self.share:
-                reason = f"{n_same} of {len(values)} answers on {criterion} are the same"
-                found.append(Finding(self.rule, self.action, reason, {"criterion": criterion, "value": str(value)}))
-        return found
+            answers.setdefault(judgment.criterion, []).append(visible_answer(judgment.value, judgment.side))
+        findings = []
+        for criterion, given in answers.items():
+            pattern = answer_pattern(given)
+            if pattern.n >= self.at_least_n and pattern.share >= self.share:
+                reason = f"{pattern.n_same} of {pattern.n} answers on {criterion} are the same"
+                details = {"criterion": criterion, "value": str(pattern.commonest)}
+                findings.append(Finding(self.rule, self.action, reason, details))
+        return findings

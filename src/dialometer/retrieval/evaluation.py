@@ -16,7 +16,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.retrieval.crowd_ratings import CrowdRatings
 from dialometer.retrieval.queries import Asked, Query
 from dialometer.retrieval.retriever import Fitted
-from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.multiplicity import adjust_estimates
 from dialometer.stats.effects.permutation import permutation_paired

@@ -19,10 +19,12 @@ from dialometer.registry import did_you_mean
 from dialometer.stats.bootstrap.bootstrap import (
     WeightedStatistic,
     batch_sizes,
+    bootstrap,
     draw_counts,
     estimate_from,
     weighted_sums,
 )
+from dialometer.stats.observations import numbers
 from dialometer.stats.ratings import Floats, as_matrix, positions
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
@@ -48,8 +50,8 @@ def krippendorff_alpha(
     matrix = as_matrix(ratings if labels is None else positions(ratings, labels))
     method = f"Krippendorff's alpha, {level}"
     if labels is not None and level in ("interval", "ratio"):
-        numbers = np.array([float(value) for value in labels])
-        matrix = np.where(np.isnan(matrix), np.nan, numbers[np.nan_to_num(matrix).astype(np.int64)])
+        points = np.array([float(value) for value in labels])
+        matrix = np.where(np.isnan(matrix), np.nan, points[np.nan_to_num(matrix).astype(np.int64)])
     given = ~np.isnan(matrix)
     is_pairable = given.sum(axis=1) >= 2
     n = int(is_pairable.sum())
@@ -85,6 +87,39 @@ def krippendorff_alpha(
         label=label,
         notes=notes,
         details=details,
+    )
+
+
+def interval_alpha(
+    values: ArrayLike,
+    items: ArrayLike,
+    *,
+    resampled: str = "items",
+    n_resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    label: str = "",
+) -> Estimate:
+    """Interval alpha from one value and item per judgment; distinct values may be as many as judgments."""
+    y = numbers(values)
+    method = "Krippendorff's alpha, interval"
+    _, item = np.unique(np.asarray(items), return_inverse=True)
+    size = np.bincount(item).astype(np.float64)
+    x = y - y.mean()
+    total, square = (np.bincount(item, weights=part, minlength=len(size)) for part in (x, x**2))
+    is_pairable = size >= 2
+    n = int(is_pairable.sum())
+    if n < 2:
+        return unknown(method, "fewer than two things with two ratings; have items judged by more raters", label=label)
+    return bootstrap(
+        _squared_differences(size[is_pairable], total[is_pairable], square[is_pairable]),
+        n,
+        method=method,
+        resampled=resampled,
+        n_resamples=n_resamples,
+        seed=seed,
+        confidence=confidence,
+        label=label,
     )
 
 
@@ -132,11 +167,13 @@ def _fixed_distance(counts: Floats, distance: Floats) -> WeightedStatistic:
 
 
 def _interval(values: Floats, counts: Floats) -> WeightedStatistic:
-    """Squared differences need sums and sums of squares only, whatever the number of distinct values."""
     x = values - (counts.sum(axis=0) @ values) / counts.sum()
-    size, total, square = counts.sum(axis=1), counts @ x, counts @ x**2
-    inside = (size * square - total**2) / (size - 1)
-    parts = np.stack([inside, size, total, square], axis=1)
+    return _squared_differences(counts.sum(axis=1), counts @ x, counts @ x**2)
+
+
+def _squared_differences(size: Floats, total: Floats, square: Floats) -> WeightedStatistic:
+    """Interval alpha from the number, sum and sum of squares of each item's ratings, however many values are distinct."""
+    parts = np.stack([(size * square - total**2) / (size - 1), size, total, square], axis=1)
 
     def statistic(weights: Floats) -> Floats:
         within, n, sums, squares = weighted_sums(weights, parts).T

@@ -13,6 +13,7 @@ from scipy import special
 
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import Interval, WeightedStatistic, bootstrap, weighted_sums
+from dialometer.stats.clustered.proportion import wilson_interval
 from dialometer.stats.ratings import Floats, as_matrix, positions
 
 _TOO_FEW = "{n} items with two ratings: at least 2 are needed; have items judged by more raters"
@@ -67,7 +68,7 @@ def percent_agreement(
         label=label,
     )
     if np.ptp(share) == 0:
-        low, high = _wilson(float(share[0]), len(counts), confidence)
+        low, high = wilson_interval(float(share[0]) * len(counts), len(counts), confidence=confidence)
         result = replace(result, low=low, high=high, interval_method="Wilson", seed=None, n_resamples=0)
     return replace(result, notes=(*notes, *result.notes))
 
@@ -163,10 +164,3 @@ def _null_error(table: Floats) -> float:
     q = 1 - p
     spread = float(p @ q)
     return math.sqrt(2 * (spread**2 - float((p * q) @ (q - p))) / (n * m * (m - 1))) / spread
-
-
-def _wilson(share: float, n: int, confidence: float) -> tuple[float, float]:
-    z = float(special.ndtri((1 + confidence) / 2))
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(centre - reach, 0.0), min(centre + reach, 1.0)

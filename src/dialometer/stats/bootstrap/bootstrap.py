@@ -2,7 +2,7 @@
 
 A resample is a row of counts that says how often each case was drawn. Statistics that are functions of weighted sums then
 cost one matrix product for all resamples together, which is why intervals here are cheap; the slow road for any other
-statistic is :func:`dialometer.stats.bootstrap.cluster_bootstrap.bootstrap_clusters`. Intervals equal those of
+statistic is :func:`bootstrap_clusters`. Intervals equal those of
 ``scipy.stats.bootstrap(..., method="percentile" | "BCa")`` on the same replicates (Efron & Tibshirani 1993, ch. 13 and 14).
 """
 
@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
+from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.ratings import Floats
+from dialometer.stats.ratings import Floats, Integers
 
 Interval = Literal["percentile", "bca"]
 WeightedStatistic = Callable[[Floats], Floats]
@@ -25,6 +27,7 @@ WeightedStatistic = Callable[[Floats], Floats]
 _BATCH_CELLS = 250_000  # counts held at a time: few enough to stay in the cache
 _UNTHREADED = 262_144  # multiplications up to which OpenBLAS stays on one core
 _MAX_FAILED_SHARE = 0.5
+_TOO_FEW = "{n} {what}: at least 2 are needed to resample; collect more"
 
 
 def draw_counts(rng: np.random.Generator, n: int, n_resamples: int) -> Floats:
@@ -116,20 +119,20 @@ def estimate_from(
     """
     usable = replicates[np.isfinite(replicates)]
     n_failed = len(replicates) - len(usable)
-    said = list(notes)
+    remarks = list(notes)
     low = high = math.nan
     kind = "percentile" if left_out is None else "BCa"
     if len(replicates) and n_failed > _MAX_FAILED_SHARE * len(replicates):
-        said.append(f"no interval: {n_failed} of {len(replicates)} resamples gave no value; collect more data")
+        remarks.append(f"no interval: {n_failed} of {len(replicates)} resamples gave no value; collect more data")
     elif len(usable):
         if n_failed:
-            said.append(f"{n_failed} of {len(replicates)} resamples gave no value and were left out")
+            remarks.append(f"{n_failed} of {len(replicates)} resamples gave no value and were left out")
         if left_out is None:
             low, high = percentile_interval(usable, confidence)
         else:
             low, high = bca_interval(value, usable, left_out[np.isfinite(left_out)], confidence)
             if math.isnan(low):
-                said.append("no BCa interval: every resample lies on one side of the value; use percentile")
+                remarks.append("no BCa interval: every resample lies on one side of the value; use percentile")
     return Estimate(
         value=value,
         n=n,
@@ -141,7 +144,7 @@ def estimate_from(
         seed=seed,
         n_resamples=len(replicates),
         label=label,
-        notes=tuple(said),
+        notes=tuple(remarks),
         details={**(details or {}), "bootstrap_bias": float(usable.mean() - value) if len(usable) else math.nan},
     )
 
@@ -160,7 +163,7 @@ def bootstrap(
 ) -> Estimate:
     """The interval of a statistic that works on counts: the fast road (see the module's head)."""
     if n < 2:
-        return unknown(method, f"{n} of {resampled}: at least 2 are needed to resample; collect more", n=n, label=label)
+        return unknown(method, _TOO_FEW.format(n=n, what=f"of {resampled}"), n=n, label=label)
     value = float(statistic(np.ones((1, n)))[0])
     if math.isnan(value):
         return unknown(method, f"not defined on these {n} {resampled}", n=n, label=label)
@@ -177,3 +180,65 @@ def bootstrap(
         left_out=left_out,
         label=label,
     )
+
+
+def bootstrap_clusters(
+    statistic: Callable[[Integers], float],
+    clusters: ArrayLike,
+    crossed_with: ArrayLike | None = None,
+    *,
+    method: str,
+    resampled: str = "clusters",
+    interval: Interval = "percentile",
+    n_resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    label: str = "",
+) -> Estimate:
+    """The interval of any statistic of rows, one call of ``statistic`` per resample.
+
+    ``statistic`` takes row numbers; a row drawn twice stands there twice. With ``crossed_with`` both groupings are drawn
+    independently and a row comes as often as the product of its two counts (the pigeonhole bootstrap of Owen 2007, a
+    little wide for a mean, not narrow). BCa leaves out one cluster at a time and is not defined for two groupings.
+    """
+    groups = _groups(clusters, crossed_with)
+    if interval == "bca" and len(groups) > 1:
+        raise NotEnoughData("BCa is not defined when two groupings are drawn", remedy="use interval='percentile'")
+    sizes = [int(group.max(initial=-1)) + 1 for group in groups]
+    rows = np.arange(len(groups[0]))
+    if min(sizes) < 2:
+        return unknown(method, _TOO_FEW.format(n=min(sizes), what=resampled), n=len(rows), label=label)
+    value = float(statistic(rows))
+    if math.isnan(value):
+        return unknown(method, f"not defined on these {len(rows)} rows", n=len(rows), label=label)
+    rng = np.random.default_rng(seed)
+    replicates = np.empty(n_resamples)
+    for index in range(n_resamples):
+        times = np.ones(len(rows), dtype=np.int64)
+        for group, size in zip(groups, sizes, strict=True):
+            times *= np.bincount(rng.integers(0, size, size=size), minlength=size)[group]
+        drawn = np.repeat(rows, times)
+        replicates[index] = statistic(drawn) if len(drawn) else math.nan
+    left_out = None
+    if interval == "bca":
+        left_out = np.array([statistic(rows[groups[0] != cluster]) for cluster in range(sizes[0])])
+    return estimate_from(
+        value,
+        replicates,
+        n=len(rows),
+        method=method,
+        resampled=resampled,
+        seed=seed,
+        confidence=confidence,
+        left_out=left_out,
+        label=label,
+        details={"n_clusters": tuple(sizes)},
+    )
+
+
+def _groups(clusters: ArrayLike, crossed_with: ArrayLike | None) -> list[Integers]:
+    given = [clusters] if crossed_with is None else [clusters, crossed_with]
+    groups = [np.unique(np.asarray(ids).ravel(), return_inverse=True)[1].ravel() for ids in given]
+    if len({len(group) for group in groups}) != 1:
+        raise NotEnoughData("the two groupings have different lengths", remedy="give one cluster per row in both")
+    return groups

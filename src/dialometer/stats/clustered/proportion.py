@@ -10,13 +10,21 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
 from scipy import special, stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.observations import check_confidence
+from dialometer.stats.observations import Floats, check_confidence
 
-__all__ = ["Interval", "clopper_pearson_interval", "proportion", "proportion_difference", "wilson_interval"]
+__all__ = [
+    "Interval",
+    "clopper_pearson_interval",
+    "proportion",
+    "proportion_difference",
+    "wilson_bounds",
+    "wilson_interval",
+]
 
 Interval = Literal["wilson", "clopper-pearson"]
 
@@ -37,14 +45,20 @@ def wilson_interval(
     _check_counts(successes, n)
     if n == 0:
         return math.nan, math.nan
-    z = quantile if quantile is not None else float(stats.norm.isf((1 - check_confidence(confidence)) / 2))
-    share = successes / n
+    low, high = wilson_bounds(np.array([successes / n]), np.array([n], dtype=np.float64), confidence, quantile)
+    return float(low[0]), float(high[0])
+
+
+def wilson_bounds(
+    share: Floats, n: Floats, confidence: float = 0.95, quantile: float | None = None
+) -> tuple[Floats, Floats]:
+    """The same for many shares at once, such as one for each rater."""
+    z = float(stats.norm.isf((1 - check_confidence(confidence)) / 2)) if quantile is None else quantile
     scale = 1 + z * z / n
     centre = (share + z * z / (2 * n)) / scale
-    half = z / scale * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    low = 0.0 if successes == 0 else max(0.0, centre - half)
-    high = 1.0 if successes == n else min(1.0, centre + half)
-    return low, high
+    half = z / scale * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low = np.where(share == 0, 0.0, np.maximum(centre - half, 0.0))
+    return low, np.where(share == 1, 1.0, np.minimum(centre + half, 1.0))
 
 
 def clopper_pearson_interval(successes: float, n: float, *, confidence: float = 0.95) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.permutation import permutation_paired
 from dialometer.stats.observations import Floats, Ints, numbers, same_length

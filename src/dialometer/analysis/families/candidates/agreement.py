@@ -20,7 +20,7 @@ from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.agreement.kappa import CONFIGURATIONS, Choice, PairKappa, kappa_of_pairs
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
 from dialometer.stats.agreement.plain import percent_agreement
-from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.observations import Floats
 from dialometer.stats.ratings import stack
 

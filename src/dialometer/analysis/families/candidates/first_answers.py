@@ -98,7 +98,7 @@ def crossed_means(
     ``weights`` holds one array per group: how much each rating counts in it, 0 for those outside.
 
     The pigeonhole bootstrap (Owen 2007), a little wide for a mean and not narrow. With equal weights and one group it is
-    :func:`dialometer.stats.bootstrap.cluster_bootstrap.bootstrap_mean` with raters and items. With one rater or one question there
+    :func:`dialometer.stats.bootstrap.means.bootstrap_mean` with raters and items. With one rater or one question there
     are no replicates and so no interval.
     """
     n_raters, n_questions = int(rater.max(initial=-1)) + 1, int(question.max(initial=-1)) + 1

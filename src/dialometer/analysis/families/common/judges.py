@@ -17,7 +17,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.study import Study
 from dialometer.stats.bootstrap.bootstrap import bootstrap
-from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.clustered import clustered_proportion
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.correlation import spearman

@@ -16,7 +16,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Question, Study
 from dialometer.report.charts import Dot, dot_interval
-from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.preference import binomial_test
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.ranks import kendalls_w, mean_ranks

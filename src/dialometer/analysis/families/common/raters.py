@@ -1,4 +1,8 @@
-"""The raters themselves, in every report: do they agree with the rest, know the gold answers, take their time?"""
+"""The raters themselves, in every report: do they agree with the rest, know the gold answers, take their time?
+
+The signs of every rater are sums over groups of the whole table, so that a study with thousands of raters takes no longer
+per judgment than one with ten.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +20,12 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.item import CandidateItem
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.straight_lining import answer_pattern
 from dialometer.model.study import Study
 from dialometer.quality.gold import Acceptable, Gold
 from dialometer.report.charts import strip
-from dialometer.stats.clustered.proportion import proportion
+from dialometer.stats.clustered.proportion import proportion, wilson_bounds
 from dialometer.stats.observations import Floats
-
-# Signs of care or carelessness of every rater, computed over the whole table at once.
-#
-# The measures are those of ``stats.rater_agreement``, ``stats.answer_times``, ``stats.straight_lining`` and
-# ``stats.gold_accuracy``, which work rater by rater; tests compare the two. Here they are sums over groups, so that a study
-# with thousands of raters takes no longer per judgment than one with ten.
-
 
 _TO_SIGMA = 0.6744897501960817  # the MAD of a normal distribution with standard deviation 1
 FEWEST_TARGETS = 4
@@ -87,14 +85,10 @@ def choice_frame(data: StudyData, confidence: float) -> pl.DataFrame:
     share = (pl.col("same") - 1) / (pl.col("n") - 1)
     found = rows.group_by("rater").agg(share.mean().alias("agreement"), pl.len().alias("n_shared"))
     n = found["n_shared"].to_numpy().astype(np.float64)
-    p = found["agreement"].to_numpy()
-    z = float(special.ndtri((1 + confidence) / 2))
-    scale = 1 + z * z / np.maximum(n, 1)
-    centre = (p + z * z / (2 * np.maximum(n, 1))) / scale
-    half = z / scale * np.sqrt(p * (1 - p) / np.maximum(n, 1) + z * z / (4 * np.maximum(n, 1) ** 2))
+    low, high = wilson_bounds(found["agreement"].to_numpy(), n, confidence)
     return found.with_columns(
-        pl.Series("agreement_low", np.maximum(centre - half, 0.0)),
-        pl.Series("agreement_high", np.minimum(centre + half, 1.0)),
+        pl.Series("agreement_low", low),
+        pl.Series("agreement_high", high),
         pl.col("n_shared").cast(pl.Int64),
     ).select("rater", "agreement", "agreement_low", "agreement_high", "n_shared")
 
@@ -111,30 +105,28 @@ def pace_frame(judgments: pl.DataFrame) -> pl.DataFrame:
 
 def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
     """Share of each rater's commonest answer per criterion (the mean over criteria), and the longest run of one answer."""
-    # For a choice between systems the place on the screen is the pattern that careless raters leave.
+    # What ``visible_answer`` says of one answer: for a choice between systems the place on the screen counts.
     place = pl.when(pl.col("choice").is_not_null() & (pl.col("side") > 0)).then(pl.format("place {}", pl.col("side")))
     answer = pl.coalesce(pl.col("value").cast(pl.String), place, pl.col("choice"), pl.col("answer"))
     rows = judgments.select("rater", "criterion", "position", "side", answer.alias("given")).drop_nulls("given")
     by = ["rater", "criterion"]
-    commonest = (
-        rows.group_by([*by, "given"])
-        .agg(pl.len().alias("n"))
-        .group_by(by)
-        .agg(pl.col("n").max().alias("top"), pl.col("n").sum())
-        .sort(by)  # groups come in no order, and the last digit of a mean depends on it
-        .group_by("rater")
-        .agg((pl.col("top") / pl.col("n")).mean().alias("same_share"), pl.col("n").sum().alias("n_answers"))
-    )
     ordered = rows.sort([*by, "position", "side"], nulls_last=True, maintain_order=True)
-    is_new = (pl.col("given") != pl.col("given").shift(1)).over(by).fill_null(True)
-    runs = (
-        ordered.with_columns(is_new.cum_sum().over(by).alias("run"))
-        .group_by([*by, "run"])
-        .agg(pl.len().alias("n"))
+    given = ordered.group_by(by, maintain_order=True).agg("given")
+    patterns = [answer_pattern(answers) for answers in given["given"].to_list()]
+    return (
+        given.select(
+            "rater",
+            pl.Series("share", [pattern.share for pattern in patterns], dtype=pl.Float64),
+            pl.Series("n", [pattern.n for pattern in patterns], dtype=pl.Int64),
+            pl.Series("run", [pattern.longest_run for pattern in patterns], dtype=pl.Int64),
+        )
         .group_by("rater")
-        .agg(pl.col("n").max().alias("longest_run"))
+        .agg(
+            pl.col("share").mean().alias("same_share"),
+            pl.col("n").sum().alias("n_answers"),
+            pl.col("run").max().alias("longest_run"),
+        )
     )
-    return commonest.join(runs, on="rater", how="left")
 
 
 def gold_frame(study: Study, judgments: pl.DataFrame) -> pl.DataFrame:

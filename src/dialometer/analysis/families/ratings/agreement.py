@@ -16,8 +16,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.agreement.kappa import cohen_kappa
-from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
-from dialometer.stats.bootstrap.bootstrap import bootstrap, weighted_sums
+from dialometer.stats.agreement.krippendorff_alpha import interval_alpha, krippendorff_alpha
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.forms import spearman_brown
 from dialometer.stats.icc.icc import icc
@@ -229,44 +228,17 @@ def criterion_alpha(measure: Measure, options: Options) -> Estimate:
     """Alpha at the level of the scale: ordinal for Likert points, else interval (on normalised logarithms)."""
     data = scores(measure)
     if alpha_level(measure.scales) == "interval" or measure.unit != "points":
-        return interval_alpha(data.y, data.target, options)
+        return interval_alpha(
+            data.y,
+            data.target,
+            resampled="things rated",
+            n_resamples=options.n_resamples,
+            seed=options.seed,
+            confidence=options.confidence,
+        )
     return krippendorff_alpha(
         stack(data.y, data.target).ratings,
         "ordinal",
-        n_resamples=options.n_resamples,
-        seed=options.seed,
-        confidence=options.confidence,
-    )
-
-
-def interval_alpha(values: Floats, targets: Ints, options: Options) -> Estimate:
-    """Interval alpha from rows: only sums per thing rated are needed, so that distinct values may be as many as rows.
-
-    Equal to ``krippendorff.alpha(..., level_of_measurement="interval")`` and to ``stats.krippendorff_alpha``.
-    """
-    method = "Krippendorff's alpha, interval"
-    _, target = np.unique(targets, return_inverse=True)
-    size = np.bincount(target).astype(np.float64)
-    x = values - values.mean()
-    total, square = (np.bincount(target, weights=part, minlength=len(size)) for part in (x, x**2))
-    paired = size >= 2
-    size, total, square = size[paired], total[paired], square[paired]
-    if len(size) < 2:
-        return unknown(method, "fewer than two things with two ratings; have items judged by more raters")
-    parts = np.stack([(size * square - total**2) / (size - 1), size, total, square], axis=1)
-
-    def statistic(counts: Floats) -> Floats:
-        inside, n, sums, squares = weighted_sums(counts, parts).T
-        expected = n * squares - sums**2
-        is_varied = expected > 1e-12 * n * np.maximum(squares, 0.0)
-        ratio = np.divide(inside, expected, out=np.full(len(n), np.nan), where=is_varied)
-        return np.asarray(1 - (n - 1) * ratio)
-
-    return bootstrap(
-        statistic,
-        len(size),
-        method=method,
-        resampled="things rated",
         n_resamples=options.n_resamples,
         seed=options.seed,
         confidence=options.confidence,

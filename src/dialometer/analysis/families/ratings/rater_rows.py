@@ -13,7 +13,7 @@ from dialometer.analysis.base.wording import n_of, question_text
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.study import Factor, Question, Study
-from dialometer.stats.bootstrap.summary import bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.observations import Floats, Ints
 
 FEW_RATERS = 10

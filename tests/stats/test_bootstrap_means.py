@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialometer.errors import DialometerError
-from dialometer.stats.bootstrap.summary import bootstrap_mean, geometric_mean, log_magnitudes, means_by
+from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.clustered import clustered_mean
 
 
@@ -29,7 +28,7 @@ def test_plain_mean_has_the_interval_of_scipy():
 def test_many_distinct_values_get_the_limit_of_the_bootstrap(monkeypatch):
     values = np.random.default_rng(1).exponential(size=3000)
     drawn = bootstrap_mean(values, n_resamples=3000)
-    monkeypatch.setattr("dialometer.stats.bootstrap.summary.MOST_DRAWS", 1)
+    monkeypatch.setattr("dialometer.stats.bootstrap.means.MOST_DRAWS", 1)
     limit = bootstrap_mean(values, n_resamples=3000)
     assert limit.interval_method == "Student's t"
     assert (limit.low, limit.high) == pytest.approx((drawn.low, drawn.high), abs=0.003)
@@ -70,51 +69,6 @@ def test_same_seed_same_interval():
     assert (one.low, one.high) == (two.low, two.high)
     other = bootstrap_mean(values, rater, seed=6)
     assert (one.low, one.high) != (other.low, other.high)
-
-
-def test_geometric_mean():
-    rng = np.random.default_rng(2)
-    values = rng.lognormal(4, 0.5, 60)
-    rater = np.repeat(np.arange(12), 5)
-    mine = geometric_mean(values, rater)
-    assert mine.value == pytest.approx(stats.gmean(values))
-    logs = bootstrap_mean(np.log(values), rater)
-    assert (mine.low, mine.high) == pytest.approx((math.exp(logs.low), math.exp(logs.high)))
-    scaled = geometric_mean(10 * values, rater)
-    assert (scaled.value, scaled.low) == pytest.approx((10 * mine.value, 10 * mine.low))
-
-
-def test_rules_for_zeros():
-    values = [0.0, 4.0, 8.0, math.nan]
-    logs, notes = log_magnitudes(values)
-    assert logs[:3] == pytest.approx(np.log([2, 4, 8]))
-    assert "half the smallest" in notes[0]
-    left_out, _ = log_magnitudes(values, zeros="exclude")
-    assert np.isnan(left_out[0])
-    assert geometric_mean(values, zeros="exclude").value == pytest.approx(math.sqrt(32))
-    with pytest.raises(DialometerError, match="zero"):
-        log_magnitudes(values, zeros="error")
-    with pytest.raises(DialometerError, match="negative"):
-        log_magnitudes([-1.0])
-    assert not geometric_mean([0.0, 0.0]).is_known
-
-
-def test_means_by_group():
-    values, rater = draw(5)
-    condition = np.where(rater % 2, "both", "none")
-    found = means_by(values, condition, rater)
-    assert list(found) == ["both", "none"]
-    assert found["both"].value == pytest.approx(values[condition == "both"].mean())
-    assert found["both"].label == "both"
-    geometric = means_by(np.exp(values), condition, rater, is_geometric=True)
-    assert geometric["none"].value == pytest.approx(stats.gmean(np.exp(values[condition == "none"])))
-
-
-def test_zeros_become_the_same_magnitude_in_every_group():
-    found = means_by([0.0, 8.0, 0.0, 2.0], ["a", "a", "b", "b"], is_geometric=True)
-    assert found["a"].value == pytest.approx(math.sqrt(1 * 8))
-    assert found["b"].value == pytest.approx(math.sqrt(1 * 2))
-    assert "over all groups: 2 zero magnitudes set to 1" in found["a"].notes[0]
 
 
 def test_too_little():

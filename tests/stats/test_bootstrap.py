@@ -10,13 +10,14 @@ from dialometer.errors import NotEnoughData
 from dialometer.stats.bootstrap.bootstrap import (
     bca_interval,
     bootstrap,
+    bootstrap_clusters,
     draw_counts,
     estimate_from,
     jackknife,
     percentile_interval,
     replicate,
 )
-from dialometer.stats.bootstrap.cluster_bootstrap import bootstrap_clusters, bootstrap_mean
+from dialometer.stats.bootstrap.means import bootstrap_mean
 
 
 def mean_of(values):
@@ -97,8 +98,8 @@ def test_too_little_data_is_unknown_with_a_reason():
     assert not result.is_known
     assert "at least 2" in result.notes[0]
     alone = bootstrap_mean([1.0, 2.0, 3.0], raters=["a", "a", "a"])
-    assert not alone.is_known
-    assert "1 raters" in alone.notes[0]
+    assert not alone.has_interval
+    assert "one rater" in alone.notes[0]
     assert not bootstrap_mean([], raters=[]).is_known
     assert not bootstrap_mean([np.nan, np.nan]).is_known
 
@@ -123,7 +124,7 @@ def test_fast_mean_has_the_spread_of_the_slow_one(grouping):
     slow = bootstrap_clusters(lambda rows: values[rows].mean(), *ids.values(), method="mean", n_resamples=3000, seed=2)
     assert fast.value == pytest.approx(slow.value)
     assert fast.high - fast.low == pytest.approx(slow.high - slow.low, rel=0.08)
-    assert fast.details["n_clusters"] == slow.details["n_clusters"]
+    assert tuple(fast.details[f"n_{name}"] for name in ids) == slow.details["n_clusters"]
 
 
 def test_clusters_widen_the_interval_and_cover():
@@ -143,7 +144,7 @@ def test_missing_judgments_are_left_out_and_named():
     result = bootstrap_mean([1.0, np.nan, 3.0, 5.0], raters=list("abab"), n_resamples=50)
     assert result.value == 3.0
     assert result.n == 3
-    assert result.notes[0] == "1 missing judgments left out"
+    assert result.notes[0] == "1 missing answer left out"
 
 
 def test_bca_over_clusters_leaves_out_whole_clusters():
