@@ -106,7 +106,7 @@ def interval_alpha(
     _, item = np.unique(np.asarray(items), return_inverse=True)
     size = np.bincount(item).astype(np.float64)
     x = y - y.mean()
-    total, square = (np.bincount(item, weights=part, minlength=len(size)) for part in (x, x**2))
+    total, square = (np.bincount(item, weights=part).astype(np.float64) for part in (x, x**2))
     is_pairable = size >= 2
     n = int(is_pairable.sum())
     if n < 2:

@@ -93,7 +93,7 @@ def _mean_of_groups(
             return Estimate(value, n, "mean", confidence=confidence, notes=(why,))
     details = {f"n_{name}": size for name, size in sizes.items()}
     if len(groups) == 2:
-        replicates = _crossed_means(values, *groups.values(), n_resamples, np.random.default_rng(seed))
+        replicates = _crossed_means(values, groups["raters"], groups["items"], n_resamples, seed)
         return estimate_from(
             value, replicates, n=n, method="mean", resampled=" and ".join(groups), seed=seed, confidence=confidence,
             details=details,
@@ -119,14 +119,14 @@ def _crossed_means(
     raters: tuple[Ints, NDArray[Any]],
     items: tuple[Ints, NDArray[Any]],
     n_resamples: int,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Floats:
     """Means under independent draws of raters and items; a draw that leaves no judgment gives ``nan``."""
     (rater, rater_ids), (item, item_ids) = raters, items
     shape = (len(item_ids), len(rater_ids))
     sums = sparse.coo_array((values, (item, rater)), shape=shape).tocsr()
     n_cells = sparse.coo_array((np.ones(len(values)), (item, rater)), shape=shape).tocsr()
-    means = []
+    rng, means = np.random.default_rng(seed), []
     for size in batch_sizes(sum(shape), n_resamples):
         by_rater, by_item = draw_counts(rng, shape[1], size).T, draw_counts(rng, shape[0], size).T
         total = np.einsum("ib,ib->b", sums @ by_rater, by_item)
