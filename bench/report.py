@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.analysis.base.data import data_from_arrays
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.simulate.quick import quick_judgments

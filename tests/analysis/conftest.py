@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.analysis.base.data import StudyData, data_from_arrays
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.study import Study

@@ -14,12 +14,12 @@ from scipy import stats
 from scipy.special import expit
 
 from dialometer.analysis.base.choose import analyse, families
-from dialometer.analysis.base.data import ANSWER_COLUMNS
+from dialometer.analysis.base.data import ANSWER_COLUMNS, data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.votes.standings import standing
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
-from dialometer.analysis.planning.simulated_data import data_from_arrays
-from dialometer.analysis.shared.ranking import expanded_confidence, p_adjusted
+from dialometer.analysis.shared.comparisons import p_adjusted
+from dialometer.analysis.shared.ranking import expanded_confidence
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.item import PairItem, ResponsesItem, Transcript

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from dialometer.analysis.base.choose import analyse, families
+from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.votes.best_worst_choices import best_worst_data, best_worst_standing, scores
-from dialometer.analysis.planning.simulated_data import data_from_arrays
-from dialometer.analysis.shared.ranking import p_adjusted
+from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.report import Table

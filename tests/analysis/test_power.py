@@ -8,7 +8,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from dialometer.analysis.planning.power import PowerAnalysis, Setting, planted, resized, simulate_tests
-from dialometer.analysis.planning.primary import primary_comparison
+from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_folder, template_names

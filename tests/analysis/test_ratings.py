@@ -12,7 +12,7 @@ from dialometer.analysis.base.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSI
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items, numeric_measures
 from dialometer.analysis.families.ratings.agreement import two_rater_kappa
-from dialometer.analysis.families.ratings.order_effects import order_section
+from dialometer.analysis.families.ratings.spread import order_section
 from dialometer.analysis.families.ratings.system_section import best_system
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.design.load import load_study

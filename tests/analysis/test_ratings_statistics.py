@@ -10,10 +10,10 @@ import pytest
 import statsmodels.api as sm
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.families.ratings import random_effects
+from dialometer.analysis.families.ratings import systems as random_effects
 from dialometer.analysis.families.ratings.agreement import Scores, crossing, raters_needed, reliability
 from dialometer.analysis.families.ratings.consistency import paired_icc_difference
-from dialometer.analysis.families.ratings.random_effects import crossed_differences, crossed_mean
+from dialometer.analysis.families.ratings.systems import crossed_differences, crossed_mean
 from dialometer.stats.agreement.krippendorff_alpha import interval_alpha
 from dialometer.stats.effects.mixed import fit_crossed
 from dialometer.stats.icc.crossed import icc_crossed

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.base.data import ANSWER_COLUMNS
+from dialometer.analysis.base.data import ANSWER_COLUMNS, data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.common.costs import cost_section
 from dialometer.analysis.families.pairs.choices import (
@@ -20,9 +20,8 @@ from dialometer.analysis.families.pairs.choices import (
     pair_choices,
     pair_items,
 )
-from dialometer.analysis.planning.simulated_data import data_from_arrays
 from dialometer.analysis.reproduce.guerini import COUNTS, QUESTIONS
-from dialometer.analysis.shared.ranking import p_adjusted
+from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.estimate import Estimate

@@ -1,5 +1,5 @@
 """From the one long table to a report: the study's design decides which statistics are used."""
 
-from dialometer.analysis.base.family import ANALYSES, Analysis, Findings, Options
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 
-__all__ = ["ANALYSES", "Analysis", "Findings", "Options"]
+__all__ = ["ANALYSES", "Family", "Findings", "Options"]

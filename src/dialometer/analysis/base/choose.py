@@ -8,7 +8,7 @@ import polars as pl
 
 from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, StudyData, load_data
-from dialometer.analysis.base.family import ANALYSES, Analysis, Findings, Options
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.wording import cell_names
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
@@ -125,7 +125,7 @@ _NOTHING = Findings(
 )
 
 
-def families(study: Study) -> list[Analysis]:
+def families(study: Study) -> list[Family]:
     """The families that fit a study, the one that gives the answer first."""
     fitting = [ANALYSES.get(name) for name in ANALYSES if ANALYSES.get(name).fits(study)]
     return sorted(fitting, key=lambda family: family.rank)
@@ -176,7 +176,7 @@ def analyse(
     )
 
 
-def _run(family: Analysis, data: StudyData, options: Options) -> Findings:
+def _run(family: Family, data: StudyData, options: Options) -> Findings:
     try:
         return family.run(data, options)
     except NotEnoughData as error:

@@ -1,16 +1,17 @@
-"""A family of analyses: which designs it fits, and what it finds. One file each, found by this folder."""
+"""A family of analyses: which designs it fits, what it reports, and the test that decides its primary comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Headline, Method, Section
-from dialometer.model.study import Study
+from dialometer.model.study import Comparison, Study
 from dialometer.registry import Registry
+from dialometer.stats.effects.multiplicity import Correction
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Options:
     confidence: float
     n_resamples: int
     seed: int
-    correction: str
+    correction: Correction
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,40 @@ class Findings:
     """Sections that end the report, after those of all other families."""
 
 
-class Analysis(Protocol):
-    """A family. ``rank`` orders the families of one study: the lowest speaks first."""
+class Family:
+    """One family; subclasses say which designs they fit and what they report.
+
+    A family that compares systems or levels of a factor also names the tests that decide such a comparison. Power
+    analysis repeats them thousands of times, so they come without tables, figures and bootstraps.
+    """
 
     rank: int
+    """Orders the families of one study: the lowest comes first and gives the answer of the report."""
+    generalises_to_items = False
+    """Whether its primary test takes items as a sample, and not only raters on the items that were shown."""
 
     def fits(self, study: Study) -> bool:
         """Whether the study's design asks for this family."""
+        raise NotImplementedError
 
     def run(self, data: StudyData, options: Options) -> Findings:
-        """All that the family finds; sections that cannot be computed say why."""
+        """All that the family reports; sections that cannot be computed say why."""
+        raise NotImplementedError
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Whether the family tests this comparison of a study that it fits."""
+        return False
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """Each test of the comparison by its label; ``details["p_adjusted"]`` is corrected within the comparison."""
+        raise NotImplementedError
+
+    def effect_unit(self, comparison: Comparison) -> str:
+        """What the size of an effect is counted in when the comparison is planned."""
+        return "standard deviations of quality between the best and the worst system"
 
 
-ANALYSES: Registry[Analysis] = Registry("analysis", "dialometer.analysis.families")
+ANALYSES: Registry[Family] = Registry("analysis", "dialometer.analysis.families")
 
 
 def section_or_problem(name: str, title: str, build: Callable[[], Section]) -> Section:
@@ -61,22 +83,19 @@ def section_or_problem(name: str, title: str, build: Callable[[], Section]) -> S
         return Section(name, title, problem=str(error))
 
 
-# Names of a report's parts that stay unique when several families speak in one report.
-
-
 def with_prefix(findings: Findings, prefix: str) -> Findings:
-    """The same findings; every section, table and figure carries the family's prefix in its name."""
+    """The same findings with the prefix in every name, so that names stay unique when several families share a report."""
 
     def named(name: str) -> str:
         return name if name == prefix or name.startswith(f"{prefix}-") else f"{prefix}-{name}"
 
-    def section(one: Section) -> Section:
-        parts = tuple(replace(part, name=named(part.name)) for part in one.parts)
-        return replace(one, name=named(one.name), parts=parts)
+    def renamed(section: Section) -> Section:
+        parts = tuple(replace(part, name=named(part.name)) for part in section.parts)
+        return replace(section, name=named(section.name), parts=parts)
 
     figure = findings.figure
     return replace(
         findings,
         figure=None if figure is None else replace(figure, name=named(figure.name)),
-        sections=tuple(section(one) for one in findings.sections),
+        sections=tuple(renamed(section) for section in findings.sections),
     )

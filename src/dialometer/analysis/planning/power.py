@@ -16,11 +16,11 @@ from multiprocessing import get_context
 import numpy as np
 
 from dialometer._version import __version__
-from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import baseline, factor_named
-from dialometer.analysis.families.votes.system_votes import compared_criteria
-from dialometer.analysis.planning.primary import primary_comparison, primary_tests
-from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.analysis.base.choose import families
+from dialometer.analysis.base.data import StudyData, data_from_arrays
+from dialometer.analysis.base.family import Family, Options
+from dialometer.analysis.base.wording import baseline
+from dialometer.analysis.shared.comparisons import declared_factor, primary_comparison
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError
@@ -95,21 +95,37 @@ def _split(n: int, sizes: Sequence[int]) -> list[int]:
     return shares
 
 
-def speaks_for_other_items(study: Study) -> bool:
-    """Whether the analysis takes items as a sample. Where it does not, systems must not differ by chance on single items:
+def deciding_family(study: Study) -> Family:
+    """The family that tests the primary comparison; where none does, the one that gives the report's answer."""
+    fitting = families(study)
+    comparison = primary_comparison(study)
+    return next((family for family in fitting if family.decides(study, comparison)), fitting[0])
 
-    transcript pairs, conversations and choices between systems are tested over raters, on the items that were shown.
-    """
-    is_choice = any(compared_criteria(study, kind) for kind in ("pairwise", "best_worst", "ranking"))
-    return study.spec.items.kind != "chat" and not is_choice
+
+def primary_tests(data: StudyData, options: Options) -> dict[str, Estimate]:
+    """Each test of the primary comparison by its label, as the deciding family makes it."""
+    study, comparison = data.study, primary_comparison(data.study)
+    if comparison.between == "items":
+        raise DialometerError(
+            "power analysis compares systems or levels of a factor, not single items",
+            remedy="declare another primary comparison",
+        )
+    family = deciding_family(study)
+    if not family.decides(study, comparison):
+        raise DialometerError(
+            f"no analysis of this design tests the comparison '{comparison.name}'",
+            remedy="declare a primary comparison between systems",
+        )
+    return family.primary_tests(data, comparison, options)
 
 
 def planted(study: Study, effect: float, seed: int) -> tuple[Truth, Habits, dict[int, float]]:
     """Truth, habits and shifts by cell that hold the effect and no other."""
     comparison = primary_comparison(study)
-    # The anchor's own pull would be an effect beside the planted one.
+    # An anchor that attracts ratings would be an effect beside the planted one.
     habits = Habits(careless_share=0.0, anchor_pull=0.0, text_anchor_calm=0.0)
-    item_sd = ITEM_SD if speaks_for_other_items(study) else 0.0
+    # Where items are not a sample, systems must not differ by chance on single items.
+    item_sd = ITEM_SD if deciding_family(study).generalises_to_items else 0.0
     if comparison.between == "factor":
         return Truth({}, item_sd=item_sd, seed=seed), habits, _level_shifts(study, effect, habits)
     names = comparison.levels or [system.name for system in study.spec.systems]
@@ -121,11 +137,7 @@ def planted(study: Study, effect: float, seed: int) -> tuple[Truth, Habits, dict
 
 def _level_shifts(study: Study, effect: float, habits: Habits) -> dict[int, float]:
     comparison = primary_comparison(study)
-    factor = factor_named(study, comparison.factor or "")
-    if factor is None:
-        raise DialometerError(
-            f"the study has no factor '{comparison.factor}'", remedy="correct the declared comparison"
-        )
+    factor = declared_factor(study, comparison)
     is_magnitude = any(study.spec.scales[c.scale].type == "magnitude" for c in study.spec.criteria)
     spread = math.hypot(habits.bias_sd, habits.modulus_log_sd / habits.slope if is_magnitude else 0.0)
     base = baseline(factor).name
@@ -278,7 +290,7 @@ def power_report(study: Study, result: PowerResult, *, n_simulations: int, seed:
                     "Between systems, the effect is the distance of the best and the worst in standard deviations of quality; "
                     "between levels of a factor, Cohen's d of raters' mean ratings.",
                     "The result speaks for other items too."
-                    if speaks_for_other_items(study)
+                    if deciding_family(study).generalises_to_items
                     else "The analysis speaks for other raters on the items shown, so items differ by nothing else.",
                 ),
                 (_table(result), _by_test(result)),

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.planning.power import PowerAnalysis, Setting, planted, resized, simulate_tests
-from dialometer.analysis.planning.primary import primary_comparison
-from dialometer.analysis.planning.simulated_data import data_from_arrays
+from dialometer.analysis.base.data import data_from_arrays
+from dialometer.analysis.planning.power import PowerAnalysis, Setting, deciding_family, planted, resized, simulate_tests
+from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError
@@ -207,11 +207,7 @@ def _rationale(study: Study, power: PlannedPower | None) -> str:
     if power is None:
         return ""
     comparison = primary_comparison(study)
-    unit = (
-        "standard deviations of raters' mean ratings (Cohen's d)"
-        if comparison.between == "factor"
-        else "standard deviations of quality between the best and the worst system"
-    )
+    unit = deciding_family(study).effect_unit(comparison)
     low, high = power.power.low, power.power.high
     return (
         f"With {power.n_raters} raters, the primary comparison ({comparison.name}) shows a difference of "

@@ -13,15 +13,14 @@ from scipy import stats
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, p_words
+from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, ColumnKind
-from dialometer.stats.effects.multiplicity import adjust_estimates
+from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
 from dialometer.stats.ranking.bradley_terry import Ties
 from dialometer.stats.ranking.bradley_terry_bootstrap import BradleyTerryBootstrap, bradley_terry_bootstrap
 from dialometer.stats.ranking.rank_intervals import RankIntervals
 from dialometer.stats.ranking.votes import Votes
-
-CORRECTIONS = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}
 
 _NOTHING = 1e-12
 
@@ -53,9 +52,9 @@ class Lead:
         return not self.level and not self.untested and bool(self.behind)
 
 
-def adjusted_pairs(pairs: Pairs, correction: str) -> dict[tuple[str, str], Estimate]:
+def adjusted_pairs(pairs: Pairs, correction: Correction) -> dict[tuple[str, str], Estimate]:
     """The pairs as one family of tests."""
-    found = adjust_estimates([_tidy(one) for one in pairs.values()], correction)  # type: ignore[arg-type]
+    found = adjust_estimates([_tidy(one) for one in pairs.values()], correction)
     return dict(zip(pairs, found, strict=True))
 
 
@@ -63,11 +62,6 @@ def _tidy(estimate: Estimate) -> Estimate:
     """Ends that are zero but for rounding, which would be written as 4.4e-17."""
     value, low, high = (0.0 if abs(end) < _NOTHING else end for end in (estimate.value, estimate.low, estimate.high))
     return replace(estimate, value=value, low=low, high=high)
-
-
-def p_adjusted(estimate: Estimate) -> float:
-    """The corrected p value; nan where there was no test."""
-    return float(estimate.details.get("p_adjusted", math.nan))
 
 
 def difference(pairs: Pairs, first: str, second: str) -> Estimate | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.wording import question_text
-from dialometer.analysis.shared.ranking import CORRECTIONS
+from dialometer.analysis.shared.comparisons import CORRECTIONS
 from dialometer.errors import NotEnoughData
 from dialometer.model.report import Column
 from dialometer.model.scale import Scale

@@ -56,7 +56,7 @@ def add_to(app: typer.Typer) -> None:
         import numpy as np
 
         from dialometer.analysis.families.conversations.experts import ExpertPair
-        from dialometer.analysis.families.conversations.ratings_report import GivenRatings, ratings_report
+        from dialometer.analysis.families.conversations.rating_shape import GivenRatings, ratings_report
         from dialometer.cli.retrieval._shared import working
         from dialometer.learned.cmade.neighbours import knn_smooth
         from dialometer.learned.data.splits import groups_of

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
+
+import numpy as np
+import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.scale_units import Asked, asked_criteria
 from dialometer.analysis.base.wording import criterion_label, listed, number, percent, system_label, with_interval
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
@@ -22,10 +26,14 @@ from dialometer.analysis.families.candidates.pool import Pool, pool_of
 from dialometer.analysis.families.candidates.retrieval import FIRST, Judged, Retrieval, retrieval_scores
 from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
 from dialometer.analysis.families.candidates.versatile import versatile_section
+from dialometer.analysis.shared.comparisons import compared_systems, corrected_by_name
 from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
+from dialometer.model.item import CandidateItem
 from dialometer.model.report import Figure, Headline, Method, Section
-from dialometer.model.study import Study
+from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.clustered.clustered import clustered_mean
 
 # The first screen of a study of candidates: who is best by whose judgment, how sure that is, and the methods used.
 
@@ -204,14 +212,36 @@ def methods(options: Options) -> tuple[Method, ...]:
     )
 
 
-class Annotation:
+class Candidates(Family):
     """Fits studies whose items are candidates with the ranks at which systems retrieved them."""
 
     rank = 10
+    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Candidates answered with numbers."""
         return study.spec.items.kind == "candidate" and bool(asked_criteria(study))
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Comparisons of retrievers."""
+        return comparison.between == "systems"
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """Mean ratings of the first answers of retrievers, two by two, on the questions on which these answers differ."""
+        means = dict(data.judgments.group_by("item").agg(pl.col("value").mean()).iter_rows())
+        first: dict[str, dict[str, str]] = {}
+        for item in data.study.rated_items:
+            if isinstance(item, CandidateItem):
+                question = str(item.metadata.get("question", item.id))
+                for system in (system for system, rank in item.ranks.items() if rank == 1):
+                    first.setdefault(system, {})[question] = item.id
+        tests = {}
+        for a, b in combinations([name for name in compared_systems(data.study, comparison) if name in first], 2):
+            pairs = [(first[a][q], first[b][q]) for q in first[a] if q in first[b] and first[a][q] != first[b][q]]
+            gaps = np.array([means[one] - means[other] for one, other in pairs if {one, other} <= means.keys()])
+            label = f"{system_label(data.study, a)} against {system_label(data.study, b)}"
+            tests[label] = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=options.confidence)
+        return corrected_by_name(tests, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """All criteria one after the other; the declared one, or the first, gives the answer."""
@@ -238,7 +268,7 @@ class Annotation:
         )
 
 
-ANALYSES.register("annotation")(Annotation())
+ANALYSES.register("candidates")(Candidates())
 
 
 def _in_order(study: Study) -> list[Asked]:

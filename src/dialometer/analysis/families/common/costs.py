@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import OUTSIDE_STATES, StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import n_of, number, with_interval
 from dialometer.analysis.families.pairs.choices import pair_items, strategy_of
 from dialometer.errors import NotEnoughData
@@ -18,7 +18,7 @@ from dialometer.stats.clustered.distribution import quantile
 MINUTES_PER_DAY = 24 * 60
 
 
-class Costs:
+class Costs(Family):
     """Cost and duration, the last word of every report on comparisons."""
 
     rank = 80

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import MODEL_NAME, StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import criterion_label, n_of, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -29,7 +29,7 @@ NO_ANSWER = "There is no analysis for this design yet."
 _THING = ("item", "system", "turn")
 
 
-class Judges:
+class Judges(Family):
     """Fits every study; silent where no model has judged anything."""
 
     rank = 880
@@ -197,12 +197,12 @@ THING = ("item", "block")
 UNDECIDED = ("tie", "cannot_tell")
 
 
-class JudgeChoices:
+class JudgeChoices(Family):
     """Fits every study; silent where no model has chosen between systems."""
 
     rank = 881
 
-    def fits(self, study: object) -> bool:
+    def fits(self, study: Study) -> bool:
         """Always; models may come late."""
         return True
 
@@ -310,7 +310,7 @@ RULE = "noisy_rating"
 MOST_ROWS = 100
 
 
-class DoubtedRatings:
+class DoubtedRatings(Family):
     """Fits every study; silent where nothing was flagged."""
 
     rank = 895

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import excludes, listed, n_of, p_words, percent, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -25,7 +25,7 @@ TITLE = "Questionnaires"
 MOST_OTHERS = 8
 
 
-class Questionnaires:
+class Questionnaires(Family):
     """The family for what raters said about themselves and the study."""
 
     rank = 800

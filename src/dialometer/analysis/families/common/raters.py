@@ -13,7 +13,7 @@ import polars as pl
 from scipy import special
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.measures import Measures, numeric_measures
 from dialometer.analysis.base.wording import n_of, percent
 from dialometer.errors import NotEnoughData
@@ -177,7 +177,7 @@ LOW_GOLD = 0.75
 MOST_ROWS = 50
 
 
-class Raters:
+class Raters(Family):
     """The family that every study has: it speaks last and gives no answer of its own."""
 
     rank = 900

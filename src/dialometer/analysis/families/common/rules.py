@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -32,7 +32,7 @@ METHODS = (
 )
 
 
-class RuleEffects:
+class RuleEffects(Family):
     """The family of every study with rules that look at raters; it gives no answer of its own."""
 
     rank = 890

@@ -15,16 +15,15 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.conversations import SelfRatings
-from dialometer.analysis.shared.ranking import (
+from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
-    Lead,
-    Pairs,
-    difference,
-    every_pair,
-    lead,
+    corrected,
+    corrected_by_name,
     p_adjusted,
-    standing_words,
+    p_cell,
+    p_cells,
 )
+from dialometer.analysis.shared.ranking import Lead, Pairs, difference, every_pair, lead, standing_words
 from dialometer.analysis.shared.subgroups import RaterGroups, rater_groups
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
@@ -32,13 +31,12 @@ from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
-from dialometer.stats.effects.multiplicity import adjust_estimates
 from dialometer.stats.effects.permutation import permutation_paired
 from dialometer.stats.observations import Floats, Ints
 
 
 @dataclass(frozen=True)
-class SystemRatings:
+class SystemComparison:
     """Means of one criterion by system, every difference, and the checks that make no assumptions."""
 
     ratings: SelfRatings
@@ -59,7 +57,7 @@ class SystemRatings:
         return bool(self.declared) and self.declared == frozenset(self.pairs)
 
 
-def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Options) -> list[SystemRatings]:
+def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Options) -> list[SystemComparison]:
     """Cluster-robust means and differences; for raters who talked with both systems this is the paired comparison.
 
     Tests of the primary comparison are corrected among themselves, over its criteria and systems, those of all other
@@ -70,16 +68,15 @@ def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Optio
     for number_, (one, pairs) in enumerate(zip(ratings, raw, strict=True)):
         for pair, gap in pairs.items():
             families.setdefault(_family(study, one.criterion, pair), {})[number_, pair] = gap
-    corrected: list[dict[tuple[str, str], Estimate]] = [{} for _ in ratings]
+    tested: list[dict[tuple[str, str], Estimate]] = [{} for _ in ratings]
     declared: list[set[tuple[str, str]]] = [set() for _ in ratings]
     for family, members in families.items():
-        found = adjust_estimates(list(members.values()), options.correction)  # type: ignore[arg-type]
-        for (number_, pair), gap in zip(members, found, strict=True):
-            corrected[number_][pair] = gap
+        for (number_, pair), gap in corrected_by_name(members, options).items():
+            tested[number_][pair] = gap
             if family:
                 declared[number_].add(pair)
     return [
-        _system_ratings(one, {pair: corrected[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
+        _system_ratings(one, {pair: tested[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
         for k, one in enumerate(ratings)
     ]
 
@@ -102,7 +99,7 @@ def _family(study: Study, criterion: str, pair: tuple[str, str]) -> str:
 
 def _system_ratings(
     ratings: SelfRatings, pairs: Pairs, declared: frozenset[tuple[str, str]], options: Options
-) -> SystemRatings:
+) -> SystemComparison:
     means = {
         system: clustered_mean(
             ratings.value[ratings.of(system)],
@@ -116,7 +113,7 @@ def _system_ratings(
     overall = None
     if len(ratings.systems) > 2:
         overall = homogeneity_clustered(ratings.value, ratings.system, ratings.rater, label=ratings.label)
-    return SystemRatings(
+    return SystemComparison(
         ratings=ratings,
         means=means,
         pairs=pairs,
@@ -149,7 +146,7 @@ def _higher(by_rater: dict[str, Floats], first: str, second: str, options: Optio
 # The comparison of systems by self-ratings, in words, tables and a figure.
 
 
-def comparison_section(name: str, compared: list[SystemRatings], options: Options) -> Section:
+def comparison_section(name: str, compared: list[SystemComparison], options: Options) -> Section:
     """Means and differences for every criterion, declared ones marked."""
     paragraphs = [_words(one, options) for one in compared]
     first = compared[0].ratings
@@ -173,7 +170,7 @@ def comparison_section(name: str, compared: list[SystemRatings], options: Option
     )
 
 
-def _words(one: SystemRatings, options: Options) -> str:
+def _words(one: SystemComparison, options: Options) -> str:
     if one.lead is None:
         return f"{one.ratings.label}: no ratings yet."
     means = listed(f"{system} {number(mean.value)}" for system, mean in one.means.items() if mean.is_known)
@@ -187,7 +184,7 @@ def _words(one: SystemRatings, options: Options) -> str:
     return f"{text} {standing_words(one.lead, one.pairs, options.correction)}"
 
 
-def _two_words(one: SystemRatings) -> str:
+def _two_words(one: SystemComparison) -> str:
     """The difference of two systems in a sentence, as large as it is certain."""
     assert one.lead is not None
     best = one.lead.best
@@ -213,7 +210,7 @@ def _two_words(one: SystemRatings) -> str:
     return f"{text}."
 
 
-def _means_table(name: str, compared: list[SystemRatings]) -> Table:
+def _means_table(name: str, compared: list[SystemComparison]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for one in compared:
         for system, mean in one.means.items():
@@ -235,7 +232,7 @@ def _means_table(name: str, compared: list[SystemRatings]) -> Table:
     )
 
 
-def _pairs_table(name: str, compared: list[SystemRatings], options: Options, *, is_declared: bool) -> Table:
+def _pairs_table(name: str, compared: list[SystemComparison], options: Options, *, is_declared: bool) -> Table:
     has_correction = options.correction in CORRECTIONS
     columns = [
         Column("criterion", "Criterion"),
@@ -259,16 +256,15 @@ def _pairs_table(name: str, compared: list[SystemRatings], options: Options, *, 
             if is_turned and share.is_known:
                 share = replace(share, value=1 - share.value, low=1 - share.high, high=1 - share.low)
             names = (second, first) if is_turned else (first, second)
-            corrected = (_p(p_adjusted(gap)),) if has_correction else ()
             rows.append(
                 (
                     one.ratings.label,
                     *names,
                     shown,
-                    _p(gap.p_value),
-                    *corrected,
+                    p_cell(gap.p_value),
+                    *p_cells(gap, options.correction)[1:],
                     share,
-                    _p(flipped.p_value),
+                    p_cell(flipped.p_value),
                     share.n,
                 )
             )
@@ -285,11 +281,7 @@ def _pairs_table(name: str, compared: list[SystemRatings], options: Options, *, 
     )
 
 
-def _p(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _figure(name: str, compared: list[SystemRatings]) -> Figure:
+def _figure(name: str, compared: list[SystemComparison]) -> Figure:
     several = len(compared) > 1
     dots = [
         Dot(system, mean, facet=one.ratings.label if several else "")
@@ -331,11 +323,11 @@ def group_section(
     for one in ratings:
         for label, value, who in _measures(one, raters):
             rows.append((one.label, label, *_by_group(value, who, groups, options)))
-    tests = adjust_estimates([test for *_, test in rows], options.correction)  # type: ignore[arg-type]
+    tests = corrected([test for *_, test in rows], options)
     return Section(
         name,
         f"Groups of raters: {question.replace('_', ' ')}",
-        _self_groups_words([(criterion, what) for criterion, what, *_ in rows], tests),
+        _group_words([(criterion, what) for criterion, what, *_ in rows], tests),
         (_table(name, rows, tests, groups, options),),
     )
 
@@ -376,8 +368,7 @@ def _table(
     body: list[tuple[Cell, ...]] = []
     for (criterion, what, means, _), test in zip(rows, tests, strict=True):
         cells = [mean if mean.is_known else None for mean in means]
-        corrected = (_self_groups_p(p_adjusted(test)),) if has_correction else ()
-        body.append((criterion, what, *cells, _self_groups_p(test.p_value), *corrected))
+        body.append((criterion, what, *cells, *p_cells(test, options.correction)))
     columns = [
         Column("criterion", "Criterion"),
         Column("what", "System, or difference"),
@@ -399,7 +390,7 @@ def _table(
     )
 
 
-def _self_groups_words(names: list[tuple[str, str]], tests: Sequence[Estimate]) -> tuple[str, ...]:
+def _group_words(names: list[tuple[str, str]], tests: Sequence[Estimate]) -> tuple[str, ...]:
     known = [(name, p_adjusted(test)) for name, test in zip(names, tests, strict=True) if not math.isnan(test.p_value)]
     if not known:
         why = next((note for test in tests for note in test.notes), "not enough data")
@@ -411,7 +402,3 @@ def _self_groups_words(names: list[tuple[str, str]], tests: Sequence[Estimate]) 
     return (
         f"No difference between the groups can be told from chance (smallest corrected {p_words(min(p for _, p in known))}).",
     )
-
-
-def _self_groups_p(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -12,14 +12,13 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import excludes, listed, number, percent, with_interval
 from dialometer.analysis.families.conversations.conversations import LENGTHS, SelfRatings
 from dialometer.analysis.families.conversations.rating_shape import share_of
+from dialometer.analysis.shared.comparisons import CORRECTIONS, corrected, p_adjusted
 from dialometer.analysis.shared.correlation import clustered_spearman
-from dialometer.analysis.shared.ranking import CORRECTIONS, p_adjusted
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean
-from dialometer.stats.effects.multiplicity import adjust_estimates
 from dialometer.stats.observations import Floats
 
 CLOSE = 0.8
@@ -211,9 +210,8 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
     rows: list[tuple[Cell, ...]] = []
     dots: list[Dot] = []
     levels = [adjusted_for_system(one) for one in ratings]
-    changes = adjust_estimates(
-        [first_to_last(one, level, options) for one, level in zip(ratings, levels, strict=True)],
-        options.correction,  # type: ignore[arg-type]  # declared by the study
+    changes = corrected(
+        [first_to_last(one, level, options) for one, level in zip(ratings, levels, strict=True)], options
     )
     drift: list[tuple[Cell, ...]] = []
     told: list[str] = []

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
+
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.measures import means_by_group, numeric_measures
 from dialometer.analysis.base.scale_units import Asked, asked_criteria
-from dialometer.analysis.base.wording import listed, n_of, number, p_words, with_interval
+from dialometer.analysis.base.wording import listed, n_of, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.comparison import (
-    SystemRatings,
+    SystemComparison,
     compare_systems,
     comparison_section,
     group_section,
@@ -19,16 +23,19 @@ from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
 from dialometer.analysis.families.conversations.rating_shape import RatingShape, rating_shape, shape_section
 from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
+from dialometer.analysis.shared.comparisons import corrected_by_name
 from dialometer.analysis.shared.ranking import difference
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Headline, Method, Section
-from dialometer.model.study import Study
+from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.clustered.clustered import clustered_mean
 
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 
 
-class SelfRatingsAnalysis:
+class SelfRatingsAnalysis(Family):
     """Fits studies whose items are live conversations."""
 
     rank = 10
@@ -36,6 +43,27 @@ class SelfRatingsAnalysis:
     def fits(self, study: Study) -> bool:
         """Conversations answered with numbers."""
         return study.spec.items.kind == "chat" and bool(asked_criteria(study))
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Comparisons of systems."""
+        return comparison.between == "systems"
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """Systems two by two on every criterion; each rater who talked with both is one pair."""
+        tests = {}
+        for measure in numeric_measures(data).criteria:
+            n, names = len(measure.book.raters), measure.book.systems
+            means = {
+                name: means_by_group(measure.y[measure.system == code], measure.rater[measure.system == code], n)
+                for code, name in enumerate(names)
+                if not comparison.levels or name in comparison.levels
+            }
+            for a, b in combinations(means, 2):
+                gap = means[a] - means[b]
+                gap = gap[~np.isnan(gap)]
+                label = f"{measure.label}: {system_label(data.study, a)} against {system_label(data.study, b)}"
+                tests[label] = clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
+        return corrected_by_name(tests, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Comparison first, then shape, criteria, length, time and experts; the declared criterion gives the answer."""
@@ -103,7 +131,7 @@ def _in_order(study: Study) -> list[Asked]:
     return sorted(asked, key=lambda one: one.criterion.name != first)
 
 
-def _answer(main: SystemRatings) -> str:
+def _answer(main: SystemComparison) -> str:
     if main.lead is None:
         return "No conversation has been rated yet."
     low, high = main.ratings.ends
@@ -122,7 +150,7 @@ def _answer(main: SystemRatings) -> str:
     return f"{text} ({main.ratings.label}: {number(main.means[best].value)} against {others}, {scale})."
 
 
-def _certainty(main: SystemRatings) -> str:
+def _certainty(main: SystemComparison) -> str:
     if main.lead is None:
         return "Not enough data."
     basis = f"{n_of(len(main.ratings.value), 'conversation')} of {n_of(main.ratings.n_raters, 'rater')}"
@@ -141,7 +169,7 @@ def _certainty(main: SystemRatings) -> str:
     return f"{main.lead.best} is {listed(told)}; based on {basis}, raters as clusters; {what}."
 
 
-def _headlines(main: SystemRatings, shape: RatingShape) -> tuple[Headline, ...]:
+def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ...]:
     lines = []
     for (first, second), gap in main.pairs.items():
         share = main.higher[first, second]
@@ -172,7 +200,7 @@ def _headlines(main: SystemRatings, shape: RatingShape) -> tuple[Headline, ...]:
     return tuple(lines[:4])
 
 
-def _figure(main: SystemRatings) -> Figure:
+def _figure(main: SystemComparison) -> Figure:
     low, high = main.ratings.ends
     told = listed(f"{system} {number(mean.value)}" for system, mean in main.means.items() if mean.is_known)
     return Figure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
+from dialometer.analysis.shared.comparisons import corrected, corrected_by_name
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
@@ -21,7 +21,6 @@ from dialometer.scales.pairwise import CANNOT_TELL, TIE
 from dialometer.stats.clustered.clustered import clustered_preference
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
 from dialometer.stats.clustered.preference import chi2_goodness_of_fit, preference_of
-from dialometer.stats.effects.multiplicity import adjust_estimates
 from dialometer.stats.observations import Floats, Ints
 
 Flags = NDArray[np.bool_]
@@ -208,11 +207,6 @@ def _as_share(found: Estimate) -> Estimate:
     return replace(found, unit="share", details={**found.details, "null": 0.5})
 
 
-def corrected(estimates: Sequence[Estimate], options: Options) -> tuple[Estimate, ...]:
-    """One family of tests under the declared correction."""
-    return adjust_estimates(estimates, options.correction)  # type: ignore[arg-type]  # declared by the study
-
-
 @dataclass(frozen=True, eq=False)
 class Shares:
     """Every share of a study: cells by strategy and question, and the marginals; p values are corrected by family."""
@@ -305,4 +299,4 @@ def strategy_differences(choices: PairChoices, options: Options) -> dict[tuple[s
     found = pairwise_clustered(choices.share, choices.strategy, choices.rater, confidence=options.confidence)
     labels = choices.strategy_labels
     named = {(labels[int(first)], labels[int(second)]): one for (first, second), one in found.items()}
-    return dict(zip(named, corrected(list(named.values()), options), strict=True))
+    return corrected_by_name(named, options)

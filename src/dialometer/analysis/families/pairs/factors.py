@@ -31,9 +31,9 @@ from scipy.special import expit
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, with_interval
-from dialometer.analysis.families.pairs.choices import PairChoices, corrected, pair_items
-from dialometer.analysis.families.pairs.sections import is_significant, p_cell
-from dialometer.analysis.shared.ranking import STUDENT, n_resampled, p_adjusted, resampled_raters
+from dialometer.analysis.families.pairs.choices import PairChoices, pair_items
+from dialometer.analysis.shared.comparisons import corrected, is_significant, p_adjusted, p_cell
+from dialometer.analysis.shared.ranking import STUDENT, n_resampled, resampled_raters
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem

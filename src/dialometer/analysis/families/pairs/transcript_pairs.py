@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
 from dialometer.analysis.base.wording import confidence_words, listed, n_of, p_words, percent, with_interval
 from dialometer.analysis.families.pairs.choices import (
     Declared,
@@ -21,31 +21,32 @@ from dialometer.analysis.families.pairs.choices import (
     all_shares,
     asked_pairwise,
     declared_shares,
+    marginal_share,
     pair_choices,
 )
 from dialometer.analysis.families.pairs.factors import factors_section, has_factors
-from dialometer.analysis.families.pairs.groups import side_section, subgroup_section
 from dialometer.analysis.families.pairs.sections import (
     NO_PREFERENCE,
     declared_section,
     differences_section,
-    is_significant,
     preference_section,
     question_section,
+    side_section,
+    subgroup_section,
     verdict,
 )
 from dialometer.analysis.families.pairs.transcripts import pairs_that_differ, transcripts_section
-from dialometer.analysis.shared.ranking import CORRECTIONS, p_adjusted
+from dialometer.analysis.shared.comparisons import CORRECTIONS, is_about, is_significant, p_adjusted
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Headline, Method, Section
-from dialometer.model.study import Study
+from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, ranking_intervals
 
 MOST_HEADLINES = 3
 PAPER = "Guerini, Falcone and Magnini, SCAI 2018"
 
 
-class TranscriptPairs:
+class TranscriptPairs(Family):
     """The family for controlled pairs that are compared by choosing one of the two."""
 
     rank = 10
@@ -54,6 +55,18 @@ class TranscriptPairs:
         """Controlled pairs with at least one question answered by a choice."""
         items = study.spec.items
         return items.kind == "transcript_pair" and items.pairs == "controlled" and bool(asked_pairwise(study))
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Comparisons of versions, which are systems, on a question answered by a choice."""
+        return comparison.between == "systems" and is_about(comparison, asked_pairwise(study))
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """The share of every strategy in the first declared comparison; all together where none is declared."""
+        choices = pair_choices(data)
+        declared = declared_shares(data.study, choices, options)
+        if not declared:
+            return {"all": marginal_share(choices, confidence=options.confidence, label="all")}
+        return {share.label: share for share in declared[0].shares}
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything the published report says, and the tests behind it."""

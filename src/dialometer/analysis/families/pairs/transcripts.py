@@ -8,15 +8,8 @@ import numpy as np
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, with_interval
-from dialometer.analysis.families.pairs.choices import (
-    PairChoices,
-    corrected,
-    differs,
-    marginal_share,
-    pair_items,
-    strategy_of,
-)
-from dialometer.analysis.families.pairs.sections import is_significant, known_cell, p_cell
+from dialometer.analysis.families.pairs.choices import PairChoices, differs, marginal_share, pair_items, strategy_of
+from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant, known_cell, p_cell
 from dialometer.design.pairs import PairReport, inspect_pair
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
@@ -89,7 +82,7 @@ def _tests(choices: PairChoices, options: Options) -> dict[str, Estimate]:
         inside = choices.where(choices.strategy == s)
         if len(np.unique(inside.item)) > 1:
             found[label] = differs(inside, "item", label=label)
-    return dict(zip(found, corrected(list(found.values()), options), strict=True))
+    return corrected_by_name(found, options)
 
 
 def _same_pairs(choices: PairChoices, options: Options) -> Table | None:

@@ -11,7 +11,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures
 from dialometer.analysis.base.scale_units import alpha_level
 from dialometer.analysis.base.wording import KOO_LI, first_note, size_of_icc, with_interval
-from dialometer.analysis.families.ratings.random_effects import MOST_LEVELS
+from dialometer.analysis.families.ratings.systems import MOST_LEVELS
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval

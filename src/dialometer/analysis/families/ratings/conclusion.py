@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from dialometer.analysis.base.measures import Split
 from dialometer.analysis.base.wording import (
     d_words,
     excludes,
@@ -32,7 +33,6 @@ from dialometer.analysis.families.ratings.factor_effects import (
     simple_contrasts,
 )
 from dialometer.analysis.families.ratings.groups import interaction
-from dialometer.analysis.families.ratings.rater_rows import Split
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Section
 from dialometer.model.study import Factor

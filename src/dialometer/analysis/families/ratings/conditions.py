@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.measures import Measure, Measures, RaterRows, mean_over_raters
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     COHEN,
@@ -32,7 +32,6 @@ from dialometer.analysis.families.ratings.factor_effects import (
     shown,
     simple_contrasts,
 )
-from dialometer.analysis.families.ratings.rater_rows import RaterRows, mean_over_raters
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.measures import Measure, Measures, RaterRows, Split
 from dialometer.analysis.base.wording import (
     KOO_LI,
     cell_names,
@@ -31,7 +31,6 @@ from dialometer.analysis.families.ratings.agreement import (
 )
 from dialometer.analysis.families.ratings.conditions import cell_chart, cell_dots
 from dialometer.analysis.families.ratings.factor_effects import Contrast, contrasts, legend, simple_contrasts
-from dialometer.analysis.families.ratings.rater_rows import RaterRows, Split
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Study

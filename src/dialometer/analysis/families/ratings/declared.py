@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.measures import Measure, Measures, RaterRows, adjusted_means, numeric_measures, rater_rows
+from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.base.wording import (
     baseline,
     correction_name,
@@ -38,12 +40,12 @@ from dialometer.analysis.families.ratings.factor_effects import (
     null_of,
     shown,
 )
-from dialometer.analysis.families.ratings.rater_rows import RaterRows, adjusted_means
 from dialometer.analysis.families.ratings.system_section import best_system
 from dialometer.analysis.families.ratings.systems import SystemRatings
+from dialometer.analysis.shared.comparisons import declared_factor, is_about
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Comparison, Factor, Study
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.multiplicity import adjust
 
@@ -100,6 +102,11 @@ def declared_tests(
     return _corrected(found, study.spec.analysis.primary, options)
 
 
+def is_about_ratings(study: Study, comparison: Comparison) -> bool:
+    """Whether a comparison concerns anything that is rated with numbers."""
+    return is_about(comparison, [asked.criterion.name for asked in asked_criteria(study)])
+
+
 def _measures_of(comparison: Comparison, measures: Measures, study: Study) -> list[Measure]:
     """The criteria a comparison names, in the blocks it names."""
     wanted = [m for m in measures.criteria if not comparison.criteria or m.criteria[0] in comparison.criteria]
@@ -121,22 +128,27 @@ def _factor_tests(
     factor = factor_named(study, comparison.factor or "")
     if factor is None or measure.unit == "z":
         return []
-    if effects is None:
-        own = replace(rows, y={**rows.y, measure.name: adjusted_means(measure, rows.n)})
-        effects = FactorEffects(study, measure, own, options)
-    chosen = [level for level in factor.levels if not comparison.levels or level.name in comparison.levels]
-    base = baseline(factor) if baseline(factor) in chosen else chosen[0]
+    effects = effects or _effects(study, measure, rows, options)
     tests = []
-    for level in chosen:
-        if level.name == base.name:
-            continue
-        contrast = Contrast(factor, level, base)
-        names = (level_label(level), level_label(base))
+    for contrast in _contrasts(comparison, factor):
+        names = (level_label(contrast.level), level_label(contrast.base))
         tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast)))
         steady = next((one for m, other, one in known if m is measure and is_same(other, contrast)), None)
         steady = steady or consistency_difference(measure, rows, contrast, options)
         tests.append(DeclaredTest(comparison, CONSISTENCY, measure, *names, steady))
     return tests
+
+
+def _effects(study: Study, measure: Measure, rows: RaterRows, options: Options) -> FactorEffects:
+    own = replace(rows, y={**rows.y, measure.name: adjusted_means(measure, rows.n)})
+    return FactorEffects(study, measure, own, options)
+
+
+def _contrasts(comparison: Comparison, factor: Factor) -> list[Contrast]:
+    """Every level that a comparison names against the baseline, or against the first of them."""
+    chosen = [level for level in factor.levels if not comparison.levels or level.name in comparison.levels]
+    base = baseline(factor) if baseline(factor) in chosen else chosen[0]
+    return [Contrast(factor, level, base) for level in chosen if level.name != base.name]
 
 
 def _system_tests(study: Study, comparison: Comparison, ratings: SystemRatings) -> list[DeclaredTest]:
@@ -186,13 +198,39 @@ def _corrected(tests: list[DeclaredTest], primary: str | None, options: Options)
         families.setdefault((test.comparison.name == primary, test.outcome), []).append(place)
     made = list(tests)
     for places in families.values():
-        adjusted = adjust([tests[place].estimate.p_value for place in places], options.correction)  # type: ignore[arg-type]
+        adjusted = adjust([tests[place].estimate.p_value for place in places], options.correction)
         for place, p in zip(places, adjusted, strict=True):
             made[place] = replace(tests[place], p_adjusted=float(p))
     return made
 
 
-# What was declared beforehand and what came of it, in a table and in words.
+def factor_differences(data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+    """Differences between levels of a factor on every criterion of a comparison, not corrected."""
+    factor = declared_factor(data.study, comparison)
+    measures = numeric_measures(data)
+    rows = rater_rows(data, measures)
+    tests: dict[str, Estimate] = {}
+    for measure in _measures_of(comparison, measures, data.study):
+        effects = _effects(data.study, measure, rows, options)
+        tests |= {f"{measure.label}: {c.label}": effects.difference(c) for c in _contrasts(comparison, factor)}
+    return tests
+
+
+def system_differences(data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+    """Differences between the systems of a comparison on every criterion, not corrected; systems in alphabetical order."""
+    measures = numeric_measures(data)
+    tests = {}
+    for measure in _measures_of(comparison, measures, data.study):
+        ratings = SystemRatings(data.study, measure, options)
+        names = measure.book.systems
+        chosen = sorted(
+            (code for code in ratings.systems if not comparison.levels or names[code] in comparison.levels),
+            key=names.__getitem__,
+        )
+        for pair in ratings.compare(list(itertools.combinations(chosen, 2))):
+            first, second = (system_label(data.study, names[code]) for code in (pair.first, pair.second))
+            tests[f"{measure.label}: {first} against {second}"] = pair.difference
+    return tests
 
 
 def declared_section(study: Study, tests: list[DeclaredTest], options: Options) -> Section:

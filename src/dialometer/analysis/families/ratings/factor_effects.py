@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import OVERALL, Measure, Measures
+from dialometer.analysis.base.measures import OVERALL, Measure, Measures, RaterRows, mean_over_raters
 from dialometer.analysis.base.wording import (
     as_geometric_mean,
     as_ratio,
@@ -25,8 +25,7 @@ from dialometer.analysis.base.wording import (
     value_only,
     with_interval,
 )
-from dialometer.analysis.families.ratings.random_effects import MOST_LEVELS, fitted
-from dialometer.analysis.families.ratings.rater_rows import RaterRows, mean_over_raters
+from dialometer.analysis.families.ratings.systems import MOST_LEVELS, fitted
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Table

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.measures import RaterRows, Split, question_split, time_split
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import is_anchor
 from dialometer.analysis.families.ratings.agreement import Reliability
@@ -34,6 +35,9 @@ from dialometer.analysis.families.ratings.declared import (
     declared_headlines,
     declared_section,
     declared_tests,
+    factor_differences,
+    is_about_ratings,
+    system_differences,
 )
 from dialometer.analysis.families.ratings.factor_effects import (
     FactorEffects,
@@ -48,9 +52,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     shown,
 )
 from dialometer.analysis.families.ratings.groups import group_section
-from dialometer.analysis.families.ratings.order_effects import order_section
-from dialometer.analysis.families.ratings.rater_rows import RaterRows, Split, question_split, time_split
-from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section
+from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
     best_system,
     shift_section,
@@ -58,21 +60,39 @@ from dialometer.analysis.families.ratings.system_section import (
     system_section,
 )
 from dialometer.analysis.families.ratings.systems import RatingWork
+from dialometer.analysis.shared.comparisons import corrected_by_name
 from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Headline, Method, Section, Table
-from dialometer.model.study import Factor, Study
+from dialometer.model.study import Comparison, Factor, Study
 
 KINDS = ("responses", "transcript_pair", "dialogue")
 
 
-class Anchoring:
+class Factors(Family):
     """The family for numeric ratings under between-rater factors."""
 
     rank = 10
+    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Any factors, and something rated with numbers."""
         return bool(study.spec.design.factors) and study.spec.items.kind in KINDS and has_numeric_criteria(study)
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Comparisons of levels or of systems on a rated criterion."""
+        return comparison.between in ("factor", "systems") and is_about_ratings(study, comparison)
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """Every level against the baseline, or systems two by two."""
+        tests = factor_differences if comparison.between == "factor" else system_differences
+        return corrected_by_name(tests(data, comparison, options), options)
+
+    def effect_unit(self, comparison: Comparison) -> str:
+        """Levels differ in raters' means."""
+        if comparison.between == "factor":
+            return "standard deviations of raters' mean ratings (Cohen's d)"
+        return super().effect_unit(comparison)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything; a part that cannot be computed says why."""
@@ -264,4 +284,4 @@ def _question_maker(data: StudyData, rows: RaterRows, name: str) -> Callable[[],
     return lambda: question_split(data, rows, name)
 
 
-ANALYSES.register("anchoring")(Anchoring())
+ANALYSES.register("factors")(Factors())

@@ -6,7 +6,7 @@ import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.measures import Measure, Measures, RaterRows, Split, question_split
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     cell_names,
@@ -30,9 +30,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     legend,
     shown,
 )
-from dialometer.analysis.families.ratings.random_effects import fitted
-from dialometer.analysis.families.ratings.rater_rows import RaterRows, Split, question_split
-from dialometer.analysis.families.ratings.systems import SystemRatings
+from dialometer.analysis.families.ratings.systems import SystemRatings, fitted
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
@@ -263,7 +261,7 @@ def _tests(main: SystemRatings, split: Split, options: Options) -> tuple[Table, 
         groups = [gaps[split.inside(code) & ~np.isnan(gaps)] for code in range(len(split.groups))]
         found = welch_t(*groups, confidence=options.confidence) if is_two else kruskal_wallis(groups)
         rows.append((pair, found))
-    adjusted = adjust([found.p_value for _, found in rows], options.correction)  # type: ignore[arg-type]
+    adjusted = adjust([found.p_value for _, found in rows], options.correction)
     body: list[tuple[Cell, ...]] = []
     sure = []
     for (pair, found), p in zip(rows, adjusted, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import confidence_words, n_of
 from dialometer.analysis.families.ratings.agreement import agreement_section
@@ -15,11 +15,12 @@ from dialometer.analysis.families.ratings.declared import (
     declared_headlines,
     declared_section,
     declared_tests,
+    is_about_ratings,
+    system_differences,
 )
 from dialometer.analysis.families.ratings.factors import KINDS
 from dialometer.analysis.families.ratings.groups import rating_group_section
-from dialometer.analysis.families.ratings.order_effects import order_section
-from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section
+from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
     best_system,
     mean_figures,
@@ -27,19 +28,30 @@ from dialometer.analysis.families.ratings.system_section import (
     system_section,
 )
 from dialometer.analysis.families.ratings.systems import RatingWork, SystemRatings
+from dialometer.analysis.shared.comparisons import corrected_by_name
 from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Headline, Method, Section
-from dialometer.model.study import Study
+from dialometer.model.study import Comparison, Study
 
 
-class Ratings:
+class Ratings(Family):
     """The family for likert, slider and magnitude ratings of systems."""
 
     rank = 20
+    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Something rated with numbers, all raters under the same conditions."""
         return not study.spec.design.factors and study.spec.items.kind in KINDS and has_numeric_criteria(study)
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Comparisons of systems on a rated criterion."""
+        return comparison.between == "systems" and is_about_ratings(study, comparison)
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """Systems two by two."""
+        return corrected_by_name(system_differences(data, comparison, options), options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything; a part that cannot be computed says why."""

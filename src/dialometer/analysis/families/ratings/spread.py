@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures
 from dialometer.analysis.base.scale_units import bounds
-from dialometer.analysis.base.wording import listed, percent, system_label
+from dialometer.analysis.base.wording import (
+    as_ratio,
+    excludes,
+    interval_only,
+    listed,
+    p_words,
+    percent,
+    system_label,
+    value_only,
+)
 from dialometer.analysis.families.ratings.agreement import scores
+from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown, unit_name
 from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.item import ChatItem, DialogueItem, PairItem, ResponsesItem
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Study
-from dialometer.report.charts import Share, stacked_shares, strip
+from dialometer.report.charts import LinePoint, Share, lines, stacked_shares, strip
+from dialometer.stats.clustered.clustered import clustered_mean
+from dialometer.stats.observations import Floats, Ints
 
 N_DISPUTED = 10
 FEWEST_RATERS = 3
@@ -186,3 +202,200 @@ def _text(study: Study, item_id: str, system: str) -> str:
             text = ""
     text = " ".join(text.split())
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1].rstrip() + "…"
+
+
+# Does it matter where something stood: on the screen, or in the course of the session?
+#
+# Everything is taken relative to the mean of what was rated, so only the place is left. That works where places were drawn
+# at random; where they were fixed, place and content cannot be told apart and the section says so.
+
+
+TITLE = "Order of presentation"
+MOST_PLACES = 8
+N_STRETCHES = 10
+PER_ITEMS = 10
+
+
+def order_section(data: StudyData, measure: Measure, options: Options) -> Section:
+    """Place on the screen, drift over the session, and pace."""
+    rest = _relative(measure)
+    said: list[str] = []
+    parts: list[Table | Figure] = []
+    design = data.study.spec.design
+    places = place_effects(measure, rest, options) if design.system_order != "fixed" else []
+    if places:
+        parts.append(_places_table(measure, places))
+        said.append(_place_sentence(measure, places))
+    elif design.system_order == "fixed" and measure.side.max(initial=0) > 1:
+        said.append("Systems always stood at the same place on the screen: an effect of the place cannot be separated.")
+    if design.item_order != "fixed":
+        drift = session_drift(measure, rest, options)
+        said.append(_drift_sentence(measure, drift))
+        if drift.is_known:
+            parts.append(_drift_figure(measure, rest, options))
+    else:
+        said.append(
+            "Items came in the same order for everybody: a drift over the session cannot be separated from them."
+        )
+    pace = pace_change(data, options)
+    if pace.is_known:
+        said.append(_pace_sentence(pace))
+    if not said:
+        raise NotEnoughData("no places or positions are known", remedy="imports need the columns side and position")
+    return Section("order", TITLE, tuple(said), tuple(parts))
+
+
+def _relative(measure: Measure) -> Floats:
+    sums = np.bincount(measure.target, weights=measure.y, minlength=measure.n_targets)
+    return np.asarray(measure.y - (sums / np.bincount(measure.target, minlength=measure.n_targets))[measure.target])
+
+
+def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tuple[int, Estimate]]:
+    """For each place on the screen, how far ratings there lie from the mean of the screen."""
+    n_places = int(measure.side.max(initial=0))
+    if not 2 <= n_places <= MOST_PLACES:
+        return []
+    shown_ = measure.side > 0
+    n_items = len(measure.book.items)
+    screens, row = np.unique(measure.rater[shown_] * n_items + measure.item[shown_], return_inverse=True)
+    cell = row * n_places + measure.side[shown_] - 1
+    # All criteria of a response on a screen count once: they stood at the same place together.
+    count = np.bincount(cell, minlength=len(screens) * n_places)
+    sums = np.bincount(cell, weights=rest[shown_], minlength=len(screens) * n_places)
+    table = np.divide(sums, count, out=np.full(len(sums), np.nan), where=count > 0).reshape(len(screens), n_places)
+    several = np.sum(~np.isnan(table), axis=1) > 1
+    table, rater = table[several], screens[several] // n_items
+    if not len(table):
+        return []
+    table = table - np.nanmean(table, axis=1, keepdims=True)
+    found = []
+    for place in range(n_places):
+        given = ~np.isnan(table[:, place])
+        one = clustered_mean(table[given, place], rater[given], null=0.0, confidence=options.confidence)
+        found.append((place + 1, one))
+    return found
+
+
+def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table:
+    body: list[tuple[Cell, ...]] = [
+        (f"place {place}", one.n, shown(measure, one), one.p_value if one.has_interval else None)
+        for place, one in places
+    ]
+    return Table(
+        "place_on_screen",
+        "Ratings by place on the screen",
+        (
+            Column("place", "Place"),
+            Column("screens", "Screens", "count"),
+            Column("estimate", f"{effect_heading(measure)}, to the screen's mean", "estimate"),
+            Column("p", "p", "p_value"),
+        ),
+        tuple(body),
+    )
+
+
+def _place_sentence(measure: Measure, places: list[tuple[int, Estimate]]) -> str:
+    found = [(place, one) for place, one in places if excludes(one)]
+    if not found:
+        return "The place on the screen made no demonstrable difference."
+    told = listed(
+        f"place {place}: {value_only(shown(measure, one))} ({interval_only(shown(measure, one))})"
+        for place, one in found
+    )
+    what = "ratio" if measure.is_log else "difference"
+    return f"The place on the screen mattered ({what} to the mean of the screen): {told}. Random order spreads this evenly."
+
+
+def _slopes(measure: Measure, rest: Floats) -> Floats:
+    """Each rater's straight line over the session, per ten items; raters with fewer than three positions have none."""
+    n = len(measure.book.raters)
+    rater, x = measure.rater, measure.position.astype(np.float64)
+    count = np.bincount(rater, minlength=n)
+    mean = np.bincount(rater, weights=x, minlength=n) / np.maximum(count, 1)
+    gap = x - mean[rater]
+    spread = np.bincount(rater, weights=gap**2, minlength=n)
+    product = np.bincount(rater, weights=gap * rest, minlength=n)
+    is_usable = (spread > 0) & (count >= 3)
+    return np.asarray(PER_ITEMS * np.divide(product, spread, out=np.full(n, np.nan), where=is_usable))
+
+
+def session_drift(measure: Measure, rest: Floats, options: Options) -> Estimate:
+    """The mean of the raters' slopes per ten items."""
+    if measure.position.max(initial=0) < 3:
+        return unknown("mean slope over raters", "positions in the session are not known, or fewer than three")
+    slopes = _slopes(measure, rest)
+    slopes = slopes[~np.isnan(slopes)]
+    return clustered_mean(slopes, np.arange(len(slopes)), null=0.0, confidence=options.confidence)
+
+
+def _drift_sentence(measure: Measure, drift: Estimate) -> str:
+    if not drift.is_known:
+        return f"Drift over the session is not known: {drift.notes[0]}."
+    change = shown(measure, drift)
+    what = f"by a factor of {value_only(change)}" if measure.is_log else f"by {value_only(change)} {unit_name(measure)}"
+    told = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
+    if excludes(change, null_of(measure)):
+        return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session, {told}."
+    return f"Ratings did not demonstrably drift over the session: they changed {told}."
+
+
+def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
+    n = len(measure.book.raters)
+    level = np.bincount(measure.rater, weights=rest, minlength=n) / np.maximum(
+        np.bincount(measure.rater, minlength=n), 1
+    )
+    rest = rest - level[measure.rater]
+    last = int(measure.position.max())
+    n_stretches = min(N_STRETCHES, last)
+    stretch = np.minimum((measure.position - 1) * n_stretches // last, n_stretches - 1)
+    points = []
+    for number in range(n_stretches):
+        inside = (stretch == number) & (measure.position > 0)
+        if not inside.any():
+            continue
+        found = _stretch_mean(measure, rest, inside, options)
+        found = as_ratio(found) if measure.is_log else found
+        centre = float(measure.position[inside].mean())
+        low, high = (found.low, found.high) if found.has_interval else (None, None)
+        points.append(LinePoint(centre, found.value, low, high))
+    heading = f"{effect_heading(measure).lower()} to the mean"
+    return Figure(
+        "drift",
+        "Ratings over the session",
+        lines(points, x_title="place in the session", y_title=heading, target=null_of(measure)),
+        alt=f"Ratings relative to the mean of what was rated, in {len(points)} stretches of the session.",
+        caption=f"Each rater relative to the own level; means over raters with {100 * options.confidence:g}% intervals.",
+    )
+
+
+def _stretch_mean(measure: Measure, rest: Floats, inside: np.ndarray, options: Options) -> Estimate:
+    rater: Ints = measure.rater[inside]
+    return clustered_mean(rest[inside], rater, confidence=options.confidence)
+
+
+def pace_change(data: StudyData, options: Options) -> Estimate:
+    """Seconds per screen in the last third of a session over those in the first, per rater; a ratio."""
+    method = "geometric mean of raters' ratios of median seconds"
+    rows = data.judgments.filter((pl.col("duration_s") > 0) & (pl.col("position") > 0))
+    if not len(rows):
+        return unknown(method, "no times")
+    third = ((pl.col("position") - 1) * 3 // pl.col("position").max().over("rater")).clip(0, 2)
+    medians = (
+        rows.select("rater", third.alias("third"), "duration_s")
+        .filter(pl.col("third") != 1)
+        .group_by("rater", "third")
+        .agg(pl.col("duration_s").median())
+        .pivot("third", index="rater", values="duration_s")
+    )
+    if not {"0", "2"} <= set(medians.columns):
+        return unknown(method, "sessions are too short to have a first and a last third")
+    ratio = medians.select((pl.col("2") / pl.col("0")).log())["2"].drop_nulls().to_numpy()
+    found = clustered_mean(ratio, np.arange(len(ratio)), null=0.0, confidence=options.confidence)
+    return as_ratio(found)
+
+
+def _pace_sentence(pace: Estimate) -> str:
+    return (
+        f"A screen in the last third of a session took {value_only(pace)} times as long as one in the first third "
+        f"({interval_only(pace)}, {p_words(pace.p_value)})."
+    )

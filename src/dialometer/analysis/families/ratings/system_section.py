@@ -292,7 +292,7 @@ def shifts(effects: FactorEffects, ratings: SystemRatings) -> list[Shift]:
                 change = welch_t(level, base, confidence=options.confidence)
                 names = ratings.label(pair.first), ratings.label(pair.second)
                 rows.append((*names, _mean(level, options.confidence), _mean(base, options.confidence), change))
-            adjusted = adjust([row[-1].p_value for row in rows], options.correction)  # type: ignore[arg-type]
+            adjusted = adjust([row[-1].p_value for row in rows], options.correction)
             found += [Shift(contrast, *row, float(p)) for row, p in zip(rows, adjusted, strict=True)]
     return found
 

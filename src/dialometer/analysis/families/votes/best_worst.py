@@ -1,44 +1,374 @@
-"""Systems compared by best and worst: how often each is picked, what the choice model makes of it, and how sure it is.
-
-Counts need no model; the choice model ("maxdiff", Marley and Louviere 2005) allows for sets that are not all alike. Raters
-are resampled whole. Differences between systems are tested on each rater's own choices.
-"""
+"""The chapters of a report on best-worst choices."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import combinations
 
 import numpy as np
+import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem, with_prefix
-from dialometer.analysis.base.wording import listed, n_of, percent, sentence
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, system_label, with_interval
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
     BestWorstStanding,
     best_worst_data,
     best_worst_standing,
-)
-from dialometer.analysis.families.votes.best_worst_sections import (
-    board_section,
-    declared_section,
-    group_section,
-    place_section,
-    questions_section,
-    ranking_figure,
+    score_differences,
+    scores,
 )
 from dialometer.analysis.families.votes.sections import rank_words
-from dialometer.analysis.families.votes.system_votes import compared_criteria, primary_between_systems
-from dialometer.analysis.shared.ranking import CORRECTIONS, standing_words
-from dialometer.model.report import Headline, Method
+from dialometer.analysis.shared.comparisons import (
+    CORRECTIONS,
+    compared_criteria,
+    compared_systems,
+    corrected,
+    corrected_by_name,
+    is_about,
+    known_cell,
+    p_adjusted,
+    p_cell,
+    primary_between_systems,
+)
+from dialometer.analysis.shared.ranking import pair_columns, pair_rows, standing_words
+from dialometer.analysis.shared.subgroups import rater_groups
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Figure, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
+from dialometer.report.charts import Dot, Share, dot_interval, ranking_intervals, stacked_shares
+from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
+from dialometer.stats.clustered.homogeneity import homogeneity_clustered
+
+
+def board_section(main: BestWorstStanding, found: BestWorstData, primary: Comparison | None) -> Section:
+    """The ranking that gives the answer, its shares of best and worst, and the differences behind it."""
+    said = []
+    if not math.isnan(main.differ.p_value):
+        is_clear = main.differ.p_value <= 1 - main.differ.confidence
+        differ = "differ in how often they are best or worst" if is_clear else "cannot be told apart as a whole"
+        said.append(f"The {len(main.ranked)} systems {differ} ({p_words(main.differ.p_value)}).")
+    if main.model.is_penalised:
+        said.append(
+            f"The choice model has no finite maximum-likelihood answer ({'; '.join(main.model.notes)}): the utilities shown are "
+            "a regularised fit; read their order, not their size."
+        )
+    is_confirmatory = primary is not None
+    board = board_table("board", main, is_confirmatory=is_confirmatory)
+    parts: list[Table | Figure] = [board, _picks_figure(main)]
+    if primary is None or (primary.levels and not set(found.names) <= set(primary.levels)):
+        parts += _differences(main)
+    return Section("board", f"Ranking: {main.label}", tuple(said), tuple(parts), is_confirmatory=is_confirmatory)
+
+
+def board_table(name: str, one: BestWorstStanding, *, is_confirmatory: bool = False) -> Table:
+    """Ranks with intervals, scores, counts and utilities."""
+    rows: list[tuple[Cell, ...]] = []
+    for system in (*one.ranked, *(s for s in one.choices.systems if s not in one.ranked)):
+        score = one.scores[system]
+        best = one.ranks.best_share[system]
+        counts = score.details if score.is_known else {"best": 0, "worst": 0, "shown": 0}
+        rows.append(
+            (
+                system,
+                one.ranked.index(system) + 1 if system in one.ranked else None,
+                rank_words(one.ranks.ranks[system]),
+                None if math.isnan(best) else best,
+                known_cell(score),
+                counts["best"],
+                counts["worst"],
+                counts["shown"],
+                known_cell(one.utilities[system]),
+            )
+        )
+    fitted = "choice model, regularised" if one.model.is_penalised else "choice model"
+    columns = (
+        Column("system", "System"),
+        Column("rank", "Rank", "count"),
+        Column("rank_interval", "Interval"),
+        Column("first", "First", "percent", 0),
+        Column("score", "Score", "estimate"),
+        Column("best", "Best", "count"),
+        Column("worst", "Worst", "count"),
+        Column("shown", "Shown", "count"),
+        Column("utility", f"Utility ({fitted})", "estimate"),
+    )
+    return Table(
+        name,
+        f"Ranking: {one.label}",
+        columns,
+        tuple(rows),
+        caption=f"{n_of(one.choices.n, 'choice')} of {n_of(len(one.choices.raters), 'rater')}. “Interval” and “first” are the "
+        "ranks a system had, and how often it came first, when whole raters were resampled; the score is how often it was "
+        "picked best less how often worst, per appearance; utilities are log odds with mean 0.",
+        notes=tuple(sentence(note) for note in one.model.notes),
+        is_confirmatory=is_confirmatory,
+    )
+
+
+def ranking_figure(name: str, one: BestWorstStanding, *, is_confirmatory: bool = False) -> Figure:
+    """Systems in order with the interval of their score, and their ranks beside."""
+    dots = [Dot(system, one.scores[system]) for system in one.choices.systems]
+    ranges = {
+        system: (round(rank.low), round(rank.high)) for system, rank in one.ranks.ranks.items() if rank.has_interval
+    }
+    spec = ranking_intervals(dots, value_title="score (best less worst)", rank_ranges=ranges or None, reference=0.0)
+    told = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
+    return Figure(
+        name, f"Ranking: {one.label}", spec, f"Scores with intervals. {told}.", is_confirmatory=is_confirmatory
+    )
+
+
+def _picks_figure(one: BestWorstStanding) -> Figure:
+    shares, told = [], []
+    for system in one.ranked:
+        counts = one.scores[system].details
+        best, worst = counts["best"] / counts["shown"], counts["worst"] / counts["shown"]
+        parts = (("worst", worst), ("neither", 1 - best - worst), ("best", best))
+        shares += [Share(system, part, share) for part, share in parts]
+        told.append(f"{system}: best {percent(best)}, worst {percent(worst)}")
+    spec = stacked_shares(
+        shares, parts=("worst", "neither", "best"), value_title="share of appearances", is_ordered=True
+    )
+    return Figure("picks", f"How often best and worst: {one.label}", spec, f"{'; '.join(told)}.")
+
+
+def _differences(one: BestWorstStanding) -> tuple[Table, ...]:
+    """Every two systems."""
+    pairs = {pair: found for pair, found in one.pairs.items() if found.is_known}
+    if not pairs:
+        return ()
+    correction = correction_of(one)
+    return (
+        Table(
+            "differences",
+            f"Differences between systems: {one.label}",
+            pair_columns(correction, value="Difference of scores"),
+            pair_rows(pairs, correction),
+            caption="Scores of two systems in the same choices; each rater as one cluster (CR2).",
+        ),
+    )
+
+
+def correction_of(one: BestWorstStanding) -> str:
+    """The correction under which the pairs were tested."""
+    return str(next(iter(one.pairs.values())).details.get("correction", "none"))
+
+
+def questions_section(
+    standings: Sequence[BestWorstStanding], overall: BestWorstStanding, main: BestWorstStanding
+) -> Section:
+    """The systems on every question side by side, and the other questions in full."""
+    shown = [*standings, overall]
+    systems = list(overall.ranked)
+    columns = (
+        Column("system", "System"),
+        *(Column(f"question-{k}", one.label, "estimate") for k, one in enumerate(shown)),
+    )
+    wide = Table(
+        "questions",
+        "Scores by question",
+        columns,
+        tuple((system, *(known_cell(one.scores[system]) for one in shown)) for system in systems),
+        caption="Picked best less picked worst, per appearance: from −1 (always worst) to 1 (always best).",
+    )
+    dots = [Dot(system, one.scores[system], facet=one.label) for one in standings for system in systems]
+    told = "; ".join(f"{d.facet}, {d.label}: {with_interval(d.estimate)}" for d in dots)
+    figure = Figure(
+        "questions-figure",
+        "Scores by question",
+        dot_interval(dots, value_title="score (best less worst)", reference=0.0),
+        f"Scores with intervals: {told}.",
+    )
+    firsts = {one.ranked[0] for one in standings}
+    said = [_leader_words(one) for one in standings]
+    said.append(
+        f"{next(iter(firsts))} comes first on every question."
+        if len(firsts) == 1
+        else f"The questions do not agree on the first place: {listed(sorted(firsts))} each lead somewhere."
+    )
+    tables = [board_table(f"board-{k}", one) for k, one in enumerate(shown) if one.label != main.label]
+    return Section("questions", "Question by question", tuple(said), (wide, figure, *tables))
+
+
+def _leader_words(one: BestWorstStanding) -> str:
+    first = one.ranked[0]
+    text = f"{one.label}: {first} comes first with a score of {with_interval(one.scores[first])}"
+    rivals = one.rivals()
+    if not one.has_ranks:
+        return f"{text}."
+    return (
+        f"{text}, but cannot be told from {listed(rivals, most=6)}."
+        if rivals
+        else f"{text}, ahead of every other system."
+    )
+
+
+def declared_section(study: Study, found: BestWorstData, options: Options) -> list[Section]:
+    """Declared comparisons between systems: differences of scores over the comparison's questions."""
+    tables, said = [], []
+    for comparison in study.spec.analysis.comparisons:
+        questions = tuple(q for q in found.criteria if not comparison.criteria or q in comparison.criteria)
+        if comparison.between != "systems" or not questions:
+            continue
+        choices = found.on(questions)
+        title = sentence(comparison.name.replace("_", " "))[:-1]
+        codes = [k for k, name in enumerate(found.names) if not comparison.levels or name in comparison.levels]
+        if not choices.n or len(codes) < 2:
+            said.append(f"{title}: there are no choices on it yet.")
+            continue
+        pairs = score_differences(choices, scores(choices), options, codes)
+        role = "the comparison that decides the study" if comparison.name == study.spec.analysis.primary else "declared"
+        said.append(f"{title} ({role}): {_pairs_words(pairs, options)}.")
+        asked = listed(found.criterion_labels[found.criteria.index(q)] for q in questions)
+        tables.append(
+            Table(
+                f"declared-{comparison.name}",
+                f"{title}: differences of scores",
+                pair_columns(options.correction, value="Difference of scores"),
+                pair_rows(pairs, options.correction),
+                caption=f"Questions: {asked}."
+                + (f" Hypothesis: {comparison.hypothesis}" if comparison.hypothesis else ""),
+                notes=("Scores of two systems in the same choices; each rater as one cluster (CR2).",),
+                is_confirmatory=True,
+            )
+        )
+    return (
+        [Section("declared", "Declared comparisons", tuple(said), tuple(tables), is_confirmatory=True)] if said else []
+    )
+
+
+def _pairs_words(pairs: dict[tuple[str, str], Estimate], options: Options) -> str:
+    above: dict[str, list[str]] = {}
+    n_open = 0
+    for (a, b), gap in pairs.items():
+        if p_adjusted(gap) <= 1 - options.confidence:
+            better, worse = (a, b) if gap.value > 0 else (b, a)
+            above.setdefault(better, []).append(f"{worse} ({p_words(p_adjusted(gap))})")
+        else:
+            n_open += 1
+    if not above:
+        return "no two of these systems can be told apart"
+    rest = f"; {n_of(n_open, 'other pair')} cannot be told apart" if n_open else ""
+    return "; ".join(f"{better} is preferred to {listed(others)}" for better, others in above.items()) + rest
+
+
+# Best-worst choices by place on the screen and by subgroups of raters.
+
+
+FEW_RATERS = 2
+
+
+def place_section(data: StudyData, found: BestWorstData, options: Options) -> Section:
+    """Whether systems at some place on the screen were picked best more often than by chance."""
+    size = (found.choices.shown >= 0).sum(axis=1)
+    if not (found.place > 0).any() or len(np.unique(size)) != 1:
+        raise NotEnoughData(
+            "the data do not say where each system stood on the screen, or sets differ in size",
+            remedy="import the order in which systems were shown",
+        )
+    k = int(size[0])
+    tested = corrected(
+        [
+            clustered_proportion(
+                np.where(found.place > 0, found.place == place, np.nan),
+                found.choices.rater,
+                null=1 / k,
+                confidence=options.confidence,
+                label=str(place),
+            )
+            for place in range(1, k + 1)
+        ],
+        options,
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (f"place {one.label}", known_cell(one), p_cell(one.p_value), p_cell(p_adjusted(one))) for one in tested
+    ]
+    columns = (
+        Column("place", "Place"),
+        Column("best", "Picked as best", "percent_estimate"),
+        Column("p", "p", "p_value"),
+        Column("p_adjusted", "p, corrected", "p_value"),
+    )
+    clear = [f"place {one.label}" for one in tested if p_adjusted(one) <= 1 - options.confidence]
+    drawn = data.study.spec.design.system_order != "fixed"
+    said = (
+        f"More or less often best than by chance: {listed(clear)}."
+        if clear
+        else "There is no sign that the place on the screen mattered."
+    )
+    said += (
+        " Places were drawn anew for each rater and item, so this favours no system."
+        if drawn
+        else " The order was fixed, so the place cannot be told from the system that stood there."
+    )
+    caption = f"By chance, each of {k} places would be best in {percent(1 / k)}; cluster-robust by rater (CR2)."
+    table = Table("place", "The best by place on the screen", columns, tuple(rows), caption=caption)
+    return Section("place", "Did the place on the screen matter?", (said,), (table,))
+
+
+def group_section(data: StudyData, found: BestWorstData, question: str, options: Options) -> Section:
+    """Scores of every system within each group of raters, and whether the groups differ."""
+    choices = found.choices
+    groups = rater_groups(data, question, choices.raters)
+    group = groups.of_rater[choices.rater]
+    levels = [k for k in range(len(groups.levels)) if groups.n_raters(k) >= FEW_RATERS]
+    table = scores(choices)
+    kept = np.isin(group, levels)
+    tests = corrected(
+        [
+            homogeneity_clustered(table[kept, k], group[kept], choices.rater[kept], label=label)
+            for k, label in enumerate(choices.systems)
+        ],
+        options,
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for k, test in enumerate(tests):
+        cells = [
+            known_cell(clustered_mean(table[group == g, k], choices.rater[group == g], confidence=options.confidence))
+            for g in range(len(groups.levels))
+        ]
+        rows.append((choices.systems[k], *cells, p_cell(test.p_value), p_cell(p_adjusted(test))))
+    columns = [Column("system", "System")]
+    columns += [
+        Column(f"group-{k}", f"{level} (n = {groups.n_raters(k)})", "estimate") for k, level in enumerate(groups.levels)
+    ]
+    label = CORRECTIONS.get(options.correction, "not corrected")
+    columns += [Column("p", "p (groups differ)", "p_value"), Column("p_adjusted", f"p ({label})", "p_value")]
+    known = [one for one in tests if not math.isnan(one.p_value)]
+    apart = [one.label for one in known if p_adjusted(one) <= 1 - options.confidence]
+    if not known:
+        said = f"The groups cannot be compared: {next((n for one in tests for n in one.notes), 'not enough data')}."
+    elif apart:
+        said = f"The groups differ in how they judge {listed(apart)}. This was not randomised: it describes raters."
+    else:
+        said = f"No difference between the groups can be told from chance (smallest corrected {p_words(min(map(p_adjusted, known)))})."
+    shown = Table(
+        f"subgroup-{question}",
+        f"Scores by “{groups.text}”",
+        tuple(columns),
+        tuple(rows),
+        caption="Over all questions; each rater as one cluster.",
+        notes=(groups.note,) if groups.note else (),
+    )
+    return Section(f"subgroup-{question}", f"Subgroups of raters: {question.replace('_', ' ')}", (said,), (shown,))
+
+
+# Systems compared by best and worst: how often each is picked, what the choice model makes of it, and how sure it is.
+#
+# Counts need no model; the choice model ("maxdiff", Marley and Louviere 2005) allows for sets that are not all alike. Raters
+# are resampled whole. Differences between systems are tested on each rater's own choices.
+
 
 ALL_QUESTIONS = "All questions"
 MOST_RIVALS = 5
 
 
-class BestWorst:
+class BestWorst(Family):
     """The family for best-worst scaling."""
 
     rank = 14
@@ -46,6 +376,26 @@ class BestWorst:
     def fits(self, study: Study) -> bool:
         """Any criterion answered by a best and a worst."""
         return bool(compared_criteria(study, "best_worst"))
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Comparisons of systems on a question answered by a best and a worst."""
+        asked = [criterion.name for criterion in compared_criteria(study, "best_worst")]
+        return comparison.between == "systems" and is_about(comparison, asked)
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """Systems two by two: +1 where chosen best, -1 where worst; each rater is one cluster."""
+        frame = data.judgments.filter(pl.col("scale") == "best_worst")
+        raters = frame["rater"].to_numpy()
+        best, worst = frame["choice"].to_numpy(), frame["worst"].to_numpy()
+        systems = compared_systems(data.study, comparison)
+        score = {name: (best == name).astype(np.float64) - (worst == name) for name in systems}
+        tests = {
+            f"{system_label(data.study, a)} against {system_label(data.study, b)}": clustered_mean(
+                score[a] - score[b], raters, null=0.0, confidence=options.confidence
+            )
+            for a, b in combinations(systems, 2)
+        }
+        return corrected_by_name(tests, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The ranking of the primary question, every question beside it, and the tests."""

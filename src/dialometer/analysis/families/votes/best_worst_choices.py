@@ -13,7 +13,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import criterion_label, n_of, system_label
-from dialometer.analysis.families.votes.system_votes import compared_criteria, compared_systems
+from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.analysis.shared.ranking import (
     EXPANDED,
     MOST_RESAMPLED,

@@ -13,27 +13,29 @@ from functools import partial
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
-from dialometer.analysis.families.votes.head_to_head import Met, head_to_head_section, pairs_table
 from dialometer.analysis.families.votes.sections import (
+    Met,
     board_figure,
     board_section,
+    head_to_head_section,
     model_section,
+    pairs_table,
     questions_section,
     rank_words,
     system_group_section,
 )
-from dialometer.analysis.families.votes.standings import Standing, head_to_head_by_rater, standing
-from dialometer.analysis.families.votes.system_votes import (
-    SystemVotes,
+from dialometer.analysis.families.votes.standings import Standing, head_to_head_by_rater, standing, systems_differ
+from dialometer.analysis.families.votes.system_votes import SystemVotes, duplicate_votes, system_votes, votes_where
+from dialometer.analysis.shared.comparisons import (
+    CORRECTIONS,
     compared_criteria,
-    duplicate_votes,
+    is_about,
+    p_adjusted,
     primary_between_systems,
-    system_votes,
-    votes_where,
 )
-from dialometer.analysis.shared.ranking import CORRECTIONS, p_adjusted, standing_words
+from dialometer.analysis.shared.ranking import standing_words
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
@@ -211,7 +213,7 @@ def duplicates_sections(found: SystemVotes) -> list[Section]:
 ALL_QUESTIONS = "All questions"
 
 
-class Leaderboard:
+class Leaderboard(Family):
     """The family for votes between systems and for rankings of systems."""
 
     rank = 12
@@ -222,6 +224,15 @@ class Leaderboard:
         is_controlled = items.kind == "transcript_pair" and items.pairs == "controlled"
         pairwise, ranking = compared_criteria(study, "pairwise"), compared_criteria(study, "ranking")
         return bool(ranking or (pairwise and not is_controlled))
+
+    def decides(self, study: Study, comparison: Comparison) -> bool:
+        """Comparisons of systems on a question answered by a choice or a ranking."""
+        asked = (*compared_criteria(study, "pairwise"), *compared_criteria(study, "ranking"))
+        return comparison.between == "systems" and is_about(comparison, [criterion.name for criterion in asked])
+
+    def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+        """One test of whether the systems differ at all."""
+        return {"the systems differ": systems_differ(system_votes(data).votes)}
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The leaderboard of the primary question, every question beside it, and the tests."""

@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import expit
 
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.shared.comparisons import corrected_by_name
 from dialometer.analysis.shared.ranking import (
     EXPANDED,
     STUDENT,
@@ -25,7 +26,6 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.clustered import clustered_preference
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered
-from dialometer.stats.effects.multiplicity import adjust_estimates
 from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.bradley_terry import BradleyTerry, Ties, bradley_terry
 from dialometer.stats.ranking.bradley_terry_bootstrap import BradleyTerryBootstrap
@@ -181,8 +181,7 @@ def head_to_head_by_rater(votes: Votes, matrix: WinMatrix, options: Options) -> 
             share = clustered_preference(signed[rows], rater[rows], confidence=options.confidence, label=share.label)
         counts = {"wins": records[pair].wins, "losses": records[pair].losses, "ties": records[pair].ties}
         found[pair] = replace(share, unit="share", details={**share.details, **counts, "null": 0.5})
-    adjusted = adjust_estimates(list(found.values()), options.correction)  # type: ignore[arg-type]
-    return dict(zip(found, adjusted, strict=True))
+    return corrected_by_name(found, options)
 
 
 def strength_differences(boot: BradleyTerryBootstrap, options: Options) -> dict[tuple[str, str], Estimate]:

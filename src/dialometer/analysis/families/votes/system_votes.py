@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
+from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
-from dialometer.model.study import Comparison, Criterion, Study
+from dialometer.model.study import Study
 from dialometer.scales.pairwise import CANNOT_TELL, TIE
 from dialometer.stats.ranking.votes import FIRST, SECOND, RepeatedVote, Votes, repeated_votes
 from dialometer.stats.ranking.votes import TIE as TIED
@@ -65,38 +65,6 @@ def votes_where(votes: Votes, kept: NDArray[np.bool_]) -> Votes:
         item=None if votes.item is None else votes.item[kept],
         n_self=0,
     )
-
-
-def primary_between_systems(study: Study, criteria: Sequence[str]) -> Comparison | None:
-    """The declared primary comparison, where it is between systems and about one of these criteria."""
-    analysis = study.spec.analysis
-    for comparison in analysis.comparisons:
-        is_about = not comparison.criteria or set(comparison.criteria) & set(criteria)
-        if comparison.name == analysis.primary and comparison.between == "systems" and is_about:
-            return comparison
-    return None
-
-
-def compared_criteria(study: Study, scale_type: str) -> tuple[Criterion, ...]:
-    """Criteria that compare systems on a scale of this type, under any condition, in file order."""
-    return tuple(
-        criterion
-        for criterion in study.spec.criteria
-        if any(
-            scale.type == scale_type and not getattr(scale, "options", None)
-            for block in study.blocks
-            for cell in study.cells
-            if criterion in study.block_criteria(block)
-            for scale in (study.scale_for(criterion, study.presentation(cell, block)),)
-        )
-    )
-
-
-def compared_systems(study: Study) -> tuple[str, ...]:
-    """Systems with at least one item that is neither for practice nor gold, in file order."""
-    gold = gold_items(study)
-    shown = {system for item in study.rated_items if item.id not in gold for system in item.systems}
-    return tuple(system.name for system in study.spec.systems if system.name in shown)
 
 
 def system_votes(data: StudyData) -> SystemVotes:

@@ -9,9 +9,8 @@ import pytest
 
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.base.measures import numeric_measures, rater_rows
 from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts
-from dialometer.analysis.families.ratings.rater_rows import rater_rows
 from dialometer.design.load import load_study
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Table

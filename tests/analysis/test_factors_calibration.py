@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.base.measures import numeric_measures, rater_rows
 from dialometer.analysis.families.ratings.conditions import cell_means
 from dialometer.analysis.families.ratings.consistency import difference as consistency_difference
 from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts
-from dialometer.analysis.families.ratings.order_effects import _relative, place_effects, session_drift
-from dialometer.analysis.families.ratings.rater_rows import rater_rows
+from dialometer.analysis.families.ratings.spread import _relative, place_effects, session_drift
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth
@@ -28,7 +27,7 @@ def band(n, share, sds=3.2):
 
 @pytest.fixture(scope="module")
 def tallies(template):
-    from dialometer.analysis.planning.simulated_data import data_from_arrays
+    from dialometer.analysis.base.data import data_from_arrays
     from dialometer.simulate.quick import quick_judgments
 
     study = template("anchoring", n_items=10)

@@ -13,7 +13,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.candidates.agreement import order_agreement, rating_columns
 from dialometer.analysis.families.candidates.first_answers import first_answers
 from dialometer.analysis.families.candidates.pool import pool_of
-from dialometer.analysis.families.candidates.report import Annotation
+from dialometer.analysis.families.candidates.report import Candidates
 from dialometer.analysis.families.candidates.retrieval import (
     CROWD,
     CUTS,
@@ -93,8 +93,8 @@ def expected_rating(truth, item):
 
 def test_the_family_fits_candidates_only(careful):
     study, _, _ = careful
-    assert any(isinstance(one, Annotation) for one in families(study))
-    assert not Annotation().fits(replace(study, spec=study.spec.model_copy(update={"criteria": []})))
+    assert any(isinstance(one, Candidates) for one in families(study))
+    assert not Candidates().fits(replace(study, spec=study.spec.model_copy(update={"criteria": []})))
 
 
 def test_truth_is_recovered_for_every_system(careful, pool):
@@ -279,7 +279,7 @@ def test_versatile_sets_match_the_statistic(pool):
 
 def test_agreement_stands_beside_its_null(careful):
     _, _, data = careful
-    findings = Annotation().run(data, OPTIONS)
+    findings = Candidates().run(data, OPTIONS)
     shown = table(findings, "candidate_agreement")
     kappa, null = column(shown, "kappa"), column(shown, "null")
     assert list(kappa) == ["closest two", "lowest two", "highest two", "random two"]
@@ -293,7 +293,7 @@ def test_raters_at_random_agree_no_better_than_the_null(careful):
     _, _, data = careful
     rng = np.random.default_rng(5)
     lot = data.judgments.with_columns(pl.Series("value", rng.permutation(data.judgments["value"].to_numpy())))
-    findings = Annotation().run(replace(data, judgments=lot), OPTIONS)
+    findings = Candidates().run(replace(data, judgments=lot), OPTIONS)
     shown = table(findings, "candidate_agreement")
     assert column(shown, "kappa")["closest two"].value > 0.2
     assert column(shown, "p")["closest two"] > 0.01
@@ -303,7 +303,7 @@ def test_raters_at_random_agree_no_better_than_the_null(careful):
 def test_the_gold_rule_is_set_against_its_absence(mixed):
     study, _, data = mixed
     assert len(data.set_aside)
-    findings = Annotation().run(data, OPTIONS)
+    findings = Candidates().run(data, OPTIONS)
     shown = table(findings, "gold_rule")
     kept, given = column(shown, "with_rule"), column(shown, "without_rule")
     assert kept["Gold answers"].value > given["Gold answers"].value

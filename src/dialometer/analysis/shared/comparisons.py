@@ -1,0 +1,116 @@
+"""Comparisons between systems: which are declared, which criteria and systems they are about, how their tests are corrected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.base.wording import factor_named
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column
+from dialometer.model.study import Comparison, Criterion, Factor, Study
+from dialometer.stats.effects.multiplicity import adjust_estimates
+
+CORRECTIONS = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}
+Key = TypeVar("Key", bound=Hashable)
+
+
+def primary_comparison(study: Study) -> Comparison:
+    """The declared primary comparison; else the first declared one; else all systems against each other."""
+    declared = study.spec.analysis.comparisons
+    named = [comparison for comparison in declared if comparison.name == study.spec.analysis.primary]
+    return (named or list(declared) or [Comparison(name="systems")])[0]
+
+
+def declared_factor(study: Study, comparison: Comparison) -> Factor:
+    """The factor whose levels are compared."""
+    factor = factor_named(study, comparison.factor or "")
+    if factor is None:
+        raise DialometerError(
+            f"the study has no factor '{comparison.factor}'", remedy="correct the declared comparison"
+        )
+    return factor
+
+
+def is_about(comparison: Comparison, criteria: Collection[str]) -> bool:
+    """Whether a comparison concerns any of these criteria; one that names none concerns all."""
+    return not comparison.criteria or bool(set(comparison.criteria) & set(criteria))
+
+
+def primary_between_systems(study: Study, criteria: Collection[str]) -> Comparison | None:
+    """The declared primary comparison, where it is between systems and about one of these criteria."""
+    analysis = study.spec.analysis
+    for comparison in analysis.comparisons:
+        if comparison.name == analysis.primary and comparison.between == "systems" and is_about(comparison, criteria):
+            return comparison
+    return None
+
+
+def compared_criteria(study: Study, scale_type: str) -> tuple[Criterion, ...]:
+    """Criteria that compare systems on a scale of this type, under any condition, in file order."""
+    return tuple(
+        criterion
+        for criterion in study.spec.criteria
+        if any(
+            scale.type == scale_type and not getattr(scale, "options", None)
+            for block in study.blocks
+            for cell in study.cells
+            if criterion in study.block_criteria(block)
+            for scale in (study.scale_for(criterion, study.presentation(cell, block)),)
+        )
+    )
+
+
+def compared_systems(study: Study, comparison: Comparison | None = None) -> tuple[str, ...]:
+    """Systems with at least one item that is neither for practice nor gold, in file order; of a comparison, only its own."""
+    gold = gold_items(study)
+    shown = {system for item in study.rated_items if item.id not in gold for system in item.systems}
+    wanted = comparison.levels if comparison is not None and comparison.levels else shown
+    return tuple(system.name for system in study.spec.systems if system.name in shown and system.name in wanted)
+
+
+def corrected(tests: Sequence[Estimate], options: Options) -> tuple[Estimate, ...]:
+    """One family of tests under the declared correction."""
+    return adjust_estimates(tests, options.correction)
+
+
+def corrected_by_name(tests: Mapping[Key, Estimate], options: Options) -> dict[Key, Estimate]:
+    """The same for tests that have names."""
+    return dict(zip(tests, corrected(list(tests.values()), options), strict=True))
+
+
+def p_adjusted(estimate: Estimate) -> float:
+    """The corrected p value; nan where there was no test."""
+    return float(estimate.details.get("p_adjusted", math.nan))
+
+
+def is_significant(estimate: Estimate) -> bool:
+    """Whether the corrected test is significant at the confidence of the estimate."""
+    return p_adjusted(estimate) <= 1 - estimate.confidence
+
+
+def p_cell(p: float) -> float | None:
+    """A p value (or another number) for a table; None where there is none."""
+    return None if math.isnan(p) else p
+
+
+def known_cell(estimate: Estimate) -> Cell:
+    """An estimate for a table; None where there are not enough data."""
+    return estimate if estimate.is_known else None
+
+
+def p_columns(correction: str, label: str = "p") -> list[Column]:
+    """The column of a p value and, where tests are corrected, that of the corrected one."""
+    columns = [Column("p", label, "p_value")]
+    if correction in CORRECTIONS:
+        columns.append(Column("p_adjusted", f"p ({CORRECTIONS[correction]})", "p_value"))
+    return columns
+
+
+def p_cells(test: Estimate, correction: str) -> list[Cell]:
+    """The cells under those columns."""
+    return [p_cell(test.p_value), *([p_cell(p_adjusted(test))] if correction in CORRECTIONS else [])]
