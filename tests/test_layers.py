@@ -11,8 +11,8 @@ ROOT = Path(dialometer.__file__).parent
 LINES = [
     {"errors", "_version"},
     {"model", "registry"},
-    {"neural", "scales", "quality", "readers", "stats", "report"},
-    {"design", "storage", "agents", "recruit", "retrieval", "generators", "simulate"},
+    {"neural", "scales", "quality", "readers", "stats", "report", "recruit"},
+    {"design", "storage", "agents", "retrieval", "generators", "simulate"},
     {"flow", "exchange"},
     {"web", "analysis", "learned", "judges"},
     {"cli", "public"},

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from dialometer.cli import build_app
 from dialometer.design.templates import copy_template
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from prolific_on_loopback import TOKEN, Loopback

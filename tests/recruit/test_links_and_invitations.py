@@ -11,7 +11,7 @@ import yaml
 from dialometer.design.load import load_study, read_study
 from dialometer.errors import DialometerError
 from dialometer.model.session import Draw, Session
-from dialometer.recruit.invitations import invite, read_invitations
+from dialometer.recruit.platforms.invite import invite, read_invitations
 from dialometer.storage.sessions import Person
 from dialometer.web.server.arrival import NotInvited, read_arrival, way_back
 

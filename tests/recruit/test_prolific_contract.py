@@ -14,9 +14,9 @@ from dialometer.errors import StudyError
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import view_of
 from dialometer.flow.submissions import Timing
-from dialometer.recruit.calling import Calls, PlatformError, UnknownOutcome
-from dialometer.recruit.prolific import Prolific
-from dialometer.recruit.prolific_draft import draft_of
+from dialometer.recruit.api_client import ApiClient
+from dialometer.recruit.platform import PlatformError, UnknownOutcome
+from dialometer.recruit.platforms.prolific import Prolific, ProlificApi
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, draw_rater
 from dialometer.simulate.truth import draw_truth
@@ -100,7 +100,7 @@ def test_a_draft_says_what_the_study_file_says(make_study, dialometer, loopback)
 
 def test_screened_out_raters_can_be_paid_their_share(make_study):
     study = load_study(make_study(screen_out_pay_cents=60))
-    codes = draft_of(study, URL, minutes=5)["completion_codes"]
+    codes = Prolific(study.spec.recruitment).draft_of(study, URL, minutes=5)["completion_codes"]
     assert codes[1]["code_type"] == "FIXED_SCREENOUT"
     assert codes[1]["actions"] == [{"action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": 60, "slots": 15}]
 
@@ -108,7 +108,7 @@ def test_screened_out_raters_can_be_paid_their_share(make_study):
 def test_everything_a_draft_lacks_is_told_at_once(make_study):
     study = load_study(make_study(platform="link", completion_code="", screen_out_code="", pay_cents=0, quota=None))
     with pytest.raises(StudyError) as raised:
-        draft_of(study, "http://127.0.0.1:8000", minutes=5)
+        Prolific(study.spec.recruitment).draft_of(study, "http://127.0.0.1:8000", minutes=5)
     assert {problem.field for problem in raised.value.problems} == {
         "recruitment.platform",
         "recruitment.completion_code",
@@ -175,9 +175,9 @@ def test_without_a_token_an_approval_is_rehearsed_from_what_is_stored(make_study
 def test_long_lists_come_page_by_page(loopback):
     for number in range(250):
         loopback.platform.submissions[f"s{number}"] = submission(f"s{number}", f"p{number}")
-    with Calls(loopback.address, TOKEN) as calls:
-        found = list(Prolific(calls).submissions("study0001"))
-        Prolific(calls).approve([one.id for one in found])
+    with ApiClient(loopback.address, TOKEN) as client:
+        found = list(ProlificApi(client).submissions("study0001"))
+        ProlificApi(client).approve([one.id for one in found])
     assert [one.id for one in found] == [f"s{number}" for number in range(250)]
     assert {one["status"] for one in loopback.platform.submissions.values()} == {"APPROVED"}
     assert sum(path == "/submissions/bulk-approve/" for _, path in loopback.platform.seen) == 3
@@ -212,11 +212,11 @@ def test_a_payment_whose_answer_is_lost_is_never_sent_again(make_study, dialomet
     loopback.platform.submissions["s1"] = submission("s1", "p1")
     amounts = tmp_path / "bonuses.csv"
     amounts.write_text("rater,amount\nR0001,1.50\n")
-    with Calls(loopback.address, TOKEN) as calls:
-        made = Prolific(calls).set_up_bonuses("study0001", {"p1": "1.50"})
+    with ApiClient(loopback.address, TOKEN) as client:
+        made = ProlificApi(client).set_up_bonuses("study0001", {"p1": "1.50"})
         loopback.platform.plan = [(0, {})]
         with pytest.raises(UnknownOutcome, match="look in the platform"):
-            Prolific(calls).pay_bonuses(made.id)
+            ProlificApi(client).pay_bonuses(made.id)
     assert loopback.platform.n_paid == {made.id: 1}
     loopback.platform.plan = [(502, {})]
     assert "nobody knows" in dialometer("recruit", "prolific", "bonus", folder, amounts, "--live", fails=True)
@@ -242,8 +242,8 @@ def test_what_may_pass_is_tried_again_with_growing_pauses(loopback, status):
     pauses = []
     loopback.platform.studies["study0001"] = {"id": "study0001", "status": "ACTIVE"}
     loopback.platform.plan = [(status, {})] * 3
-    with Calls(loopback.address, TOKEN, sleep=pauses.append) as calls:
-        assert Prolific(calls).study("study0001")["status"] == "ACTIVE"
+    with ApiClient(loopback.address, TOKEN, sleep=pauses.append) as client:
+        assert ProlificApi(client).study("study0001")["status"] == "ACTIVE"
     assert pauses == [1.0, 2.0, 4.0]
 
 
@@ -256,14 +256,17 @@ def test_a_wished_pause_is_kept_as_seconds_or_as_a_moment(loopback):
         (429, {"Retry-After": moment}),
         (429, {"Retry-After": "soon"}),
     ]
-    with Calls(loopback.address, TOKEN, sleep=pauses.append) as calls:
-        Prolific(calls).transition("study0001", "PAUSE")
+    with ApiClient(loopback.address, TOKEN, sleep=pauses.append) as client:
+        ProlificApi(client).transition("study0001", "PAUSE")
     assert pauses[0] == 7
     assert 30 < pauses[1] <= 40
     assert pauses[2] == 4
     loopback.platform.plan = [(429, {"Retry-After": "86400"})]
-    with Calls(loopback.address, TOKEN, sleep=pauses.append) as calls, pytest.raises(PlatformError, match="86400 s"):
-        Prolific(calls).study("study0001")
+    with (
+        ApiClient(loopback.address, TOKEN, sleep=pauses.append) as client,
+        pytest.raises(PlatformError, match="86400 s"),
+    ):
+        ProlificApi(client).study("study0001")
 
 
 def test_a_draft_is_not_made_twice_by_a_lost_answer(make_study, dialometer, loopback):
@@ -289,7 +292,7 @@ def test_a_refusal_is_told_in_the_platforms_words_without_the_token(make_study, 
 
 def test_a_platform_that_is_not_there_is_told(monkeypatch):
     with (
-        Calls("http://127.0.0.1:9", TOKEN, sleep=lambda _: None) as calls,
+        ApiClient("http://127.0.0.1:9", TOKEN, sleep=lambda _: None) as client,
         pytest.raises(PlatformError, match="cannot be reached"),
     ):
-        Prolific(calls).study("x")
+        ProlificApi(client).study("x")

@@ -12,6 +12,7 @@ from dialometer.model.item import PairItem, ResponsesItem
 from dialometer.model.study import Change, Question, Study
 from dialometer.quality.checks import Attention, CheckQuestion, Comprehension
 from dialometer.quality.gold import Gold
+from dialometer.recruit.platforms import PLATFORMS, platform_of
 from dialometer.registry import did_you_mean
 
 STUDY_FILE = "study.yaml"
@@ -364,6 +365,13 @@ def _controlled_pairs_are_pairs(c: _Checker) -> None:
         )
 
 
+def _platform_can_be_used(c: _Checker) -> None:
+    recruitment = c.spec.recruitment
+    if c.known(recruitment.platform, PLATFORMS, PLATFORMS.kind, ("recruitment", "platform")):
+        for problem in platform_of(recruitment).problems(c.study):
+            c.add(("recruitment", problem.field), problem.message, problem.remedy, problem.severity)
+
+
 _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _names_are_unique,
     _scales_exist,
@@ -378,4 +386,5 @@ _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _analysis_is_possible,
     _placeholders_have_values,
     _controlled_pairs_are_pairs,
+    _platform_can_be_used,
 )

@@ -1,4 +1,4 @@
-"""The JSON Schema of study.yaml for editors, put together from the model, the scales and the quality rules."""
+"""The JSON Schema of study.yaml for editors, put together from the model, the scales, the quality rules and the platforms."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from dialometer.model.study import StudySpec
 from dialometer.quality import RULES
+from dialometer.recruit.platforms import PLATFORMS
 from dialometer.registry import Registry
 from dialometer.scales import SCALES
 
@@ -22,6 +23,7 @@ def study_schema() -> dict[str, Any]:
     schema["properties"]["quality"]["items"] = _one_of(RULES, "rule", definitions)
     levels = definitions["Factor"]["properties"]["levels"]
     levels["items"] = {"anyOf": [levels["items"], {"type": "string"}, {"type": "number"}]}
+    definitions["Recruitment"]["properties"]["platform"]["enum"] = PLATFORMS.names()
     for unused in ("Scale", "QualityRule"):
         definitions.pop(unused, None)
     return {

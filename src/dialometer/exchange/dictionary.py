@@ -163,10 +163,12 @@ def as_markdown(dictionary: Mapping[str, Any], options: Sequence[str]) -> str:
     """The dictionary for people; ``options`` are sentences on what this export holds and leaves out."""
     study = dictionary["study"]
     version = f"version {study['version']}, frozen {study['frozen_at']}" if study["version"] else "never frozen"
+    recruited = study.get("recruited_through")
     lines = [
         f"# Data of “{study['title']}”",
         "",
-        f"Study `{study['name']}`, {version}, fingerprint `{study['fingerprint']}`.",
+        f"Study `{study['name']}`, {version}, fingerprint `{study['fingerprint']}`."
+        + (f" Raters were recruited through {recruited}." if recruited else ""),
         "",
         *(f"- {sentence}" for sentence in options),
         "",

@@ -36,6 +36,7 @@ from dialometer.exchange.tables import (
 )
 from dialometer.model.session import Session
 from dialometer.model.study import Study
+from dialometer.recruit.platforms import platform_of
 from dialometer.registry import did_you_mean
 from dialometer.storage.store import Store
 
@@ -287,9 +288,11 @@ class _Job:
         spec = self.study.spec
         versions = read_lock(self.study.folder) if self.study.folder else []
         newest = versions[-1] if versions else {}
+        platform = platform_of(spec.recruitment)
         return {
             "name": spec.name,
             "title": spec.title,
+            **({} if platform.is_open else {"recruited_through": platform.label}),
             "fingerprint": fingerprint(self.study),
             "version": newest.get("version"),
             "frozen_at": newest.get("frozen_at"),

@@ -1,4 +1,4 @@
-"""A platform's submissions beside our own sessions: whom to pay, whom to ask, and where somebody must look."""
+"""A platform's submissions beside our own sessions: which to approve, which to return, which need a closer look."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Literal
 
 from dialometer.model.session import Session
 from dialometer.model.study import Study
-from dialometer.recruit.prolific import Submission
-from dialometer.recruit.sites import site_of
+from dialometer.recruit.platform import Submission
+from dialometer.recruit.platforms import platform_of
 from dialometer.storage.store import Store
 
 Advice = Literal["approve", "return", "look", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
-    """One submission, the session it belongs to (its number, empty where there is none), and what to do and why."""
+class ReviewedSubmission:
+    """One submission, the session it belongs to (None where there is none), and what to do and why."""
 
     submission: Submission
     session: Session | None
@@ -26,7 +26,7 @@ class Reviewed:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class PlatformRater:
     """A rater of the platform who came here; ``submission_id`` is what the link said, empty where it said nothing."""
 
     session: Session
@@ -34,26 +34,29 @@ class Arrived:
     submission_id: str
 
 
-def arrived(study: Study, store: Store) -> list[Arrived]:
+def platform_raters(study: Study, store: Store) -> list[PlatformRater]:
     """The raters whom the platform sent, in the order of arrival; those who withdrew are forgotten."""
-    name = site_of(study.spec.recruitment).parameters.get("session", "")
-    found = []
+    recruitment = study.spec.recruitment
+    name = platform_of(recruitment).parameters.get("session", "")
+    raters = []
     for session in store.sessions(source="person"):
         person = store.person(session.id)
-        if person is not None and person.platform == study.spec.recruitment.platform and person.external_id:
-            found.append(Arrived(session, person.external_id, str(person.params.get(name, ""))))
-    return found
+        if person is not None and person.platform == recruitment.platform and person.external_id:
+            raters.append(PlatformRater(session, person.external_id, str(person.params.get(name, ""))))
+    return raters
 
 
-def review(study: Study, came: Sequence[Arrived], submissions: Iterable[Submission]) -> list[Reviewed]:
+def review(
+    study: Study, raters: Sequence[PlatformRater], submissions: Iterable[Submission]
+) -> list[ReviewedSubmission]:
     """What our sessions say about each submission."""
-    by_submission = {one.submission_id: one.session for one in came if one.submission_id}
-    by_participant = {one.participant: one.session for one in came}
+    by_submission = {rater.submission_id: rater.session for rater in raters if rater.submission_id}
+    by_participant = {rater.participant: rater.session for rater in raters}
     reviewed = []
     for submission in submissions:
         session = by_submission.get(submission.id) or by_participant.get(submission.participant)
         advice, why = _advice(study, submission, session)
-        reviewed.append(Reviewed(submission, session, advice, why))
+        reviewed.append(ReviewedSubmission(submission, session, advice, why))
     return reviewed
 
 

@@ -14,7 +14,7 @@ Preset = Literal["connect", "sona", "mturk"]
 class Recruitment(Part):
     """Where raters come from, what they are paid and how many are wanted."""
 
-    platform: Literal["link", "invite", "prolific", "redirect"] = "link"
+    platform: str = Field(default="link", description="Where raters come from: a registered recruiting platform.")
     quota: int | None = Field(default=None, ge=1, description="Raters wanted in all.")
     pay_cents: int = Field(default=0, ge=0, description="Pay for a finished session, in hundredths of the currency.")
     currency: str = Field(default="USD", min_length=3, max_length=3)

@@ -1,1 +1,1 @@
-"""Where raters come from: links, invitations, other sites, and Prolific's API. One way in and out per file."""
+"""Where raters come from. Each recruiting platform is one file in ``platforms/``."""

@@ -1,14 +1,16 @@
-"""dialometer recruit: invitations, links, and studies on Prolific."""
+"""dialometer recruit: invitations, links, and studies on platforms with an API."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dialometer.cli.options import AsJson, StudyDir, open_study
+from dialometer.cli.recruit._platform import platform_commands
 
 
 def _address(given: str) -> str:
@@ -37,16 +39,30 @@ Address = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the family of verbs."""
-    from dialometer.cli.recruit._prolific import prolific_commands
+class RecruitGroup(TyperGroup):
+    """Finds the commands of platforms of other packages when they are named; nothing else waits for them to load."""
 
+    def get_command(self, context: Any, name: str) -> Any:
+        command = super().get_command(context, name)
+        if command is not None:
+            return command
+        from dialometer.recruit.platforms import PLATFORMS
+
+        platform = PLATFORMS.get(name) if name in PLATFORMS else None
+        if platform is None or platform.api is None:
+            return None
+        return typer.main.get_command(platform_commands(name, platform.label, platform.api.token_variable))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the group of verbs."""
     recruit = typer.Typer(
+        cls=RecruitGroup,
         no_args_is_help=True,
         rich_markup_mode="markdown",
         epilog="Example: dialometer recruit prolific draft my-study --url https://study.example.org",
     )
-    recruit.add_typer(prolific_commands(), name="prolific")
+    recruit.add_typer(platform_commands("prolific", "Prolific", "PROLIFIC_TOKEN"), name="prolific")
     recruit.command(
         name="invite", epilog="Example: dialometer recruit invite my-study people.csv --url https://study.example.org"
     )(invite)
@@ -73,8 +89,8 @@ def invite(
     """
     from dialometer.cli.console import results
     from dialometer.errors import DialometerError
-    from dialometer.recruit.invitations import INVITATIONS_FILE, TOKEN_COLUMN, add_invitations
-    from dialometer.recruit.invitations import invite as make
+    from dialometer.recruit.platforms.invite import INVITATIONS_FILE, TOKEN_COLUMN, add_invitations
+    from dialometer.recruit.platforms.invite import invite as make
 
     study = open_study(folder)
     if study.spec.recruitment.platform != "invite":
@@ -96,8 +112,8 @@ def invite(
     except OSError as error:
         raise DialometerError(f"the list cannot be written: {error.strerror}", where=str(target)) from error
     if as_json:
-        told = {"people": len(made.rows), "new": made.n_new, "added": n_added, "list": str(target)}
-        typer.echo(json.dumps(told, indent=2))
+        summary = {"people": len(made.rows), "new": made.n_new, "added": n_added, "list": str(target)}
+        typer.echo(json.dumps(summary, indent=2))
         return
     results.print(f"{len(made.rows):,} people have a link, {made.n_new:,} of them a new one: [bold]{target}[/]")
     results.print(
@@ -111,33 +127,41 @@ def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJs
     from rich.markup import escape
 
     from dialometer.cli.console import results
-    from dialometer.recruit.sites import kept_parameters, site_of
+    from dialometer.recruit.platforms import platform_of
 
     recruitment = open_study(folder).spec.recruitment
-    site = site_of(recruitment)
-    suffix = site.link or "".join(f"{'&' if n else '?'}{name}=…" for n, name in enumerate(site.parameters.values()))
-    told = {
+    platform = platform_of(recruitment)
+    suffix = platform.link or "".join(
+        f"{'&' if n else '?'}{name}=…" for n, name in enumerate(platform.parameters.values())
+    )
+    entries: dict[str, Any] = {
         "platform": recruitment.preset or recruitment.platform,
         "link": f"{url.rstrip('/')}/{suffix}",
-        "rater": site.parameters.get("rater", ""),
-        "kept": sorted(kept_parameters(recruitment)),
+        "rater": platform.parameters.get("rater", ""),
+        "kept": sorted(platform.kept_parameters),
         "completion_code": recruitment.completion_code,
         "screen_out_code": recruitment.screen_out_code,
-        "return_url": site.return_url,
-        "screen_out_url": recruitment.screen_out_url or site.return_url,
+        "return_url": platform.return_url,
+        "screen_out_url": recruitment.screen_out_url or platform.return_url,
     }
+    if platform.qualifications:
+        entries["qualifications"] = dict(platform.qualifications)
     if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(entries, indent=2, ensure_ascii=False))
         return
-    results.print(f"Platform     {escape(str(told['platform']))}")
-    results.print(f"Raters open  [bold]{escape(str(told['link']))}[/]", soft_wrap=True)
-    if told["rater"]:
-        kept = f"; also kept: {', '.join(told['kept'])}" if told["kept"] else ""
-        results.print(f"A rater is known by the parameter {escape(str(told['rater']))}{escape(kept)}", soft_wrap=True)
+    results.print(f"Platform     {escape(str(entries['platform']))}")
+    results.print(f"Raters open  [bold]{escape(str(entries['link']))}[/]", soft_wrap=True)
+    if entries["rater"]:
+        kept = f"; also kept: {', '.join(entries['kept'])}" if entries["kept"] else ""
+        results.print(
+            f"A rater is known by the parameter {escape(str(entries['rater']))}{escape(kept)}", soft_wrap=True
+        )
     else:
         results.print("Everybody who opens it is a new rater.")
     for label, key in (("Finished", "completion"), ("Screened-out", "screen_out")):
-        code, address = told[f"{key}_code"], told["return_url" if key == "completion" else "screen_out_url"]
+        code, address = entries[f"{key}_code"], entries["return_url" if key == "completion" else "screen_out_url"]
         ways = [f"see the code {code}"] if code else []
         ways += [f"are sent to {address}"] if address else []
         results.print(f"{label} raters {escape(' and '.join(ways) or 'see a last page')}", soft_wrap=True)
+    for name, meaning in platform.qualifications.items():
+        results.print(f"Raters can be selected by {escape(name)}: {escape(meaning)}", soft_wrap=True)

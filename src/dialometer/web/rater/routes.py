@@ -14,6 +14,7 @@ from dialometer.flow.engine import Arrival, Flow
 from dialometer.flow.screens import Screen
 from dialometer.model.scale import Value
 from dialometer.model.session import Session
+from dialometer.recruit.platforms import platform_of
 from dialometer.storage.corrections import SubmissionRefused
 from dialometer.storage.withdrawal_codes import session_of_code, withdrawal_code
 from dialometer.web.rater.chat import ChatRoom
@@ -106,9 +107,10 @@ class RaterPages:
         check_csrf(request, cookie(request, START_COOKIE), one(form, "csrf"))
         if await self._session_or_none(request) is not None:
             return self._go_on()
-        if self.service.study.spec.recruitment.platform != "link":
+        recruitment = self.service.study.spec.recruitment
+        if not platform_of(recruitment).is_open:
             return RedirectResponse(f"{self.root}/", SEE_OTHER)
-        return self._enter(request, await self.service.arrive(request.scope, Arriving("link")))
+        return self._enter(request, await self.service.arrive(request.scope, Arriving(recruitment.platform)))
 
     async def _is_same_rater(self, session: Session, arriving: Arriving | None) -> bool:
         if arriving is None:

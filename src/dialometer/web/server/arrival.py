@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
 from dialometer.errors import DialometerError
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
-from dialometer.recruit.invitations import read_invitations
-from dialometer.recruit.sites import PLACEHOLDER, kept_parameters, site_of
+from dialometer.recruit.platforms import platform_of
 from dialometer.storage.sessions import Person
 from dialometer.storage.store import Store
 
@@ -33,21 +31,19 @@ class Arriving:
 
 def read_arrival(study: Study, query: Mapping[str, str]) -> Arriving | None:
     """The rater that a link names; None where an open link names nobody. Raises :class:`NotInvited` where it must."""
-    recruitment = study.spec.recruitment
-    name = site_of(recruitment).parameters.get("rater", "")
-    rater = query.get(name, "").strip()
-    if recruitment.platform == "link" and not rater:
+    platform = platform_of(study.spec.recruitment)
+    rater = platform.rater_in(query)
+    if platform.is_open and not rater:
         return None
-    listed = read_invitations(study.folder) if recruitment.platform == "invite" and study.folder else set()
-    is_listed = not listed or rater in listed
-    if not is_listed or not rater or len(rater) > _MAX_LENGTH or not rater.isprintable():
+    is_name = bool(rater) and len(rater) <= _MAX_LENGTH and rater.isprintable()
+    if not is_name or not platform.accepts(rater, study.folder):
         raise NotInvited("this address names no rater", remedy="open the link exactly as you received it")
     params = {
         name: query[name][:_MAX_LENGTH]
-        for name in sorted(kept_parameters(recruitment))
+        for name in sorted(platform.kept_parameters)
         if query.get(name, "").isprintable() and name in query
     }
-    return Arriving(recruitment.platform, rater, params)
+    return Arriving(study.spec.recruitment.platform, rater, params)
 
 
 def refusal(study: Study, store: Store, external_id: str) -> str:
@@ -60,19 +56,5 @@ def refusal(study: Study, store: Store, external_id: str) -> str:
 
 def way_back(study: Study, session: Session, person: Person | None) -> tuple[str, str]:
     """The address to which a finished rater is sent and the code that shows it is finished; empty where there is none."""
-    recruitment = study.spec.recruitment
-    codes = {"completed": recruitment.completion_code, "screened_out": recruitment.screen_out_code}
-    if session.state not in codes:
-        return "", ""
-    code = codes[session.state]
-    site = site_of(recruitment)
-    address = site.return_url
-    if session.state == "screened_out" and recruitment.screen_out_url:
-        address = recruitment.screen_out_url
-    elif recruitment.platform == "prolific" and not recruitment.return_url and not code:
-        address = ""
-    known = {name: str(value) for name, value in (person.params if person else {}).items()}
-    if person is not None:
-        known[site.parameters.get("rater", "rater")] = person.external_id
-    known["code"] = code
-    return PLACEHOLDER.sub(lambda match: quote(known.get(match[1], ""), safe=""), address), code
+    rater, params = (person.external_id, person.params) if person else ("", {})
+    return platform_of(study.spec.recruitment).way_back(session.state, rater, params)

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from dialometer.errors import AnswersRejected, DialometerError, FlowError, StorageError
+from dialometer.recruit.platforms import platform_of
 from dialometer.storage.corrections import SubmissionRefused
 from dialometer.web.rater.wizard import NoWizard
 from dialometer.web.server.arrival import NotInvited
@@ -98,7 +99,7 @@ def as_page(service: Service, request: Request, error: Exception) -> Response:
     """An error for a person: a page that says what to do, or the way to where it goes on."""
     root = service.settings.root_path
     status, page = status_of(error)
-    is_open = service.study.spec.recruitment.platform == "link"
+    is_open = platform_of(service.study.spec.recruitment).is_open
     if isinstance(error, NoSession) and is_open and request.method == "GET":
         return RedirectResponse(f"{root}/", 303)
     if isinstance(error, FlowError | SubmissionRefused):

@@ -13,6 +13,7 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
 from dialometer.model.study import Study
+from dialometer.recruit.platforms import platform_of
 from dialometer.stats.clustered.distribution import quantile
 
 MINUTES_PER_DAY = 24 * 60
@@ -53,6 +54,9 @@ def cost_section(data: StudyData, options: Options, *, per: tuple[str, int] | No
         raise NotEnoughData("no session has been completed yet", remedy="cost and duration appear with the first")
     minutes = _minutes(data, options)
     rows = [("Sessions finished (excluded ones were paid too)", n_of(len(finished), "session"))]
+    platform = platform_of(data.study.spec.recruitment)
+    if not platform.is_open:
+        rows.append(("Raters recruited through", platform.label))
     rows += _money(data, len(finished), minutes, per)
     if minutes.is_known:
         rows.append(("Median length of a session", with_interval(minutes, unit="minutes", n_digits=1)))

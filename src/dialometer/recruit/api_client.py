@@ -1,4 +1,4 @@
-"""Calling a platform's API: tokens stay out of messages, what may pass is tried again, what might be paid twice is not."""
+"""Calling a platform's API: tokens stay out of messages; failures are retried, except where something could be paid twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import httpx
 
-from dialometer.errors import DialometerError
+from dialometer.recruit.platform import PlatformError, UnknownOutcome
 
 N_TRIES = 6
 FIRST_PAUSE_S = 1.0
@@ -25,16 +25,8 @@ MAY_PASS = frozenset({408, 425, 500, 502, 504})
 Safety = Literal["repeatable", "once"]
 
 
-class PlatformError(DialometerError):
-    """The platform did not do what was asked; its own words are quoted."""
-
-
-class UnknownOutcome(PlatformError):
-    """Nobody knows whether the platform did what was asked."""
-
-
-class Calls:
-    """One API with one token. ``sleep`` and ``now`` are there for tests."""
+class ApiClient:
+    """One API with one token. ``sleep`` is there for tests."""
 
     def __init__(
         self,
@@ -58,15 +50,15 @@ class Calls:
         self.close()
 
     def close(self) -> None:
-        """Gives all connections back."""
+        """Close all connections."""
         self._client.close()
 
     def get(self, path: str, **params: str | int) -> Any:
-        """What stands at a path."""
+        """The content of a path."""
         return self._call("GET", path, None, params, "repeatable")
 
     def post(self, path: str, body: Mapping[str, Any], *, safety: Safety = "once") -> Any:
-        """Sends a body. ``repeatable`` marks what does no harm when it arrives twice."""
+        """Send a body. ``repeatable`` marks what does no harm when it arrives twice."""
         return self._call("POST", path, body, {}, safety)
 
     def _call(
@@ -135,9 +127,9 @@ def _content(response: httpx.Response) -> Any:
 
 def _refused(response: httpx.Response, method: str, path: str) -> PlatformError:
     content = _content(response)
-    told = content.get("error", content) if isinstance(content, dict) else content
-    if isinstance(told, dict):
-        told = told.get("detail") or told.get("title") or told.get("message") or told
+    reason = content.get("error", content) if isinstance(content, dict) else content
+    if isinstance(reason, dict):
+        reason = reason.get("detail") or reason.get("title") or reason.get("message") or reason
     remedies = {
         401: "check the token in the environment",
         403: "the token's account may not do this",
@@ -145,18 +137,18 @@ def _refused(response: httpx.Response, method: str, path: str) -> PlatformError:
         429: "wait a while; many requests were sent",
     }
     return PlatformError(
-        f"the platform refused with status {response.status_code}: {_in_words(told)}",
+        f"the platform refused with status {response.status_code}: {_in_words(reason)}",
         where=f"{method} {path}",
         remedy=remedies.get(response.status_code, ""),
     )
 
 
-def _in_words(told: Any) -> str:
-    if isinstance(told, dict):
-        return "; ".join(f"{key}: {_in_words(value)}" for key, value in told.items())
-    if isinstance(told, list):
-        return ", ".join(_in_words(one) for one in told)
-    return str(told)
+def _in_words(reason: Any) -> str:
+    if isinstance(reason, dict):
+        return "; ".join(f"{key}: {_in_words(value)}" for key, value in reason.items())
+    if isinstance(reason, list):
+        return ", ".join(_in_words(part) for part in reason)
+    return str(reason)
 
 
 def _unknown(method: str, path: str, why: str) -> UnknownOutcome:

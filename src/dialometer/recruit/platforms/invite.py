@@ -1,25 +1,42 @@
-"""Invitations: a list of people becomes a list of links, each for one of them, and the study learns only the tokens."""
+"""Invitations: every person of a list gets a personal link, and the study learns only the tokens in the links."""
 
 from __future__ import annotations
 
 import csv
 import io
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from dialometer.errors import DialometerError
-from dialometer.recruit.sites import INVITATION
+from dialometer.recruit.platform import Platform
+from dialometer.recruit.platforms import PLATFORMS
 
+INVITATION = "invite"
+"""The parameter of the link that holds the token."""
 INVITATIONS_FILE = "invitations.txt"
-"""Beside the study: one token a line. Who has which token stands only in the list that is given back."""
+"""Beside the study: one token a line. Who has which token is only in the list that is given back."""
 TOKEN_COLUMN, LINK_COLUMN = "invitation", "link"
 
 
+@PLATFORMS.register("invite")
+class Invitations(Platform):
+    """Raters with a personal link."""
+
+    label = "invitations"
+    arrival: ClassVar[Mapping[str, str]] = {"rater": INVITATION}
+
+    def accepts(self, rater: str, folder: Path | None) -> bool:
+        tokens = read_invitations(folder) if folder else set()
+        return not tokens or rater in tokens
+
+
 @dataclass(frozen=True, slots=True)
-class Invited:
-    """A list of people with their links: its header and rows, and how many of them are new."""
+class InvitationList:
+    """A list of people with their links: its header and rows, and how many links are new."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -33,7 +50,7 @@ class Invited:
 
 
 def read_invitations(folder: Path) -> set[str]:
-    """The tokens that count; what follows a # is a remark. Read anew each time, so the list may grow."""
+    """The tokens that are accepted; a # begins a comment. Read anew each time, so the list may grow."""
     file = folder / INVITATIONS_FILE
     if not file.is_file():
         return set()
@@ -41,8 +58,8 @@ def read_invitations(folder: Path) -> set[str]:
     return {line.split("#", 1)[0].strip() for line in lines} - {""}
 
 
-def invite(people: Path, address: str) -> Invited:
-    """Gives every person of a CSV file a token and a link; those who have a token keep it."""
+def invite(people: Path, address: str) -> InvitationList:
+    """Give every person of a CSV file a token and a link; those who have a token keep it."""
     _check_address(address)
     header, rows = _read(people)
     is_again = TOKEN_COLUMN in header
@@ -57,11 +74,11 @@ def invite(people: Path, address: str) -> Invited:
     tokens = [row[-2] for row in made]
     if len(set(tokens)) < len(tokens):
         raise DialometerError("two people have the same invitation", where=str(people), remedy="empty one of the cells")
-    return Invited((*plain, TOKEN_COLUMN, LINK_COLUMN), tuple(made), n_new)
+    return InvitationList((*plain, TOKEN_COLUMN, LINK_COLUMN), tuple(made), n_new)
 
 
 def add_invitations(folder: Path, tokens: set[str]) -> int:
-    """Lets the study accept these tokens too; returns how many it did not know."""
+    """Let the study accept these tokens too; returns how many are new to it."""
     new = sorted(tokens - read_invitations(folder))
     if new:
         file = folder / INVITATIONS_FILE
