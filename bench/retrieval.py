@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from dialometer.neural.work import Work
 from dialometer.retrieval.knowledge_base import Answer, KnowledgeBase, assemble, read_knowledge_base
-from dialometer.retrieval.queries import Query, read_asked
-from dialometer.retrieval.retriever import Fitted, make_retriever
+from dialometer.retrieval.queries import Query, read_queries
+from dialometer.retrieval.retriever import FittedRetriever, make_retriever
 from dialometer.retrieval.vectors import NearestQuestions, cosines
 from dialometer.stats.retrieval.metrics import (
     average_precision,
@@ -63,7 +63,7 @@ def corpus() -> tuple[KnowledgeBase, list[Query], str]:
     folder = Path(os.environ.get("DIALOMETER_DATA", "")) / "mdc"
     if (folder / "knowledge_base.csv").is_file():
         kb = read_knowledge_base(folder / "knowledge_base.csv")
-        return kb, list(read_asked(folder / "dialogues_dev.csv", kb).queries), "Margarita corpus"
+        return kb, list(read_queries(folder / "dialogues_dev.csv", kb).queries), "Margarita corpus"
     kb, asked = made_up(900, 340, n_words=2_000)
     return kb, [Query(text) for text in asked], "made-up questions"
 
@@ -101,7 +101,7 @@ def speeds() -> None:
     speed("ranker (not trained, reads 100)", untrained_ranker(kb), queries[:10], float("nan"))
 
 
-def speed(name: str, fitted: Fitted, queries: Sequence[Query], fit_s: float) -> None:
+def speed(name: str, fitted: FittedRetriever, queries: Sequence[Query], fit_s: float) -> None:
     """One line: in a batch, and one question after the other as visitors ask."""
     fitted.rank(queries[:2], 10)
     together = len(queries) / best_of(2, lambda: fitted.rank(queries, 10))
@@ -111,7 +111,7 @@ def speed(name: str, fitted: Fitted, queries: Sequence[Query], fit_s: float) -> 
     print(f"{name:34} {fit:>9} {together:10,.1f} {alone:11,.1f}", flush=True)
 
 
-def untrained_ranker(kb: KnowledgeBase) -> Fitted:
+def untrained_ranker(kb: KnowledgeBase) -> FittedRetriever:
     """As quick as a trained one."""
     from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
     from dialometer.retrieval.retrievers.answer_ranker import AnswerRanker, FittedRanker  # noqa: PLC0415

@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from dialometer.neural.encoder import TextEncoder
 from dialometer.neural.work import Work
-from dialometer.retrieval.fusion import PARTS, FusionParts, Lists, choose_weights, lists_of
+from dialometer.retrieval.fusion import PARTS, CandidateLists, FusionParts, candidate_lists, choose_weights
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
-from dialometer.retrieval.queries import Asked, Query, read_asked, repeated_questions
+from dialometer.retrieval.queries import Query, QuerySet, read_queries, repeated_questions
 from dialometer.retrieval.retriever import make_retriever, top_k
 from dialometer.retrieval.retrievers.answer_ranker import BELOW, AnswerRanker
 from dialometer.retrieval.retrievers.fused import DEFAULT_READ_WEIGHT, DEFAULT_WEIGHTS, Fused
@@ -62,7 +62,7 @@ class Job:
         return Path(self.folder) / f"{self.name.replace(' ', '-')}.npz" if self.folder else None
 
 
-def repeated_by(job: Job, kb: KnowledgeBase, asked: Asked) -> tuple[list[int], list[int]]:
+def repeated_by(job: Job, kb: KnowledgeBase, asked: QuerySet) -> tuple[list[int], list[int]]:
     """The recorded questions that must be left out while a dialogue is asked, and the rows of its own questions."""
     if job.name == SHIPPED:
         return [], list(range(len(asked)))
@@ -74,7 +74,7 @@ def repeated_by(job: Job, kb: KnowledgeBase, asked: Asked) -> tuple[list[int], l
 def opened(job: Job) -> tuple[KnowledgeBase, list[Query], dict[str, Any]]:
     """What may be known, what is asked, and the scores so far."""
     kb = read_knowledge_base(job.kb_file)
-    asked = read_asked(job.dialogues_file, kb)
+    asked = read_queries(job.dialogues_file, kb)
     gone, rows = repeated_by(job, kb, asked)
     known = kb.without_questions(gone)
     queries = [asked.queries[row] for row in rows]
@@ -110,8 +110,8 @@ def trained(job: Job) -> dict[str, Any]:
 class Asking:
     """Both conditions side by side, with the marks and the groups of the questions."""
 
-    def __init__(self, asked: Asked, found: dict[str, dict[str, Any]], n_answers: int) -> None:
-        self.right = asked.marks(n_answers)
+    def __init__(self, asked: QuerySet, found: dict[str, dict[str, Any]], n_answers: int) -> None:
+        self.right = asked.relevance(n_answers)
         self.dialogue = np.array(asked.dialogues)
         self.found = found
         self.has_question = np.ones((len(asked), n_answers), dtype=bool)
@@ -141,7 +141,7 @@ class Asking:
             is_out = self.dialogue == name
             both = [~is_out, ~is_out & self.is_told]
             scores = np.concatenate([shipped[both[0]], new[both[1]]])
-            lists = lists_of(scores, np.concatenate([self.right[rows] for rows in both]))
+            lists = candidate_lists(scores, np.concatenate([self.right[rows] for rows in both]))
             weights = choose_weights(lists, [str(d) for rows in both for d in self.dialogue[rows]])
             for one, given in zip(out, (shipped, new), strict=True):
                 one[is_out] = given[is_out] @ weights.astype(np.float32)
@@ -168,7 +168,7 @@ class Asking:
         at = np.arange(len(self.right))[:, None]
         scores = np.concatenate([np.stack([own[k], read[k]], axis=-1)[rows] for k in (0, 1)])
         right = np.concatenate([self.right[at, first[k]][rows] for k in (0, 1)])
-        lists = Lists(scores, right, np.ones(right.shape, dtype=bool))
+        lists = CandidateLists(scores, right, np.ones(right.shape, dtype=bool))
         by_own, by_read = choose_weights(lists, [str(d) for _ in (0, 1) for d in self.dialogue[rows]])
         return max(0.0, float(by_read / by_own)) if by_own > 0 else 0.0
 
@@ -249,7 +249,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         print("skipped: DIALOMETER_DATA does not name a folder with mdc/")
         return 0
     kb = read_knowledge_base(files[0])
-    asked = read_asked(files[1], kb)
+    asked = read_queries(files[1], kb)
     with tempfile.TemporaryDirectory() as folder:
         work = Work(chosen.device, cache=chosen.cache or Path(folder))
         names = [SHIPPED, *sorted(set(asked.dialogues))]

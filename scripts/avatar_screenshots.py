@@ -28,7 +28,7 @@ from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, chromium, serving  # n
 
 from dialometer.retrieval.avatar import Avatar  # noqa: E402
 from dialometer.retrieval.knowledge_base import read_knowledge_base  # noqa: E402
-from dialometer.retrieval.queries import read_asked  # noqa: E402
+from dialometer.retrieval.queries import read_queries  # noqa: E402
 from dialometer.retrieval.retriever import make_retriever  # noqa: E402
 from dialometer.retrieval.train_retriever import calibrate_on  # noqa: E402
 
@@ -81,7 +81,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kb = read_knowledge_base(KB)
     fitted = make_retriever("mixed").fit(kb)
-    avatar = Avatar(fitted, calibrate_on(fitted, read_asked(DIALOGUES, kb)))
+    avatar = Avatar(fitted, calibrate_on(fitted, read_queries(DIALOGUES, kb)))
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as work:
         browser = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_ARGS)
         with served(avatar, "Maren Tveit, lighthouse keeper") as address:

@@ -8,7 +8,7 @@ import yaml
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import AgentError
-from dialometer.flow.agent_check import agent_problems
+from dialometer.flow.agents import agent_problems
 from dialometer.flow.chat import Chats
 from dialometer.model.dialogue import Turn
 from dialometer.storage.store import Store

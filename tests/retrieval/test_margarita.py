@@ -8,7 +8,7 @@ import pytest
 
 from dialometer.neural.work import Work
 from dialometer.retrieval.knowledge_base import read_knowledge_base
-from dialometer.retrieval.queries import read_asked
+from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.retriever import make_retriever
 
 pytestmark = pytest.mark.realdata
@@ -20,7 +20,7 @@ def corpus():
     if not os.environ.get("DIALOMETER_DATA") or not FOLDER.is_dir():
         pytest.skip("realdata: DIALOMETER_DATA does not name a folder with mdc/")
     kb = read_knowledge_base(FOLDER / "knowledge_base.csv")
-    return kb, read_asked(FOLDER / "dialogues_dev.csv", kb)
+    return kb, read_queries(FOLDER / "dialogues_dev.csv", kb)
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,16 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.fusion import (
     PARTS,
-    Lists,
+    CandidateLists,
     as_array,
     as_mapping,
+    candidate_lists,
     choose_weights,
     fit_weights,
-    lists_of,
     log_chance,
 )
 from dialometer.retrieval.knowledge_base import Answer, assemble
-from dialometer.retrieval.queries import Asked, Query, formed, sentences, with_context
+from dialometer.retrieval.queries import Query, QuerySet, represent, sentences, with_context
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.retrieval.retrievers.fused import DEFAULT_WEIGHTS
 
@@ -30,7 +30,7 @@ def drawn_lists(n=400, n_candidates=6, weights=(2.0, -1.0, 0.0), seed=0):
     total = scores @ np.array(weights) + rng.gumbel(size=(n, n_candidates))
     right = np.zeros((n, n_candidates), dtype=bool)
     right[np.arange(n), total.argmax(axis=1)] = True
-    return Lists(scores, right, np.ones_like(right))
+    return CandidateLists(scores, right, np.ones_like(right))
 
 
 def test_weights_are_those_of_a_conditional_logit():
@@ -71,7 +71,7 @@ def test_a_penalty_pulls_weights_to_zero_and_groups_choose_it():
 def test_questions_without_a_right_answer_teach_nothing():
     lists = drawn_lists(100)
     lists.right[50:] = False
-    np.testing.assert_allclose(fit_weights(lists, 1.0), fit_weights(lists.only(np.arange(50)), 1.0), atol=1e-4)
+    np.testing.assert_allclose(fit_weights(lists, 1.0), fit_weights(lists.subset(np.arange(50)), 1.0), atol=1e-4)
     lists.right[:] = False
     with pytest.raises(NotEnoughData):
         fit_weights(lists, 1.0)
@@ -82,7 +82,7 @@ def test_candidates_of_many_answers_hold_the_best_of_every_part_and_the_right_on
     scores = rng.normal(size=(10, 300, 2)).astype(np.float32)
     right = np.zeros((10, 300), dtype=bool)
     right[np.arange(10), scores[:, :, 0].argmin(axis=1)] = True
-    lists = lists_of(scores, right, n_best=5)
+    lists = candidate_lists(scores, right, n_best=5)
     assert lists.scores.shape[1] <= 11
     assert lists.right.sum(axis=1).tolist() == [1] * 10
     for row in range(10):
@@ -112,7 +112,7 @@ def test_context_is_the_end_of_the_turn_before():
 
 
 def test_a_forms_score_is_the_best_of_its_texts():
-    form = formed([Query("One. Two."), Query("Three"), Query("Four? Five! Six.")], "sentences")
+    form = represent([Query("One. Two."), Query("Three"), Query("Four? Five! Six.")], "sentences")
     assert form.texts == ["One.", "Two.", "Three", "Four?", "Five!", "Six."]
     scores = np.array([[1], [2], [0], [5], [4], [6]], dtype=np.float32)
     assert form.best(scores).ravel().tolist() == [2, 0, 6]
@@ -133,7 +133,7 @@ def asked(kb):
             dialogues.append(f"d{number}")
             right.append((kb.find(answer),))
             said = (*said, Turn("user", text), Turn("avatar", answer))
-    return Asked(tuple(queries), tuple(dialogues), tuple(right), ("",) * len(queries))
+    return QuerySet(tuple(queries), tuple(dialogues), tuple(right), ("",) * len(queries))
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_the_first_ten_are_read_again_and_stay_the_first_ten(kb, options):
 
 
 def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, monkeypatch):
-    from dialometer.retrieval import cross_fit as room
+    from dialometer.retrieval import cross_validation as room
 
     learned = []
     original = type(options).fit_parts
@@ -176,8 +176,8 @@ def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, mon
         return original(self, known, work)
 
     monkeypatch.setattr(type(options), "fit_parts", watching)
-    found = room.cross_fit(kb, asked, options, n_folds=2)
-    n_recorded = int((~found.is_asked).sum())
+    found = room.cross_validate_fused(kb, asked, options, n_folds=2)
+    n_recorded = int((~found.from_dialogue).sum())
     recorded = room._folds(kb, asked, 2, 0).recorded
     assert n_recorded == len(recorded) > 0
     for row in range(n_recorded):
@@ -193,9 +193,9 @@ def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, mon
 def test_weights_of_a_fold_come_from_the_other_folds(kb, asked, options):
     from dataclasses import replace
 
-    from dialometer.retrieval.cross_fit import cross_fit
+    from dialometer.retrieval.cross_validation import cross_validate_fused
 
-    found = cross_fit(kb, asked, options.model_copy(update={"n_read": 0}), n_folds=2)
+    found = cross_validate_fused(kb, asked, options.model_copy(update={"n_read": 0}), n_folds=2)
     rows = found.fold == 0
     turned = found.right.copy()
     turned[rows] = np.roll(turned[rows], 1, axis=1)
@@ -207,16 +207,16 @@ def test_weights_of_a_fold_come_from_the_other_folds(kb, asked, options):
 
 
 def test_dialogues_enrich_the_knowledge_base(kb, asked):
-    from dialometer.retrieval.cross_fit import enriched
+    from dialometer.retrieval.cross_validation import add_queries
 
-    more = enriched(kb, asked)
+    more = add_queries(kb, asked)
     assert len(more.questions) == len(kb.questions) + 2
     assert more.answers == kb.answers
-    assert enriched(kb, None) is kb
+    assert add_queries(kb, None) is kb
 
 
 def test_very_many_answers_are_cross_validated_with_fewer_questions(large_answers):
-    from dialometer.retrieval.cross_fit import MOST_CELLS, MOST_RECORDED, _folds
+    from dialometer.retrieval.cross_validation import MOST_CELLS, MOST_RECORDED, _folds
 
     folds = _folds(large_answers, None, 5, 0)
     assert len(folds.recorded) < MOST_RECORDED

@@ -7,8 +7,8 @@ from dialometer.errors import DialometerError
 from dialometer.retrieval import retriever as rooms
 from dialometer.retrieval.knowledge_base import Answer, assemble
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import NO_ANSWER, RETRIEVERS, Ranking, make_retriever, merge, name_of, top_k
-from dialometer.retrieval.saving import is_saved, load, read_config, save
+from dialometer.retrieval.retriever import NO_ANSWER, RETRIEVERS, Ranking, make_retriever, merge, retriever_name, top_k
+from dialometer.retrieval.saving import is_saved, load_retriever, read_config, save_retriever
 
 ASKED = ["Where did you grow up?", "What food do you like?", "hello", "brothers?", "Bye!", "???"]
 TRAINED = {"fused": {"n_tuning_epochs": 1, "n_read": 3, "negatives": 2}, "ranker": {"n_epochs": 1, "negatives": 2}}
@@ -35,7 +35,7 @@ def test_the_folder_holds_the_retrievers_that_were_asked_for():
     for name in RETRIEVERS.names():
         assert RETRIEVERS.get(name).label
         assert RETRIEVERS.get(name).about.endswith(".")
-    assert name_of(make_retriever("bm25")) == "bm25"
+    assert retriever_name(make_retriever("bm25")) == "bm25"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,8 +74,8 @@ def test_scores_and_ranking_agree(fitted, name):
 @pytest.mark.parametrize("name", ["tfidf", "bm25", "encoder", "encoder-answer", "mixed", "fused"])
 def test_small_blocks_change_nothing(fitted, name, monkeypatch):
     before = fitted(name).rank(ASKED, 4)
-    monkeypatch.setattr(rooms, "ANSWERS_AT_ONCE", 3)
-    monkeypatch.setattr(rooms, "QUERIES_AT_ONCE", 2)
+    monkeypatch.setattr(rooms, "ANSWER_BATCH", 3)
+    monkeypatch.setattr(rooms, "QUERY_BATCH", 2)
     after = fitted(name).rank(ASKED, 4)
     np.testing.assert_array_equal(before.answers, after.answers)
 
@@ -88,10 +88,10 @@ def test_nothing_asked_gives_nothing(fitted, name, kb):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_saved_retriever_comes_back_with_its_options_and_ranks_alike(fitted, name, tmp_path):
-    save(fitted(name), tmp_path / name)
+    save_retriever(fitted(name), tmp_path / name)
     assert is_saved(tmp_path / name)
     assert read_config(tmp_path / name)["retriever"] == name
-    again = load(tmp_path / name)
+    again = load_retriever(tmp_path / name)
     assert again.options == fitted(name).options
     before, after = fitted(name).rank(ASKED, 5), again.rank(ASKED, 5)
     np.testing.assert_array_equal(before.answers, after.answers)
@@ -99,16 +99,16 @@ def test_a_saved_retriever_comes_back_with_its_options_and_ranks_alike(fitted, n
 
 
 def test_a_changed_knowledge_base_is_noticed_on_loading(fitted, tmp_path):
-    save(fitted("tfidf"), tmp_path)
+    save_retriever(fitted("tfidf"), tmp_path)
     path = tmp_path / "knowledge_base.jsonl"
     path.write_text(path.read_text(encoding="utf-8").replace("violin", "piano"), encoding="utf-8")
     with pytest.raises(DialometerError, match="was changed"):
-        load(tmp_path)
+        load_retriever(tmp_path)
 
 
 def test_loading_from_an_empty_folder_says_what_to_do(tmp_path):
     with pytest.raises(DialometerError, match="no saved retriever"):
-        load(tmp_path)
+        load_retriever(tmp_path)
 
 
 def test_wrong_options_are_named():
@@ -144,7 +144,7 @@ def test_a_knowledge_base_almost_without_questions_is_no_error(name, questions, 
 
 @pytest.mark.parametrize("name", ["tfidf", "bm25", "encoder", "mixed", "fused"])
 def test_it_can_be_said_what_speaks_for_an_answer(fitted, name, kb):
-    reason = fitted(name).because(Query("Where did you grow up?"), kb.find("I grew up in Chisinau, in Moldova."))
+    reason = fitted(name).explain(Query("Where did you grow up?"), kb.find("I grew up in Chisinau, in Moldova."))
     assert "Where did you grow up?" in reason if name != "fused" else "question:" in reason or "answer:" in reason
 
 

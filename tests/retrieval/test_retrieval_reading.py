@@ -8,7 +8,7 @@ import pytest
 
 from dialometer.errors import DialometerError, ReadError
 from dialometer.retrieval.knowledge_base import Answer, KnowledgeBaseError, assemble, read_knowledge_base
-from dialometer.retrieval.queries import read_asked
+from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.saving import write_knowledge_base
 
 TABLE = "question,answer\nWho are you?,I am Ann.\nWhat is your name?,I am Ann.\nWho are you?,Guess!\n,Nobody asks for this.\n"
@@ -132,14 +132,14 @@ MDC = "Mode,Conversation,Exchange,Experiment,Q,A,Notes,BA1,BA2,BA3,BA4,BA5,BA6\n
 def test_questions_come_with_context_gold_and_reply(tmp_path):
     kb = assemble([Answer("1", "Hello!"), Answer("2", "Hi!"), Answer("3", "From Rome.")], [("Hello", 0)])
     rows = "PER,1,1,TRAIN,Hello.,Well hi.,,Hello!,Hi!,,,,\nPER,1,2,TRAIN,Where from?,Rome.,,from rome,,,,,\n"
-    asked = read_asked(write(tmp_path, "dialogues.csv", MDC + rows), kb, "mdc")
+    asked = read_queries(write(tmp_path, "dialogues.csv", MDC + rows), kb, "mdc")
     assert [query.text for query in asked.queries] == ["Hello.", "Where from?"]
     assert [turn.text for turn in asked.queries[1].context] == ["Hello.", "Well hi."]
     assert [[kb.texts[a] for a in right] for right in asked.right] == [["Hello!", "Hi!"], ["From Rome."]]
     assert asked.replies == ("Well hi.", "Rome.")
     assert asked.dialogues == ("PER-1", "PER-1")
-    assert asked.marks(3).sum(axis=1).tolist() == [2, 1]
-    assert asked.only([1]).queries == asked.queries[1:]
+    assert asked.relevance(3).sum(axis=1).tolist() == [2, 1]
+    assert asked.subset([1]).queries == asked.queries[1:]
 
 
 def test_unknown_gold_answers_are_told_with_their_line_or_left_out(tmp_path):
@@ -147,12 +147,12 @@ def test_unknown_gold_answers_are_told_with_their_line_or_left_out(tmp_path):
     rows = "PER,1,1,TRAIN,Hello.,Hi.,,Hello!,,,,,\nPER,1,2,TRAIN,And?,So.,,Helo!,,,,,\n"
     path = write(tmp_path, "dialogues.csv", MDC + rows)
     with pytest.raises(ReadError) as caught:
-        read_asked(path, kb, "mdc")
+        read_queries(path, kb, "mdc")
     (problem,) = caught.value.problems
     assert problem.line == 3
     assert "'Helo!'" in problem.message
     assert "Hello!" in problem.remedy
-    lenient = read_asked(path, kb, "mdc", unknown_gold="leave_out")
+    lenient = read_queries(path, kb, "mdc", unknown_gold="leave_out")
     assert lenient.right == ((0,), ())
     assert len(lenient.left_out) == 1
 
@@ -167,9 +167,9 @@ def test_our_own_dialogues_mark_answers_in_their_metadata(tmp_path):
         ],
         "metadata": {"exchanges": [{"answers": ["rome"]}]},
     }
-    asked = read_asked(write(tmp_path, "d.jsonl", json.dumps(dialogue) + "\n"), kb)
+    asked = read_queries(write(tmp_path, "d.jsonl", json.dumps(dialogue) + "\n"), kb)
     assert asked.right == ((kb.find("rome"),),)
     dialogue["metadata"] = {"exchanges": [{"answers": ["paris"]}]}
     with pytest.raises(ReadError) as caught:
-        read_asked(write(tmp_path, "e.jsonl", json.dumps(dialogue) + "\n"), kb)
+        read_queries(write(tmp_path, "e.jsonl", json.dumps(dialogue) + "\n"), kb)
     assert caught.value.problems[0].line == 1

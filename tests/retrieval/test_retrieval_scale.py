@@ -34,7 +34,7 @@ def test_ranking_needs_no_more_memory_than_a_block(large, name):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     whole = len(asked) * N_ANSWERS * 4
-    block = rooms.QUERIES_AT_ONCE * rooms.ANSWERS_AT_ONCE * 4
+    block = rooms.QUERY_BATCH * rooms.ANSWER_BATCH * 4
     assert block < whole / 4
     assert peak < 9 * block  # scores of one block, in a few copies
 

@@ -14,7 +14,7 @@ import pytest
 
 from dialometer.cli import main
 from dialometer.retrieval.knowledge_base import read_knowledge_base
-from dialometer.retrieval.queries import read_asked
+from dialometer.retrieval.queries import read_queries
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -28,7 +28,7 @@ def kb() -> Any:
 
 @pytest.fixture(scope="session")
 def asked(kb: Any) -> Any:
-    return read_asked(DIALOGUES, kb)
+    return read_queries(DIALOGUES, kb)
 
 
 @dataclass(frozen=True)

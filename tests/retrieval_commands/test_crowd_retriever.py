@@ -5,7 +5,7 @@ import pytest
 
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
-from dialometer.retrieval.crowd_ratings import RatingsError, collect, read_ratings
+from dialometer.retrieval.crowd_ratings import RatingsError, crowd_ratings, read_crowd_ratings
 from dialometer.retrieval.knowledge_base import Answer, assemble
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import make_retriever
@@ -17,7 +17,7 @@ def test_ratings_of_a_table(tmp_path, kb, asked):
     file.write_text(
         'question,answer,rating\nd1-1,a01,5\nd1-1,a01,4\nd1-1,"My name is Maren. Maren Tveit.",1.5\n', encoding="utf-8"
     )
-    found = read_ratings(file, kb, [query.id for query in asked.queries])
+    found = read_crowd_ratings(file, kb, [query.id for query in asked.queries])
     means = found.means("d1-1", len(kb.answers))
     assert (means[kb.find("a01")], means[kb.find("a03")]) == (4.5, 1.5)
     assert np.isnan(means).sum() == len(kb.answers) - 2
@@ -28,7 +28,7 @@ def test_everything_wrong_in_a_table_is_told_with_its_line(tmp_path, kb):
     file = tmp_path / "ratings.csv"
     file.write_text("question,answer,rating\nd1-1,a99,5\nd1-1,a01,good\nd9-9,a01,3\nd1-1,a01,nan\n", encoding="utf-8")
     with pytest.raises(RatingsError) as caught:
-        read_ratings(file, kb, ["d1-1", "d1-2"])
+        read_crowd_ratings(file, kb, ["d1-1", "d1-2"])
     text = str(caught.value)
     assert "4 problems in the ratings" in text
     assert "ratings.csv:2: 'a99' is no answer of the knowledge base" in text
@@ -38,11 +38,11 @@ def test_everything_wrong_in_a_table_is_told_with_its_line(tmp_path, kb):
 
 
 def test_the_crowd_ranks_by_mean_and_knows_nothing_else(kb):
-    fitted = FittedCrowd(Crowd(), kb, collect([("q", 7, 3.0), ("q", 7, 4.0), ("q", 2, 5.0), ("q", 9, 3.5)]))
+    fitted = FittedCrowd(Crowd(), kb, crowd_ratings([("q", 7, 3.0), ("q", 7, 4.0), ("q", 2, 5.0), ("q", 9, 3.5)]))
     ranking = fitted.rank([Query("…", (), "q"), Query("…", (), "never judged")], 5)
     assert ranking.answers[0].tolist() == [2, 7, 9, -1, -1]  # equal means in the order of the answers
     assert ranking.answers[1].tolist() == [-1] * 5
-    assert fitted.because(Query("…", (), "q"), 7) == "mean of 2 ratings"
+    assert fitted.explain(Query("…", (), "q"), 7) == "mean of 2 ratings"
 
 
 def test_the_crowd_by_name_needs_ratings(kb):

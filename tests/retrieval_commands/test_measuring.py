@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.metrics import average_precision_score
 
 from dialometer.errors import DialometerError
-from dialometer.retrieval.crowd_ratings import collect
+from dialometer.retrieval.crowd_ratings import crowd_ratings
 from dialometer.retrieval.evaluation import (
     Resampling,
     as_json,
@@ -17,7 +17,7 @@ from dialometer.retrieval.evaluation import (
     relevant_ranks,
     values_of,
 )
-from dialometer.retrieval.queries import Asked, Query
+from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.stats.retrieval.metrics import ranks_from_scores
 
@@ -126,7 +126,7 @@ def test_the_better_retriever_stands_first_and_every_pair_once(found):
 def test_drawing_dialogues_widens_what_differs_between_them():
     """Two dialogues, one all right and one all wrong: over questions that looks precise, over dialogues nothing is known."""
     queries = tuple(Query(f"q{n}", (), f"q{n}") for n in range(40))
-    asked = Asked(queries, tuple("a" if n < 20 else "b" for n in range(40)), ((0,),) * 40, ("",) * 40)
+    asked = QuerySet(queries, tuple("a" if n < 20 else "b" for n in range(40)), ((0,),) * 40, ("",) * 40)
     scores = np.zeros((40, 2))
     scores[:20, 0], scores[20:, 1] = 1.0, 1.0
     judges = judges_of(asked, 2)
@@ -156,22 +156,22 @@ def test_three_judges(kb, asked):
     wrong = next(number for number in range(len(kb.answers)) if number not in asked.right[0])
     first = asked.queries[0].id
     ratings = [(first, right, 2.0), (first, right, 3.0), (first, wrong, 3.0), (first, wrong, 4.0)]
-    maker, crowd, both = judges_of(asked, len(kb.answers), collect(ratings))
+    maker, crowd, both = judges_of(asked, len(kb.answers), crowd_ratings(ratings))
     assert (maker.name, crowd.name, both.name) == ("maker", "crowd", "both")
     assert np.flatnonzero(crowd.marks[0]).tolist() == [wrong]  # 3.5 is right, 2.5 is not
     assert np.flatnonzero(both.marks[0]).tolist() == sorted((right, wrong))
     assert crowd.has_judged.sum() == 1
-    strict = judges_of(asked, len(kb.answers), collect(ratings), good_from=4.0)[1]
+    strict = judges_of(asked, len(kb.answers), crowd_ratings(ratings), good_from=4.0)[1]
     assert strict.n_answerable == 0
 
 
 def test_ratings_of_other_questions_are_refused(kb, asked):
     with pytest.raises(DialometerError, match="no rating belongs to a question"):
-        judges_of(asked, len(kb.answers), collect([("nobody-asked", 0, 5.0)]))
+        judges_of(asked, len(kb.answers), crowd_ratings([("nobody-asked", 0, 5.0)]))
 
 
 def test_nobody_has_judged(kb, asked):
-    silent = Asked(asked.queries, asked.dialogues, ((),) * len(asked), asked.replies)
+    silent = QuerySet(asked.queries, asked.dialogues, ((),) * len(asked), asked.replies)
     with pytest.raises(DialometerError, match="nobody has said"):
         judges_of(silent, len(kb.answers))
 

@@ -6,7 +6,7 @@ import pytest
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.pool import handed_out, pool, window
-from dialometer.retrieval.queries import Asked, Query
+from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import Ranking, make_retriever
 
 
@@ -66,7 +66,7 @@ def test_the_order_tells_nothing_and_is_drawn_from_the_seed(kb, asked, rankings)
 
 
 def test_without_marks_gold_is_what_was_said(kb, asked, rankings):
-    silent = Asked(asked.queries, asked.dialogues, ((),) * len(asked), asked.replies)
+    silent = QuerySet(asked.queries, asked.dialogues, ((),) * len(asked), asked.replies)
     gold = [item for item in pool(kb, silent, rankings) if item["is_gold"]]
     assert len(gold) == len(asked)
     assert {item["candidate"]["text"] for item in gold} == set(asked.replies)

@@ -6,10 +6,11 @@ import pytest
 import yaml
 from retrieval_files import DIALOGUES, KB
 
+from dialometer.agents import AGENTS
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import AgentError
-from dialometer.flow.agent_check import agent_problems
+from dialometer.flow.agents import agent_problems, build_agent
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import EngineDoor
@@ -78,3 +79,15 @@ def test_a_broken_avatar_is_an_error_of_the_agent(folder):
         (folder / "maren" / "knowledge_base.jsonl").write_text("", encoding="utf-8")
         with pytest.raises(AgentError, match="the avatar cannot answer"):
             agent.reply([Turn("You", "What's your name?", "user")])
+
+
+def test_an_avatar_of_the_studys_folder_suggests_to_a_wizard(folder):
+    options = {"suggest": [{"type": "retriever", "options": {"folder": "maren"}}]}
+    wizard = build_agent("wizard", options, folder)
+    assert wizard.suggestions([Turn("You", "What's your name?", "user")]) == ["My name is Maren. Maren Tveit."]
+
+
+def test_an_agent_that_nobody_connected_says_so(folder):
+    agent = AGENTS.get("retriever").model_validate({"folder": str(folder / "maren")})
+    with pytest.raises(AgentError, match="no retrieval is connected"):
+        agent.reply([Turn("You", "What's your name?", "user")])

@@ -10,9 +10,9 @@ from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.avatar import CALIBRATION_FILE, DECLINING, Avatar, load_avatar, save_calibration
 from dialometer.retrieval.retriever import NO_ANSWER, Ranking, make_retriever
-from dialometer.retrieval.saving import save
+from dialometer.retrieval.saving import save_retriever
 from dialometer.retrieval.threshold import Calibration, calibrate, trade_off, trade_off_inline, trade_off_svg
-from dialometer.retrieval.train_retriever import calibrate_across, calibrate_on
+from dialometer.retrieval.train_retriever import calibrate_by_folds, calibrate_on
 
 
 def drawn(n=400, seed=0):
@@ -84,7 +84,7 @@ def test_nothing_retrieved_is_no_confidence():
 def test_calibration_survives_its_file(tmp_path, kb, asked):
     fitted = make_retriever("tfidf").fit(kb)
     calibration = calibrate_on(fitted, asked)
-    save(fitted, tmp_path)
+    save_retriever(fitted, tmp_path)
     save_calibration(calibration, tmp_path)
     text = (tmp_path / CALIBRATION_FILE).read_text(encoding="utf-8")
     assert json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
@@ -99,14 +99,14 @@ def test_calibration_survives_its_file(tmp_path, kb, asked):
 
 def test_calibrating_across_dialogues_never_asks_what_was_learned(kb, asked):
     """Learned and asked the same questions, TF-IDF would be always right."""
-    across = calibrate_across(kb, make_retriever("tfidf"), asked, n_folds=3)
+    across = calibrate_by_folds(kb, make_retriever("tfidf"), asked, n_folds=3)
     assert across.n_questions == len(asked)
     assert across.curve[0].answered == 1.0
     assert across.curve[0].right_of_answered < 0.5
 
 
 def test_calibrating_inside_a_knowledge_base(kb):
-    inside = calibrate_across(kb, make_retriever("tfidf"), None)
+    inside = calibrate_by_folds(kb, make_retriever("tfidf"), None)
     assert inside.n_questions == len(kb.questions)
 
 

@@ -1,16 +1,15 @@
 """A trained response generator as a system under test.
 
-How a bot is loaded is not this room's business: :func:`connect` is told (by ``dialometer.flow``) who does it.
+The agent does not know how a bot is loaded: whoever builds it hands over the function that does (``dialometer.flow.agents``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
 from dialometer.agents import AGENTS
 from dialometer.agents.interface import Agent, Reply
@@ -18,30 +17,11 @@ from dialometer.errors import AgentError, DialometerError
 from dialometer.model.dialogue import Turn
 
 
-class Talker(Protocol):
-    """Anything that goes on with a conversation."""
+class ConversingBot(Protocol):
+    """A bot that continues a conversation."""
 
     def say(self, history: Sequence[Turn], options: Mapping[str, Any], seed: int) -> tuple[str, Mapping[str, Any]]:
         """The next turn and what is known about it."""
-
-
-Loader = Callable[[Path, str], Talker]
-_loaders: list[Loader] = []
-
-
-def connect(loader: Loader) -> None:
-    """Says how a bot is loaded from its file, onto a device."""
-    if _loaders != [loader]:
-        _loaders[:] = [loader]
-        _talker.cache_clear()
-
-
-@lru_cache(maxsize=8)
-def _talker(file: str, device: str) -> Talker:
-    """Loaded once: a model takes seconds and much memory."""
-    if not _loaders:
-        raise AgentError("no generators are connected", remedy="serve the study with 'dialometer serve'")
-    return _loaders[0](Path(file), device)
 
 
 @AGENTS.register("generator")
@@ -60,10 +40,16 @@ class GeneratorAgent(Agent):
     temperature: float = Field(default=1.0, gt=0, description="Below 1 draws more of the likely, above 1 less.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="cpu", description="Where the model runs.")
 
+    _load: Callable[[str, str], ConversingBot] | None = PrivateAttr(default=None)
+
+    def connect(self, load: Callable[[str, str], ConversingBot]) -> None:
+        """Hands over how a bot is loaded from its file onto a device."""
+        self._load = load
+
     @field_validator("bot")
     @classmethod
     def _is_there(cls, bot: str, info: ValidationInfo) -> str:
-        """The whole path; a relative one starts at the study's folder, which whoever reads the study names as context."""
+        """The whole path; a relative one starts at the study's folder, which the validation context names."""
         path = Path((info.context or {}).get("folder") or ".", bot).resolve()
         file = path / "bot.safetensors" if path.is_dir() else path
         if not file.is_file():
@@ -71,9 +57,11 @@ class GeneratorAgent(Agent):
         return str(file)
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
+        if self._load is None:
+            raise AgentError("no generators are connected", remedy="serve the study with 'dialometer serve'")
         options = self.model_dump(exclude={"bot", "device"})
         try:
-            text, details = _talker(self.bot, self.device).say(history, options, seed)
+            text, details = self._load(self.bot, self.device).say(history, options, seed)
         except AgentError:
             raise
         except DialometerError as error:

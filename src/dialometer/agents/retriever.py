@@ -1,16 +1,15 @@
 """An avatar as a system under test: it answers from a knowledge base, or asks for another question where it is not sure.
 
-How an avatar is loaded is not this room's business: :func:`connect` is told (by ``dialometer.flow``) who does it.
+The agent does not know how an avatar is loaded: whoever builds it hands over the function that does (``dialometer.flow.agents``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
 from dialometer.agents import AGENTS
 from dialometer.agents.interface import Agent, Reply
@@ -18,7 +17,7 @@ from dialometer.errors import AgentError, DialometerError
 from dialometer.model.dialogue import Turn
 
 
-class Spoken(Protocol):
+class AvatarReply(Protocol):
     """What an avatar says, and how sure it is."""
 
     @property
@@ -37,27 +36,8 @@ class Spoken(Protocol):
 class Avatar(Protocol):
     """Anything that answers a conversation from recorded answers."""
 
-    def reply(self, history: Sequence[Turn]) -> Spoken:
+    def reply(self, history: Sequence[Turn]) -> AvatarReply:
         """To the last turn of the user."""
-
-
-Loader = Callable[[Path, float | None], Avatar]
-_loaders: list[Loader] = []
-
-
-def connect(loader: Loader) -> None:
-    """Says how avatars are loaded from a folder, with the confidence from which they answer."""
-    if _loaders != [loader]:
-        _loaders[:] = [loader]
-        _avatar.cache_clear()
-
-
-@lru_cache(maxsize=8)
-def _avatar(folder: str, threshold: float | None) -> Avatar:
-    """Loaded once: the model behind it takes seconds and much memory."""
-    if not _loaders:
-        raise AgentError("no retrieval is connected", remedy="serve the study with 'dialometer serve'")
-    return _loaders[0](Path(folder), threshold)
 
 
 @AGENTS.register("retriever")
@@ -71,18 +51,26 @@ class RetrieverAgent(Agent):
         default=None, ge=0, le=1, description="Confidence from which it answers; the calibrated one if left out."
     )
 
+    _load: Callable[[str, float | None], Avatar] | None = PrivateAttr(default=None)
+
+    def connect(self, load: Callable[[str, float | None], Avatar]) -> None:
+        """Hands over how an avatar is loaded from its folder, with the confidence from which it answers."""
+        self._load = load
+
     @field_validator("folder")
     @classmethod
     def _is_there(cls, folder: str, info: ValidationInfo) -> str:
-        """The whole path; a relative one starts at the study's folder, which whoever reads the study names as context."""
+        """The whole path; a relative one starts at the study's folder, which the validation context names."""
         path = Path((info.context or {}).get("folder") or ".", folder).resolve()
         if not (path / "retriever.json").is_file():
             raise ValueError(f"'{folder}' holds no trained retriever; write one with 'dialometer retrieval train'")
         return str(path)
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
+        if self._load is None:
+            raise AgentError("no retrieval is connected", remedy="serve the study with 'dialometer serve'")
         try:
-            spoken = _avatar(self.folder, self.threshold).reply(history)
+            spoken = self._load(self.folder, self.threshold).reply(history)
         except AgentError:
             raise
         except DialometerError as error:

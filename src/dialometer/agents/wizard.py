@@ -6,10 +6,10 @@ ACM Transactions on Information Systems 2 (1984).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from dialometer.agents import AGENTS
 from dialometer.agents.interface import Agent, Reply
@@ -18,7 +18,7 @@ from dialometer.model.dialogue import Turn
 from dialometer.model.part import Part
 
 
-class Suggesting(Part):
+class SuggestingAgent(Part):
     """An agent whose reply is shown to the wizard as a suggestion, to send as it is, to change or to ignore."""
 
     type: str = Field(description="Registered agent, such as scripted, http or openai.")
@@ -37,7 +37,17 @@ class Wizard(Agent):
     """Answered by hand. ``canned`` replies stand ready at the console; ``suggest`` names agents that propose one each."""
 
     canned: list[str] = Field(default_factory=list, description="Replies that are one click away.")
-    suggest: list[Suggesting] = Field(default_factory=list, max_length=4, description="Agents that propose replies.")
+    suggest: list[SuggestingAgent] = Field(
+        default_factory=list, max_length=4, description="Agents that propose replies."
+    )
+
+    _build: Callable[[SuggestingAgent], Agent] = PrivateAttr(
+        default=lambda suggesting: AGENTS.get(suggesting.type).model_validate(suggesting.options)
+    )
+
+    def connect(self, build: Callable[[SuggestingAgent], Agent]) -> None:
+        """Hands over how suggesting agents are built, with the models that they speak through."""
+        self._build = build
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
         raise AgentError(
@@ -47,13 +57,12 @@ class Wizard(Agent):
 
     def suggestions(self, history: Sequence[Turn], *, seed: int = 0) -> list[str]:
         """What the suggesting agents would say; one that fails suggests nothing."""
-        found: list[str] = []
+        texts: list[str] = []
         for suggesting in self.suggest:
-            agent = AGENTS.get(suggesting.type).model_validate(suggesting.options)
             try:
-                text = agent.reply(history, seed=seed).text.strip()
+                text = self._build(suggesting).reply(history, seed=seed).text.strip()
             except AgentError:
                 continue
-            if text and text not in found:
-                found.append(text)
-        return found
+            if text and text not in texts:
+                texts.append(text)
+        return texts

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from dialometer.agents import AGENTS, Agent, Reply
+from dialometer.agents import Agent, Reply
 from dialometer.errors import AgentError, FlowError, UnknownName
-from dialometer.flow.avatars import connect_avatars
-from dialometer.flow.bots import connect_bots
+from dialometer.flow.agents import build_agent
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
@@ -36,22 +35,18 @@ class Chats:
             declared = next((s.agent for s in self.study.spec.systems if s.name == system), None)
             if declared is None:
                 raise UnknownName(f"the system '{system}' has no agent", remedy="declare one in study.yaml")
-            connect_avatars()
-            connect_bots()
-            self._agents[system] = AGENTS.get(declared.type).model_validate(
-                declared.options, context={"folder": self.study.folder}
-            )
+            self._agents[system] = build_agent(declared.type, declared.options, self.study.folder)
         return self._agents[system]
 
     def history(self, session: Session, item_id: str) -> list[Turn]:
         """What was said so far, the agent's opening included."""
         item = self._item(item_id)
         opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
-        said = [
+        spoken = [
             Turn("User" if turn.role == "user" else "Agent", turn.text, turn.role)
             for turn in self.store.chat_turns(session.id, item_id)
         ]
-        return opening + said
+        return opening + spoken
 
     def say(self, session: Session, item_id: str, text: str, at_ms: int) -> Reply:
         """Stores the rater's message, asks the agent and stores its reply.

@@ -11,7 +11,7 @@ from dialometer.neural.work import Work, default_cache
 from dialometer.public.extras import needs_extra
 from dialometer.retrieval.evaluation import Resampling, judges_of, measure, relevant_ranks
 from dialometer.retrieval.knowledge_base import read_knowledge_base
-from dialometer.retrieval.queries import read_asked
+from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.retriever import make_retriever
 
 
@@ -31,7 +31,7 @@ def evaluate_retrievers(
     and paired tests are in ``dialometer retrieval evaluate``.
     """
     kb = read_knowledge_base(knowledge_base)
-    asked = read_asked(dialogues, kb)
+    asked = read_queries(dialogues, kb)
     judges = judges_of(asked, len(kb.answers))
     if not judges:
         remedy = "mark right answers in the dialogues (see the reference of dialogues)"

@@ -2,20 +2,20 @@
 
 from dialometer.neural.work import Work
 from dialometer.retrieval.knowledge_base import Answer, KnowledgeBase, read_knowledge_base
-from dialometer.retrieval.queries import Asked, Query, read_asked
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Ranking, Retriever, make_retriever
+from dialometer.retrieval.queries import Query, QuerySet, read_queries
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Ranking, Retriever, make_retriever
 
 __all__ = [
     "RETRIEVERS",
     "Answer",
-    "Asked",
-    "Fitted",
+    "QuerySet",
+    "FittedRetriever",
     "KnowledgeBase",
     "Query",
     "Ranking",
     "Retriever",
     "Work",
     "make_retriever",
-    "read_asked",
+    "read_queries",
     "read_knowledge_base",
 ]

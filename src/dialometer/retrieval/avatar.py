@@ -12,8 +12,8 @@ from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import NO_ANSWER, Fitted
-from dialometer.retrieval.saving import load
+from dialometer.retrieval.retriever import NO_ANSWER, FittedRetriever
+from dialometer.retrieval.saving import load_retriever
 from dialometer.retrieval.threshold import Calibration
 
 CALIBRATION_FILE = "calibration.json"
@@ -25,7 +25,7 @@ N_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class AvatarReply:
     """What the avatar says. ``answer`` is the id of the recorded answer; empty where it declined."""
 
     text: str
@@ -46,7 +46,7 @@ class Avatar:
 
     def __init__(
         self,
-        fitted: Fitted,
+        fitted: FittedRetriever,
         calibration: Calibration | None = None,
         *,
         threshold: float | None = None,
@@ -58,7 +58,7 @@ class Avatar:
         self.declining = tuple(declining)
         self._lock = Lock()
 
-    def reply(self, history: Sequence[Turn], *, threshold: float | None = None) -> Spoken:
+    def reply(self, history: Sequence[Turn], *, threshold: float | None = None) -> AvatarReply:
         """To the last turn of the user; the turns before it are its context. ``threshold`` replaces the avatar's own."""
         last = next((place for place in range(len(history) - 1, -1, -1) if history[place].role == "user"), None)
         if last is None:
@@ -75,9 +75,9 @@ class Avatar:
         confidence = float(self.calibration.confidence(ranking)[0]) if self.calibration else None
         least = self.threshold if threshold is None else threshold
         if not best or (confidence is not None and confidence < least):
-            return Spoken(self._decline(history), "", confidence, best)
+            return AvatarReply(self._decline(history), "", confidence, best)
         number = int(ranking.answers[0, 0])
-        return Spoken(answers[number].text, answers[number].id, confidence, best)
+        return AvatarReply(answers[number].text, answers[number].id, confidence, best)
 
     def _decline(self, history: Sequence[Turn]) -> str:
         """The ways of declining take turns, so that the avatar does not sound stuck."""
@@ -87,7 +87,7 @@ class Avatar:
 
 def load_avatar(folder: Path, *, threshold: float | None = None, work: Work = QUIET) -> Avatar:
     """A saved retriever with its calibration."""
-    return Avatar(load(folder, work), read_calibration(folder), threshold=threshold)
+    return Avatar(load_retriever(folder, work), read_calibration(folder), threshold=threshold)
 
 
 def read_calibration(folder: Path) -> Calibration | None:

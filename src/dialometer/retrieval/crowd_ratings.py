@@ -51,7 +51,7 @@ class CrowdRatings:
         return sum(n for answers in self.by_question.values() for _, n in answers.values())
 
 
-def collect(ratings: Iterable[tuple[str, int, float]]) -> CrowdRatings:
+def crowd_ratings(ratings: Iterable[tuple[str, int, float]]) -> CrowdRatings:
     """From single ratings: question id, answer number, rating."""
     found: dict[str, dict[int, tuple[float, int]]] = {}
     for question, answer, rating in ratings:
@@ -61,7 +61,7 @@ def collect(ratings: Iterable[tuple[str, int, float]]) -> CrowdRatings:
     return CrowdRatings(found)
 
 
-def read_ratings(path: str | Path, kb: KnowledgeBase, known_questions: Iterable[str] = ()) -> CrowdRatings:
+def read_crowd_ratings(path: str | Path, kb: KnowledgeBase, known_questions: Iterable[str] = ()) -> CrowdRatings:
     """A table with ``question`` (id), ``answer`` (id or text) and ``rating``: one row per rating, or per mean."""
     source = Source(path)
     problems = Problems(source.name)
@@ -84,7 +84,7 @@ def read_ratings(path: str | Path, kb: KnowledgeBase, known_questions: Iterable[
             found.append((question, answer, rating))
     if problems.n_errors:
         raise RatingsError(problems.errors, n_more=problems.n_errors - len(problems.errors))
-    return collect(found)
+    return crowd_ratings(found)
 
 
 def _refuse(problems: Problems, message: str, remedy: str, line: int, field: str) -> None:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.retrieval.crowd_ratings import CrowdRatings
-from dialometer.retrieval.queries import Asked, Query
-from dialometer.retrieval.retriever import Fitted
+from dialometer.retrieval.queries import Query, QuerySet
+from dialometer.retrieval.retriever import FittedRetriever
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.multiplicity import adjust_estimates
@@ -57,11 +57,11 @@ class Judge:
 
 
 def judges_of(
-    asked: Asked, n_answers: int, crowd: CrowdRatings | None = None, good_from: float | None = None
+    asked: QuerySet, n_answers: int, crowd: CrowdRatings | None = None, good_from: float | None = None
 ) -> list[Judge]:
     """The maker where there are labels; with ratings also the crowd and both."""
     least = GOOD_FROM if good_from is None else good_from
-    marks = asked.marks(n_answers)
+    marks = asked.relevance(n_answers)
     everything = np.ones(len(asked), dtype=bool)
     found: list[Judge] = []
     if marks.any():
@@ -170,7 +170,7 @@ def measure_names(cuts: Sequence[int]) -> tuple[str, ...]:
     return (*(f"R@{k}" for k in cuts), "MRR", "MAP", *(f"SR@{k}" for k in cuts))
 
 
-def relevant_ranks(fitted: Fitted, asked: Asked, marked: Sequence[Marks]) -> list[RelevantRanks]:
+def relevant_ranks(fitted: FittedRetriever, asked: QuerySet, marked: Sequence[Marks]) -> list[RelevantRanks]:
     """At which ranks a retriever puts marked answers, for each of several ways of marking; the questions are asked once."""
     if len(asked) * len(fitted.kb.answers) <= MOST_CELLS:
         scores = fitted.scores(asked.queries)
@@ -198,7 +198,7 @@ def values_of(ranks: RelevantRanks, cuts: Sequence[int]) -> dict[str, Floats]:
 
 def measure(
     ranks: Mapping[str, Sequence[RelevantRanks]],
-    asked: Asked,
+    asked: QuerySet,
     judges: Sequence[Judge],
     *,
     cuts: Sequence[int] = CUTS,
@@ -374,14 +374,14 @@ class Explained:
     because: str
 
 
-def explain(fitted: Mapping[str, Fitted], query: Query, k: int = 3) -> dict[str, list[Explained]]:
+def explain(fitted: Mapping[str, FittedRetriever], query: Query, k: int = 3) -> dict[str, list[Explained]]:
     """The first k answers of every retriever."""
     found: dict[str, list[Explained]] = {}
     for name, one in fitted.items():
         ranking = one.rank([query], k)
         pairs = zip(ranking.answers[0].tolist(), ranking.scores[0].tolist(), strict=True)
         found[name] = [
-            Explained(rank, one.kb.answers[answer].id, one.kb.answers[answer].text, score, one.because(query, answer))
+            Explained(rank, one.kb.answers[answer].id, one.kb.answers[answer].text, score, one.explain(query, answer))
             for rank, (answer, score) in enumerate(pairs, start=1)
             if answer >= 0
         ]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.queries import FORMS, Formed, Query, formed
+from dialometer.retrieval.queries import REPRESENTATIONS, Query, QueryTexts, represent
 from dialometer.retrieval.retrievers.tfidf import FittedTfidf, TfidfRetriever
 from dialometer.retrieval.vectors import QuestionVectors, cosines
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Float32s = NDArray[np.float32]
 
-ENCODED = tuple(f"{side}:{form}" for form in FORMS for side in ("question", "answer"))
+ENCODED = tuple(f"{side}:{form}" for form in REPRESENTATIONS for side in ("question", "answer"))
 PARTS = (*ENCODED, "words")
 
 
@@ -40,7 +40,7 @@ PARTS = (*ENCODED, "words")
 class PreparedParts:
     """A batch of queries: vectors of its texts in every form, and its words."""
 
-    forms: dict[str, tuple[Float32s, Formed]]
+    forms: dict[str, tuple[Float32s, QueryTexts]]
     words: Any
     n_queries: int
 
@@ -57,7 +57,7 @@ class FusionParts:
 
     def prepare(self, queries: Sequence[Query]) -> PreparedParts:
         """Every text is encoded once, in whichever forms it occurs."""
-        forms = {form: formed(queries, form) for form in FORMS}
+        forms = {form: represent(queries, form) for form in REPRESENTATIONS}
         vectors = self.encoder.encode([text for form in forms.values() for text in form.texts])
         ends = np.cumsum([len(form.texts) for form in forms.values()])
         pieces = np.split(vectors, ends[:-1])
@@ -70,7 +70,7 @@ class FusionParts:
     def part(self, name: str, prepared: PreparedParts, first: int, last: int) -> Float32s:
         """One part's scores, questions by answers; 0 where an answer has no recorded question."""
         if name == "words":
-            return np.nan_to_num(self.words.block(prepared.words, first, last), nan=0.0)
+            return np.nan_to_num(self.words.score_block(prepared.words, first, last), nan=0.0)
         side, _, form = name.partition(":")
         vectors, texts = prepared.forms[form]
         if side == "answer":
@@ -97,23 +97,23 @@ MOST_CANDIDATES = 100
 
 
 @dataclass(frozen=True)
-class Lists:
+class CandidateLists:
     """Scores of candidates (questions by candidates by parts), which are right, and which are candidates at all."""
 
     scores: NDArray[np.float32]
     right: Marks
     held: Marks
 
-    def only(self, rows: NDArray[np.int64] | Marks) -> Lists:
+    def subset(self, rows: NDArray[np.int64] | Marks) -> CandidateLists:
         """Some of the questions."""
-        return Lists(self.scores[rows], self.right[rows], self.held[rows])
+        return CandidateLists(self.scores[rows], self.right[rows], self.held[rows])
 
 
-def lists_of(scores: NDArray[np.float32], right: Marks, *, n_best: int = 20) -> Lists:
+def candidate_lists(scores: NDArray[np.float32], right: Marks, *, n_best: int = 20) -> CandidateLists:
     """Candidates of each question: the best of every part and all that are right, where there are too many answers."""
     n_questions, n_answers, n_parts = scores.shape
     if n_answers <= MOST_CANDIDATES:
-        return Lists(scores, right, np.ones_like(right))
+        return CandidateLists(scores, right, np.ones_like(right))
     chosen = right.copy()
     for part in range(n_parts):
         best = np.argpartition(-scores[:, :, part], n_best, axis=1)[:, :n_best]
@@ -121,17 +121,17 @@ def lists_of(scores: NDArray[np.float32], right: Marks, *, n_best: int = 20) -> 
     width = int(chosen.sum(axis=1).max())
     columns = np.argsort(~chosen, axis=1, kind="stable")[:, :width]
     rows = np.arange(n_questions)[:, None]
-    return Lists(scores[rows, columns], right[rows, columns], chosen[rows, columns])
+    return CandidateLists(scores[rows, columns], right[rows, columns], chosen[rows, columns])
 
 
-def fit_weights(lists: Lists, penalty: float) -> Floats:
+def fit_weights(lists: CandidateLists, penalty: float) -> Floats:
     """Weights on the scores as they are; the penalty acts on weights of scores of equal spread."""
     from scipy.optimize import minimize  # noqa: PLC0415 - heavy
 
     is_told: Marks = np.asarray(lists.right.any(axis=1))
     if not is_told.any():
         raise NotEnoughData("no question has a right answer", remedy="weights need marked answers")
-    told = lists.only(is_told)
+    told = lists.subset(is_told)
     spread = told.scores[told.held].std(axis=0).astype(np.float64)
     spread[spread == 0] = 1.0
     scaled = told.scores / spread.astype(np.float32)
@@ -146,7 +146,7 @@ def fit_weights(lists: Lists, penalty: float) -> Floats:
     return np.asarray(found.x / spread)
 
 
-def _chances(scaled: NDArray[np.float32], weights: Floats, lists: Lists) -> tuple[Floats, Floats]:
+def _chances(scaled: NDArray[np.float32], weights: Floats, lists: CandidateLists) -> tuple[Floats, Floats]:
     """Probability of every candidate, and the same among right answers only."""
     total = np.where(lists.held, scaled @ weights.astype(np.float32), -np.inf).astype(np.float64)
     total -= total.max(axis=1, keepdims=True)
@@ -156,14 +156,14 @@ def _chances(scaled: NDArray[np.float32], weights: Floats, lists: Lists) -> tupl
     return chance / chance.sum(axis=1, keepdims=True), share
 
 
-def log_chance(lists: Lists, weights: Floats) -> Floats:
+def log_chance(lists: CandidateLists, weights: Floats) -> Floats:
     """Log probability that falls on the right answers of each question; nan where none is right."""
     chance, _ = _chances(lists.scores, weights, lists)
     found = np.log(np.maximum((chance * lists.right).sum(axis=1), 1e-300))
     return np.where(lists.right.any(axis=1), found, np.nan)
 
 
-def choose_weights(lists: Lists, groups: Sequence[str], penalties: Sequence[float] = PENALTIES) -> Floats:
+def choose_weights(lists: CandidateLists, groups: Sequence[str], penalties: Sequence[float] = PENALTIES) -> Floats:
     """Weights with the penalty that predicts held-out groups (dialogues) best."""
     names = sorted(set(groups))
     if len(names) < 2 or len(penalties) == 1:
@@ -177,7 +177,7 @@ def choose_weights(lists: Lists, groups: Sequence[str], penalties: Sequence[floa
             is_out = np.isin(of_row, part)
             if not lists.right[~is_out].any():
                 continue
-            total += float(np.nansum(log_chance(lists.only(is_out), fit_weights(lists.only(~is_out), penalty))))
+            total += float(np.nansum(log_chance(lists.subset(is_out), fit_weights(lists.subset(~is_out), penalty))))
         totals.append(total)
     return fit_weights(lists, penalties[int(np.argmax(totals))])
 

@@ -14,7 +14,7 @@ import numpy as np
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.queries import Asked, Query
+from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import Ranking
 
 USER, AGENT = "A", "B"
@@ -35,7 +35,7 @@ def window(query: Query, n_turns: int = N_TURNS) -> list[dict[str, str]]:
 
 
 def pool(
-    kb: KnowledgeBase, asked: Asked, rankings: Mapping[str, Ranking], *, depth: int = DEPTH, seed: int = 0
+    kb: KnowledgeBase, query_set: QuerySet, rankings: Mapping[str, Ranking], *, depth: int = DEPTH, seed: int = 0
 ) -> list[dict[str, Any]]:
     """Items of an avatar study. Candidates of a question stand in an order that tells nothing about their ranks.
 
@@ -43,23 +43,25 @@ def pool(
     which is then a candidate that no retriever can find.
     """
     for name, ranking in rankings.items():
-        if len(ranking) != len(asked):
-            raise DialometerError(f"'{name}' ranked {len(ranking)} of {len(asked)} questions", remedy="rank them all")
+        if len(ranking) != len(query_set):
+            raise DialometerError(
+                f"'{name}' ranked {len(ranking)} of {len(query_set)} questions", remedy="rank them all"
+            )
     rng = np.random.default_rng(seed)
-    has_marks = any(asked.right)
+    has_marks = any(query_set.right)
     items = []
-    for row, query in enumerate(asked.queries):
-        ranks: dict[int, dict[str, int]] = {answer: {} for answer in asked.right[row]}
+    for row, query in enumerate(query_set.queries):
+        ranks: dict[int, dict[str, int]] = {answer: {} for answer in query_set.right[row]}
         for name, ranking in rankings.items():
             for rank, answer in enumerate(ranking.answers[row, :depth].tolist(), start=1):
                 if answer >= 0:
                     ranks.setdefault(answer, {})[name] = rank
         candidates = [
-            (kb.answers[answer].text, kb.answers[answer].id, ranks[answer], answer in asked.right[row])
+            (kb.answers[answer].text, kb.answers[answer].id, ranks[answer], answer in query_set.right[row])
             for answer in sorted(ranks)
         ]
-        if not has_marks and asked.replies[row]:
-            candidates = _with_reply(candidates, asked.replies[row], query)
+        if not has_marks and query_set.replies[row]:
+            candidates = _with_reply(candidates, query_set.replies[row], query)
         context = window(query)
         for number, k in enumerate(rng.permutation(len(candidates)), start=1):
             text, answer_id, own_ranks, is_gold = candidates[k]
@@ -70,7 +72,7 @@ def pool(
                     "candidate": {"speaker": AGENT, "text": text},
                     "ranks": own_ranks,
                     "is_gold": is_gold,
-                    "metadata": {"question": query.id, "answer": answer_id, "dialogue": asked.dialogues[row]},
+                    "metadata": {"question": query.id, "answer": answer_id, "dialogue": query_set.dialogues[row]},
                 }
             )
     return items

@@ -40,7 +40,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuerySet:
     """The questions of some dialogues. ``right`` holds for each the numbers of its right answers, by the maker's labels."""
 
     queries: tuple[Query, ...]
@@ -55,26 +55,26 @@ class Asked:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def marks(self, n_answers: int) -> Marks:
+    def relevance(self, n_answers: int) -> Marks:
         """The maker's labels, questions by answers."""
         marks = np.zeros((len(self), n_answers), dtype=bool)
         for row, answers in enumerate(self.right):
             marks[row, list(answers)] = True
         return marks
 
-    def only(self, rows: Iterable[int]) -> Asked:
+    def subset(self, rows: Iterable[int]) -> QuerySet:
         """Some of the questions."""
         kept = list(rows)
 
         def pick(values: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(values[row] for row in kept)
 
-        return Asked(pick(self.queries), pick(self.dialogues), pick(self.right), pick(self.replies))
+        return QuerySet(pick(self.queries), pick(self.dialogues), pick(self.right), pick(self.replies))
 
 
-def read_asked(
+def read_queries(
     path: str | Path, kb: KnowledgeBase, format: str | None = None, *, unknown_gold: UnknownGold = "error"
-) -> Asked:
+) -> QuerySet:
     """The questions in a file of dialogues; every marked answer must be one of the knowledge base.
 
     Right answers stand in the dialogue's metadata under ``exchanges``: for each turn of the user an object with
@@ -82,17 +82,17 @@ def read_asked(
     """
     reading = read_dialogues(path, format)
     dialogues = list(reading)
-    return asked_in(dialogues, kb, unknown_gold=unknown_gold, file=str(path), lines=_lines(path, reading))
+    return queries_in(dialogues, kb, unknown_gold=unknown_gold, file=str(path), lines=_lines(path, reading))
 
 
-def asked_in(
+def queries_in(
     dialogues: Iterable[Dialogue],
     kb: KnowledgeBase,
     *,
     unknown_gold: UnknownGold = "error",
     file: str = "",
     lines: Mapping[tuple[str, int], int] | None = None,
-) -> Asked:
+) -> QuerySet:
     """The questions of dialogues that are already read."""
     queries: list[Query] = []
     groups: list[str] = []
@@ -114,7 +114,7 @@ def asked_in(
         raise ReadError(problems[:50], n_more=max(0, len(problems) - 50))
     if not queries:
         raise DialometerError("no turn of a user was found", where=file, remedy="declare who the user is")
-    return Asked(tuple(queries), tuple(groups), tuple(right), tuple(replies), tuple(problems))
+    return QuerySet(tuple(queries), tuple(groups), tuple(right), tuple(replies), tuple(problems))
 
 
 def _marked(dialogue: Dialogue) -> dict[int, list[str]]:
@@ -177,8 +177,8 @@ def _lines(path: str | Path, reading: Reading) -> dict[tuple[str, int], int]:
 # made clear ("Which one did you prefer?"). A score over a form is the best over its texts.
 
 
-Form = Literal["turn", "sentences", "context"]
-FORMS: tuple[Form, ...] = get_args(Form)
+Representation = Literal["turn", "sentences", "context"]
+REPRESENTATIONS: tuple[Representation, ...] = get_args(Representation)
 
 CONTEXT_CHARACTERS = 200
 """How much of the turn before is taken along, from its end: more would drown the question."""
@@ -198,7 +198,7 @@ def with_context(query: Query, n_turns: int = 1) -> str:
     return f"{before[-CONTEXT_CHARACTERS:]} {query.text}".strip()
 
 
-def texts_of(query: Query, form: Form) -> list[str]:
+def texts_of(query: Query, form: Representation) -> list[str]:
     """The texts of one query in a form."""
     if form == "turn":
         return [query.text]
@@ -206,7 +206,7 @@ def texts_of(query: Query, form: Form) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Formed:
+class QueryTexts:
     """Texts of many queries one after the other, and where those of each query begin."""
 
     texts: list[str]
@@ -219,14 +219,14 @@ class Formed:
         return np.asarray(np.maximum.reduceat(scores, self.starts, axis=0))
 
 
-def formed(queries: Sequence[Query], form: Form) -> Formed:
+def represent(queries: Sequence[Query], form: Representation) -> QueryTexts:
     """All queries in one form."""
     texts: list[str] = []
     starts = []
     for query in queries:
         starts.append(len(texts))
         texts += texts_of(query, form)
-    return Formed(texts, np.array(starts, dtype=np.int64))
+    return QueryTexts(texts, np.array(starts, dtype=np.int64))
 
 
 # Recorded questions that a dialogue repeats: a knowledge base is often filled from the very dialogues it is then tried on.
@@ -245,7 +245,7 @@ def repeated_questions(kb: KnowledgeBase, queries: Sequence[Query], encoder: Tex
     recorded = encoder.encode(kb.questions)
     is_repeated = np.zeros(len(kb.questions), dtype=bool)
     for form, limit in (("turn", SAME_TURN), ("sentences", SAME_SENTENCE)):
-        texts = formed(queries, "turn" if form == "turn" else "sentences").texts
+        texts = represent(queries, "turn" if form == "turn" else "sentences").texts
         for start in range(0, len(texts), 256):
             is_repeated |= (encoder.encode(texts[start : start + 256]) @ recorded.T > limit).any(axis=0)
     return np.flatnonzero(is_repeated).astype(np.int64)

@@ -25,7 +25,7 @@ from dialometer.retrieval.queries import Query
 Floats = NDArray[np.float32]
 
 
-class ByAnswer:
+class PairsByAnswer:
     """The pairs of a knowledge base in answer order, so that a stretch of answers is a stretch of pairs."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
@@ -121,8 +121,8 @@ def merge(one: Ranking, other: Ranking, k: int) -> Ranking:
 
 Questions = Sequence[Query] | Sequence[str]
 
-QUERIES_AT_ONCE = 256
-ANSWERS_AT_ONCE = 16_384
+QUERY_BATCH = 256
+ANSWER_BATCH = 16_384
 """Scores of a whole batch and of all answers never stand in memory together: at most 256 x 16,384 of them do."""
 
 
@@ -137,10 +137,10 @@ class Retriever(Part):
     """Whether fitting trains a model, which takes minutes on a CPU."""
 
     @abstractmethod
-    def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> Fitted:
+    def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedRetriever:
         """Learn the knowledge base. The same knowledge base and options give the same ranking."""
 
-    def load(self, kb: KnowledgeBase, folder: Path, work: Work = QUIET) -> Fitted:
+    def load(self, kb: KnowledgeBase, folder: Path, work: Work = QUIET) -> FittedRetriever:
         """The retriever as it was saved into a folder; those without files of their own are simply fitted again."""
         return self.fit(kb, work)
 
@@ -148,7 +148,7 @@ class Retriever(Part):
 RETRIEVERS: Registry[type[Retriever]] = Registry("retriever", "dialometer.retrieval.retrievers")
 
 
-class Fitted(ABC):
+class FittedRetriever(ABC):
     """A retriever that knows a knowledge base."""
 
     def __init__(self, options: Retriever, kb: KnowledgeBase) -> None:
@@ -160,7 +160,7 @@ class Fitted(ABC):
         """What scoring needs to know of the questions, worked out once for all answers."""
 
     @abstractmethod
-    def block(self, prepared: Any, first: int, last: int) -> Floats:
+    def score_block(self, prepared: Any, first: int, last: int) -> Floats:
         """Scores of answers ``first`` to ``last`` (exclusive): questions by answers, higher is better, nan: not retrieved."""
 
     def scores(self, questions: Questions) -> Floats:
@@ -168,19 +168,18 @@ class Fitted(ABC):
         queries = as_queries(questions)
         n_answers = len(self.kb.answers)
         out = np.empty((len(queries), n_answers), dtype=np.float32)
-        for start in range(0, len(queries), QUERIES_AT_ONCE):
-            prepared = self.prepare(queries[start : start + QUERIES_AT_ONCE])
-            for first in range(0, n_answers, ANSWERS_AT_ONCE):
-                last = min(first + ANSWERS_AT_ONCE, n_answers)
-                out[start : start + QUERIES_AT_ONCE, first:last] = self.block(prepared, first, last)
+        for start in range(0, len(queries), QUERY_BATCH):
+            prepared = self.prepare(queries[start : start + QUERY_BATCH])
+            for first in range(0, n_answers, ANSWER_BATCH):
+                last = min(first + ANSWER_BATCH, n_answers)
+                out[start : start + QUERY_BATCH, first:last] = self.score_block(prepared, first, last)
         return out
 
     def rank(self, questions: Questions, k: int | None = None) -> Ranking:
         """The k best answers (all if not given) of each question; equal scores rank in the order of the answers."""
         queries = as_queries(questions)
         parts = [
-            self._rank_batch(queries[start : start + QUERIES_AT_ONCE], k)
-            for start in range(0, len(queries), QUERIES_AT_ONCE)
+            self._rank_batch(queries[start : start + QUERY_BATCH], k) for start in range(0, len(queries), QUERY_BATCH)
         ]
         if not parts:
             width = len(self.kb.answers) if k is None else k
@@ -192,15 +191,15 @@ class Fitted(ABC):
         wanted = n_answers if k is None else k
         prepared = self.prepare(queries)
         best: Ranking | None = None
-        for first in range(0, n_answers, ANSWERS_AT_ONCE):
-            last = min(first + ANSWERS_AT_ONCE, n_answers)
-            part = top_k(self.block(prepared, first, last), wanted if best is None else min(wanted, last - first))
+        for first in range(0, n_answers, ANSWER_BATCH):
+            last = min(first + ANSWER_BATCH, n_answers)
+            part = top_k(self.score_block(prepared, first, last), wanted if best is None else min(wanted, last - first))
             shifted = Ranking(np.where(part.answers == NO_ANSWER, NO_ANSWER, part.answers + first), part.scores)
             best = shifted if best is None else merge(best, shifted, wanted)
         assert best is not None  # a knowledge base has at least one answer
         return best
 
-    def because(self, query: Query, answer: int) -> str:
+    def explain(self, query: Query, answer: int) -> str:
         """What speaks for an answer, in words; empty where the retriever cannot tell."""
         return ""
 
@@ -209,25 +208,25 @@ class Fitted(ABC):
         return ()
 
 
-class ByRecorded(Fitted):
+class FittedQuestionMatcher(FittedRetriever):
     """A retriever that compares the question asked with recorded questions; an answer counts by its best one."""
 
     def __init__(self, options: Retriever, kb: KnowledgeBase) -> None:
         super().__init__(options, kb)
-        self.by_answer = ByAnswer(kb)
+        self.by_answer = PairsByAnswer(kb)
 
     @abstractmethod
-    def of_recorded(self, prepared: Any, recorded: Ints) -> Floats:
+    def question_scores(self, prepared: Any, recorded: Ints) -> Floats:
         """Scores of some recorded questions (by number): questions asked by recorded ones."""
 
-    def block(self, prepared: Any, first: int, last: int) -> Floats:
-        return self.by_answer.best(self.of_recorded(prepared, self.by_answer.questions(first, last)), first, last)
+    def score_block(self, prepared: Any, first: int, last: int) -> Floats:
+        return self.by_answer.best(self.question_scores(prepared, self.by_answer.questions(first, last)), first, last)
 
-    def because(self, query: Query, answer: int) -> str:
+    def explain(self, query: Query, answer: int) -> str:
         recorded = self.by_answer.questions(answer, answer + 1)
         if not len(recorded):
             return "no recorded question"
-        best = int(np.argmax(self.of_recorded(self.prepare([query]), recorded)[0]))
+        best = int(np.argmax(self.question_scores(self.prepare([query]), recorded)[0]))
         return f"recorded: {self.kb.questions[recorded[best]]}"
 
 
@@ -249,6 +248,6 @@ def make_retriever(name: str, options: dict[str, Any] | None = None) -> Retrieve
         raise DialometerError(f"option '{where}' of the retriever '{name}': {first['msg']}", remedy=remedy) from error
 
 
-def name_of(retriever: Retriever) -> str:
+def retriever_name(retriever: Retriever) -> str:
     """The registered name of a retriever."""
     return next(name for name in RETRIEVERS.names() if type(retriever) is RETRIEVERS.get(name))

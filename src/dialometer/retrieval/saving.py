@@ -12,19 +12,19 @@ from dialometer._version import __version__
 from dialometer.errors import DialometerError
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
-from dialometer.retrieval.retriever import Fitted, make_retriever, name_of
+from dialometer.retrieval.retriever import FittedRetriever, make_retriever, retriever_name
 
 CONFIG_FILE = "retriever.json"
 KB_FILE = "knowledge_base.jsonl"
 
 
-def save(fitted: Fitted, folder: Path) -> None:
+def save_retriever(fitted: FittedRetriever, folder: Path) -> None:
     """Write a retriever; an older one in the folder is replaced once the new one is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     write_knowledge_base(fitted.kb, folder / KB_FILE)
     fitted.save_into(folder)
     config = {
-        "retriever": name_of(fitted.options),
+        "retriever": retriever_name(fitted.options),
         "options": fitted.options.model_dump(mode="json"),
         "knowledge_base": fitted.kb.fingerprint,
         "dialometer": __version__,
@@ -34,7 +34,7 @@ def save(fitted: Fitted, folder: Path) -> None:
     partial.replace(folder / CONFIG_FILE)
 
 
-def load(folder: Path, work: Work = QUIET) -> Fitted:
+def load_retriever(folder: Path, work: Work = QUIET) -> FittedRetriever:
     """The retriever that :func:`save` wrote, ready to rank."""
     config = read_config(folder)
     kb = read_knowledge_base(folder / KB_FILE)

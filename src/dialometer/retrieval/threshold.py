@@ -27,7 +27,7 @@ N_FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Point:
+class ThresholdPoint:
     """One threshold: share of questions answered, share of those answered rightly, and the worth per question."""
 
     threshold: float
@@ -46,7 +46,7 @@ class Calibration:
     threshold: float
     cost_of_wrong: float
     n_questions: int
-    curve: tuple[Point, ...] = ()
+    curve: tuple[ThresholdPoint, ...] = ()
 
     def confidence(self, ranking: Ranking) -> Floats:
         """Probability that each first answer is right; 0 where nothing was retrieved."""
@@ -73,7 +73,7 @@ class Calibration:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Calibration:
         """As :meth:`as_json` wrote it."""
-        points = tuple(Point(*(float("nan") if v is None else v for v in values)) for values in data["curve"])
+        points = tuple(ThresholdPoint(*(float("nan") if v is None else v for v in values)) for values in data["curve"])
         return cls(**{**data, "curve": points})
 
 
@@ -137,7 +137,7 @@ def _logistic(ranking: Ranking, is_right: Marks) -> tuple[float, float, float]:
 
 def trade_off(
     confidence: Floats, is_right: Marks, *, cost_of_wrong: float = 1.0, n_points: int = 41
-) -> tuple[Point, ...]:
+) -> tuple[ThresholdPoint, ...]:
     """The curve over thresholds from 0 (answer everything) to 1."""
     points = []
     for threshold in np.linspace(0, 1, n_points):
@@ -145,7 +145,7 @@ def trade_off(
         n_answered, n_right = int(answers.sum()), int((answers & is_right).sum())
         precision = n_right / n_answered if n_answered else float("nan")
         worth = (n_right - cost_of_wrong * (n_answered - n_right)) / len(is_right)
-        points.append(Point(round(float(threshold), 4), n_answered / len(is_right), precision, worth))
+        points.append(ThresholdPoint(round(float(threshold), 4), n_answered / len(is_right), precision, worth))
     return tuple(points)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.retriever import NO_ANSWER, ByAnswer, Ranking, top_k
+from dialometer.retrieval.retriever import NO_ANSWER, PairsByAnswer, Ranking, top_k
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -72,7 +72,7 @@ class QuestionVectors:
     """Vectors of all recorded questions, scored in blocks of answers."""
 
     def __init__(self, kb: KnowledgeBase, vectors: Floats) -> None:
-        self.by_answer = ByAnswer(kb)
+        self.by_answer = PairsByAnswer(kb)
         self.vectors = vectors
 
     def best(self, queries: Floats, first: int, last: int) -> Floats:

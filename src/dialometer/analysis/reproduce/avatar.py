@@ -18,12 +18,12 @@ from dialometer.analysis.reproduce.compared import (
     expected,
 )
 from dialometer.neural.work import QUIET, Work
-from dialometer.retrieval.cross_fit import refuse_learned
+from dialometer.retrieval.cross_validation import check_not_learned
 from dialometer.retrieval.evaluation import CUTS, measure_names, relevant_ranks, values_of
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
-from dialometer.retrieval.queries import Asked, read_asked
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Retriever
-from dialometer.retrieval.saving import load
+from dialometer.retrieval.queries import QuerySet, read_queries
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Retriever
+from dialometer.retrieval.saving import load_retriever
 from dialometer.stats.retrieval.metrics import RelevantRanks
 
 CITATION = "Chierici and Habash, A View From The Crowd, HumEval 2021, Table 4 (development part, avatar maker's labels)"
@@ -55,21 +55,21 @@ def avatar_with(
 ) -> Reproduction:
     """``retrievers`` by label, with folders for trained ones; all that need no training if left out."""
     kb = read_knowledge_base(data_file(data, "mdc", "knowledge_base.csv"))
-    asked = read_asked(data_file(data, "mdc", "dialogues_dev.csv"), kb)
+    query_set = read_queries(data_file(data, "mdc", "dialogues_dev.csv"), kb)
     named = retrievers or {RETRIEVERS.get(name).label: RETRIEVERS.get(name)() for name in UNTRAINED}
-    marks = asked.marks(len(kb.answers))
+    marks = query_set.relevance(len(kb.answers))
     ranks: dict[str, RelevantRanks] = {}
     kinds: dict[str, str] = {}
     for label, retriever in named.items():
         fitted = _fitted(retriever, kb, work)
-        refuse_learned(fitted, kb, asked, label)
+        check_not_learned(fitted, kb, query_set, label)
         kinds[label] = next(name for name in RETRIEVERS.names() if type(fitted.options) is RETRIEVERS.get(name))
-        ranks[label] = relevant_ranks(fitted, asked, [marks])[0]
+        ranks[label] = relevant_ranks(fitted, query_set, [marks])[0]
     return Reproduction(
         "avatar",
         "Answer retrieval for an avatar: Margarita corpus, 340 questions of the development part",
         CITATION,
-        (_sizes(kb, asked), _counts(), *_other_software(ranks, kinds)),
+        (_sizes(kb, query_set), _counts(), *_other_software(ranks, kinds)),
         (
             "Published R@k counts right answers over all questions together (of 471), so the table does the same for ours; "
             "'dialometer retrieval evaluate' gives the mean over questions.",
@@ -84,12 +84,12 @@ def avatar_with(
     )
 
 
-def _fitted(retriever: Retriever | Path, kb: KnowledgeBase, work: Work) -> Fitted:
-    return load(retriever, work) if isinstance(retriever, Path) else retriever.fit(kb, work)
+def _fitted(retriever: Retriever | Path, kb: KnowledgeBase, work: Work) -> FittedRetriever:
+    return load_retriever(retriever, work) if isinstance(retriever, Path) else retriever.fit(kb, work)
 
 
-def _sizes(kb: KnowledgeBase, asked: Asked) -> Comparison:
-    ours = (kb.n_pairs, len(kb.answers), len(kb.questions), len(asked))
+def _sizes(kb: KnowledgeBase, query_set: QuerySet) -> Comparison:
+    ours = (kb.n_pairs, len(kb.answers), len(kb.questions), len(query_set))
     rows = [Compared(name, own, other, 0) for own, (name, other) in zip(ours, SIZES.items(), strict=True)]
     return Comparison("Size of the corpus", "the paper, section 3", tuple(rows))
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from dialometer.neural.work import Work
     from dialometer.retrieval.avatar import Avatar
     from dialometer.retrieval.knowledge_base import KnowledgeBase
-    from dialometer.retrieval.queries import Asked
-    from dialometer.retrieval.retriever import Fitted, Retriever
+    from dialometer.retrieval.queries import QuerySet
+    from dialometer.retrieval.retriever import FittedRetriever, Retriever
 
 
 KbFile = Annotated[
@@ -130,14 +130,14 @@ def _options(text: str) -> dict[str, Any]:
     return options
 
 
-def fit_or_load(retriever: Retriever | Path, kb: KnowledgeBase, work: Work) -> Fitted:
+def fit_or_load(retriever: Retriever | Path, kb: KnowledgeBase, work: Work) -> FittedRetriever:
     """A trained retriever from its folder, or one fitted now."""
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.saving import load
+    from dialometer.retrieval.saving import load_retriever
 
     if not isinstance(retriever, Path):
         return retriever.fit(kb, work)
-    fitted = load(retriever, work)
+    fitted = load_retriever(retriever, work)
     if fitted.kb.texts != kb.texts:
         remedy = "evaluate it with the knowledge base it was trained on"
         raise DialometerError("the retriever was trained on other answers", where=str(retriever), remedy=remedy)
@@ -152,40 +152,42 @@ def label_of(name: str, retriever: Retriever | Path) -> str:
     return f"{retriever.label} ({options})" if options else retriever.label
 
 
-def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[KnowledgeBase, Asked]:
+def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[KnowledgeBase, QuerySet]:
     """A knowledge base and the questions asked of it."""
     from dialometer.cli.console import errors
     from dialometer.retrieval.knowledge_base import read_knowledge_base
-    from dialometer.retrieval.queries import read_asked
+    from dialometer.retrieval.queries import read_queries
 
     kb = read_knowledge_base(kb_file)
-    asked = read_asked(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
-    if asked.left_out:
-        errors.print(f"{len(asked.left_out)} marked answers left out: the knowledge base does not hold them")
-    return kb, asked
+    query_set = read_queries(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
+    if query_set.left_out:
+        errors.print(f"{len(query_set.left_out)} marked answers left out: the knowledge base does not hold them")
+    return kb, query_set
 
 
-def learned(kb: KnowledgeBase, path: Path | None, asked: Asked | None, *, lenient: bool) -> KnowledgeBase:
+def learned(kb: KnowledgeBase, path: Path | None, query_set: QuerySet | None, *, lenient: bool) -> KnowledgeBase:
     """The knowledge base with what dialogues teach; never those that are then measured."""
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.cross_fit import enriched
+    from dialometer.retrieval.cross_validation import add_queries
 
     if path is None:
         return kb
     lessons = read_lessons(path, kb, lenient=lenient)
-    n_both = len({(q.id, q.text) for q in lessons.queries} & {(q.id, q.text) for q in (asked.queries if asked else ())})
+    n_both = len(
+        {(q.id, q.text) for q in lessons.queries} & {(q.id, q.text) for q in (query_set.queries if query_set else ())}
+    )
     if n_both:
         remedy = "name other dialogues, or measure by cross-validation: --cross-validate 5"
         raise DialometerError(f"{n_both} questions would be both learned and measured", where=str(path), remedy=remedy)
-    return enriched(kb, lessons)
+    return add_queries(kb, lessons)
 
 
-def read_lessons(path: Path, kb: KnowledgeBase, *, lenient: bool) -> Asked:
+def read_lessons(path: Path, kb: KnowledgeBase, *, lenient: bool) -> QuerySet:
     """Dialogues whose marked answers are learned from or calibrated on."""
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.queries import read_asked
+    from dialometer.retrieval.queries import read_queries
 
-    lessons = read_asked(path, kb, unknown_gold="leave_out" if lenient else "error")
+    lessons = read_queries(path, kb, unknown_gold="leave_out" if lenient else "error")
     if not any(lessons.right):
         remedy = "mark right answers in them (see the reference of dialogues)"
         raise DialometerError("no answer is marked as right in these dialogues", where=str(path), remedy=remedy)
@@ -212,14 +214,14 @@ def avatar_of(
     from dialometer.errors import DialometerError
     from dialometer.retrieval.avatar import Avatar, read_calibration
     from dialometer.retrieval.knowledge_base import read_knowledge_base
-    from dialometer.retrieval.saving import is_saved, load
-    from dialometer.retrieval.train_retriever import calibrate_across, calibrate_on
+    from dialometer.retrieval.saving import is_saved, load_retriever
+    from dialometer.retrieval.train_retriever import calibrate_by_folds, calibrate_on
 
     if kb_or_avatar.is_dir():
         if not is_saved(kb_or_avatar):
             remedy = "name a knowledge base, or a folder that 'dialometer retrieval train --out' wrote"
             raise DialometerError("no trained retriever is kept here", where=str(kb_or_avatar), remedy=remedy)
-        fitted = load(kb_or_avatar, work)
+        fitted = load_retriever(kb_or_avatar, work)
         calibration = read_calibration(kb_or_avatar)
         made = None
     else:
@@ -227,10 +229,10 @@ def avatar_of(
         made = one_retriever(retriever)
         fitted, calibration = made.fit(kb, work), None
     if dialogues is not None:
-        asked = read_lessons(dialogues, fitted.kb, lenient=lenient)
-        calibration = calibrate_on(fitted, asked, cost_of_wrong=cost_of_wrong)
+        query_set = read_lessons(dialogues, fitted.kb, lenient=lenient)
+        calibration = calibrate_on(fitted, query_set, cost_of_wrong=cost_of_wrong)
     elif made is not None:
-        calibration = calibrate_across(fitted.kb, made, None, work, cost_of_wrong=cost_of_wrong)
+        calibration = calibrate_by_folds(fitted.kb, made, None, work, cost_of_wrong=cost_of_wrong)
     return Avatar(fitted, calibration, threshold=threshold)
 
 

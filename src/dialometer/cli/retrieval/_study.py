@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dialometer.retrieval.crowd_ratings import CrowdRatings
     from dialometer.retrieval.knowledge_base import KnowledgeBase
-    from dialometer.retrieval.queries import Asked
+    from dialometer.retrieval.queries import QuerySet
 
 
 TEMPLATE = "avatar"
@@ -119,12 +119,12 @@ class Judged:
     good_from: float | None = None
 
 
-def crowd_of(path: Path, kb: KnowledgeBase, asked: Asked, database: str = "") -> Judged:
+def crowd_of(path: Path, kb: KnowledgeBase, query_set: QuerySet, database: str = "") -> Judged:
     """Ratings from a table, or from the folder of a judged study (raters left out by its rules do not count)."""
-    from dialometer.retrieval.crowd_ratings import read_ratings
+    from dialometer.retrieval.crowd_ratings import read_crowd_ratings
 
     if not path.is_dir():
-        return Judged(read_ratings(path, kb, [query.id for query in asked.queries]))
+        return Judged(read_crowd_ratings(path, kb, [query.id for query in query_set.queries]))
     return _crowd_of_study(path, kb, database)
 
 
@@ -133,7 +133,7 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> Judged:
     from dialometer.analysis.families.candidates.pool import pool_of
     from dialometer.cli.options import open_store, open_study
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.crowd_ratings import collect
+    from dialometer.retrieval.crowd_ratings import crowd_ratings
 
     study = open_study(folder)
     if study.spec.items.kind != "candidate":
@@ -149,4 +149,4 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> Judged:
         answer = answers[rated.answer[candidate]]
         if answer is not None:
             found.append((rated.questions[rated.question[candidate]], answer, float(value)))
-    return Judged(collect(found), rated.good_from)
+    return Judged(crowd_ratings(found), rated.good_from)

@@ -12,7 +12,7 @@ from dialometer.cli.options import AsJson
 from dialometer.cli.retrieval._shared import Cache, CalibrateOn, Cost, Device, KbOrAvatar, Lenient, OneRetriever
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.avatar import Avatar, Spoken
+    from dialometer.retrieval.avatar import Avatar, AvatarReply
 
 
 def add_to(app: typer.Typer) -> None:
@@ -105,7 +105,7 @@ def _introduce(avatar: Avatar) -> None:
     results.print("[dim]An empty line ends the conversation.[/]\n")
 
 
-def _show(asked: str, spoken: Spoken, *, as_json: bool) -> None:
+def _show(asked: str, spoken: AvatarReply, *, as_json: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

@@ -35,11 +35,11 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.retrieval._shared import read_both
         from dialometer.retrieval.knowledge_base import read_knowledge_base
 
-        asked = None
+        query_set = None
         if dialogues is None:
             kb = read_knowledge_base(kb_file)
         else:
-            kb, asked = read_both(kb_file, dialogues, lenient=lenient)
+            kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
         n_answers_of = np.bincount(kb.pair_question, minlength=len(kb.questions))
         counts: dict[str, Any] = {
             "n_pairs": kb.n_pairs,
@@ -49,12 +49,12 @@ def add_to(app: typer.Typer) -> None:
             "n_answers_without_question": int((kb.n_questions_of == 0).sum()),
             "n_questions_with_several_answers": int((n_answers_of > 1).sum()),
         }
-        if asked is not None:
+        if query_set is not None:
             counts |= {
-                "n_dialogues": len(set(asked.dialogues)),
-                "n_questions_asked": len(asked),
-                "n_questions_with_right_answer": sum(bool(right) for right in asked.right),
-                "n_right_answers": sum(len(right) for right in asked.right),
+                "n_dialogues": len(set(query_set.dialogues)),
+                "n_questions_asked": len(query_set),
+                "n_questions_with_right_answer": sum(bool(right) for right in query_set.right),
+                "n_right_answers": sum(len(right) for right in query_set.right),
             }
         if as_json:
             typer.echo(json.dumps(counts, indent=2))

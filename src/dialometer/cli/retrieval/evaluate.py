@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dialometer.retrieval.crowd_ratings import CrowdRatings
     from dialometer.retrieval.evaluation import Judge, Marks
     from dialometer.retrieval.knowledge_base import KnowledgeBase
-    from dialometer.retrieval.queries import Asked
+    from dialometer.retrieval.queries import QuerySet
     from dialometer.retrieval.retriever import Retriever
     from dialometer.stats.retrieval.metrics import RelevantRanks
 
@@ -107,7 +107,7 @@ class _Asking:
     """Questions put to retrievers, and where each puts what the judges call right."""
 
     kb: KnowledgeBase
-    asked: Asked
+    asked: QuerySet
     judges: list[Judge]
     crowd: CrowdRatings | None
     work: Work
@@ -142,16 +142,16 @@ class _Asking:
         """By a retriever that is fitted, loaded, or fitted once per fold."""
         from dialometer.cli.retrieval._shared import fit_or_load
         from dialometer.errors import DialometerError
-        from dialometer.retrieval.cross_fit import refuse_learned, unseen_scores
+        from dialometer.retrieval.cross_validation import check_not_learned, cross_validated_scores
         from dialometer.retrieval.evaluation import relevant_ranks
         from dialometer.stats.retrieval.metrics import ranks_from_scores
 
         if not self.n_folds:
             fitted = fit_or_load(retriever, self.kb, self.work)
-            refuse_learned(fitted, self.kb, self.asked, str(retriever))
+            check_not_learned(fitted, self.kb, self.asked, str(retriever))
             return relevant_ranks(fitted, self.asked, marked)
         if isinstance(retriever, Path):
             remedy = "name the retriever, so that it can be fitted fold by fold"
             raise DialometerError("a saved retriever cannot be cross-validated", where=str(retriever), remedy=remedy)
-        scores = unseen_scores(self.kb, retriever, self.asked, self.work, n_folds=self.n_folds, seed=self.seed)
+        scores = cross_validated_scores(self.kb, retriever, self.asked, self.work, n_folds=self.n_folds, seed=self.seed)
         return [ranks_from_scores(scores, marks) for marks in marked]

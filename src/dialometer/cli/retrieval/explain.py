@@ -75,13 +75,13 @@ def _asked(
     from dialometer.errors import DialometerError
     from dialometer.model.dialogue import Turn
     from dialometer.registry import did_you_mean
-    from dialometer.retrieval.queries import Query, read_asked
+    from dialometer.retrieval.queries import Query, read_queries
 
     if dialogues is None:
         roles = [("Agent", "agent"), ("User", "user")]
         turns = [Turn(roles[n % 2][0], text, roles[n % 2][1]) for n, text in enumerate(reversed(before))]  # type: ignore[arg-type]
         return Query(question, tuple(reversed(turns))), set()
-    asked = read_asked(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
+    asked = read_queries(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
     names = [query.id for query in asked.queries]
     if question not in names:
         raise DialometerError(

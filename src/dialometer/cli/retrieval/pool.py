@@ -62,19 +62,19 @@ def add_to(app: typer.Typer) -> None:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise DialometerError(f"'{out}' exists and is not an empty folder", remedy="choose another name")
         named = {n: r for n, r in chosen(retrievers).items() if n != CHANCE or CHANCE in retrievers}
-        kb, asked = read_both(kb_file, dialogues, lenient=lenient)
-        known = learned(kb, learn_from, asked, lenient=lenient)
+        kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
+        known = learned(kb, learn_from, query_set, lenient=lenient)
         rankings = {}
         with working(device, cache) as work:
             for name, retriever in named.items():
-                ranking = fit_or_load(retriever, known, work).rank(asked.queries, depth)
+                ranking = fit_or_load(retriever, known, work).rank(query_set.queries, depth)
                 rankings[_system(name, retriever)] = ranking
-        items = pooled(kb, asked, rankings, depth=depth, seed=seed)
+        items = pooled(kb, query_set, rankings, depth=depth, seed=seed)
         systems = {_system(name, retriever): _told(name, retriever) for name, retriever in named.items()}
         files = write_study(
             out, items, systems, name=study_name(out.resolve().name, "avatar"), n_raters=raters, seed=seed
         )
-        _tell(out, items, len(asked), files, raters, as_json=as_json)
+        _tell(out, items, len(query_set), files, raters, as_json=as_json)
 
 
 def _system(name: str, retriever: Retriever | Path) -> str:

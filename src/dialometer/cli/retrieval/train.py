@@ -12,7 +12,7 @@ from dialometer.cli.options import AsJson, Seed
 from dialometer.cli.retrieval._shared import Cache, Cost, Device, KbFile, LearnFrom, Lenient
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.train_retriever import Trained
+    from dialometer.retrieval.train_retriever import TrainedRetriever
 
 
 CUTS = (1, 2, 10)
@@ -86,18 +86,18 @@ def add_to(app: typer.Typer) -> None:
         _tell(trained, out, as_json=as_json)
 
 
-def _keep(trained: Trained, folder: Path) -> None:
+def _keep(trained: TrainedRetriever, folder: Path) -> None:
     """The retriever and its calibration; one of an earlier training goes where there is no new one."""
     from dialometer.retrieval.avatar import CALIBRATION_FILE, save_calibration
-    from dialometer.retrieval.saving import save
+    from dialometer.retrieval.saving import save_retriever
 
-    save(trained.fitted, folder)
+    save_retriever(trained.fitted, folder)
     (folder / CALIBRATION_FILE).unlink(missing_ok=True)
     if trained.calibration is not None:
         save_calibration(trained.calibration, folder)
 
 
-def _tell(trained: Trained, folder: Path, *, as_json: bool) -> None:
+def _tell(trained: TrainedRetriever, folder: Path, *, as_json: bool) -> None:
     from dialometer.cli.console import results
     from dialometer.cli.retrieval._tables import show_parts, show_trade_off
 

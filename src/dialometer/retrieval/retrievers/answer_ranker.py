@@ -12,7 +12,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, Retriever
 from dialometer.retrieval.retrievers.mixed import FittedMixed, Mixed
 from dialometer.retrieval.saving import copy_model
 
@@ -67,7 +67,7 @@ class AnswerRanker(Retriever):
         return FittedRanker(self, kb, CrossEncoder.load(folder, work), folder, first, work)
 
 
-class FittedRanker(Fitted):
+class FittedRanker(FittedRetriever):
     """Reads the most promising answers; the others follow in the order of the retriever that chose them."""
 
     options: AnswerRanker
@@ -106,10 +106,10 @@ class FittedRanker(Fitted):
         scores[rows, flat] = np.round(found, 4)
         return prepared, scores
 
-    def block(self, prepared: tuple[Any, Floats], first: int, last: int) -> Floats:
+    def score_block(self, prepared: tuple[Any, Floats], first: int, last: int) -> Floats:
         before, scores = prepared
         own = scores[:, first:last]
-        return np.where(np.isnan(own), self.first.block(before, first, last) - BELOW, own)
+        return np.where(np.isnan(own), self.first.score_block(before, first, last) - BELOW, own)
 
     def save_into(self, folder: Path) -> tuple[Path, ...]:
         copy_model(self.folder, folder / FOLDER)

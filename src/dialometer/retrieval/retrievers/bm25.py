@@ -14,7 +14,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Ranking, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedQuestionMatcher, Floats, Ranking, Retriever
 
 WORD = re.compile(r"\w+")
 BATCH_FROM = 20_000
@@ -34,7 +34,7 @@ class Bm25(Retriever):
         return FittedBm25(self, kb)
 
 
-class FittedBm25(ByRecorded):
+class FittedBm25(FittedQuestionMatcher):
     """Every word's weight in every question is worked out beforehand, so that asking is a sum over few columns."""
 
     options: Bm25
@@ -74,7 +74,7 @@ class FittedBm25(ByRecorded):
         counts = np.ones(len(column), dtype=np.float64)
         return sparse.csr_matrix((counts, (row, column)), shape=(len(asked), self.weights.shape[0]))
 
-    def of_recorded(self, prepared: Any, recorded: Ints) -> Floats:
+    def question_scores(self, prepared: Any, recorded: Ints) -> Floats:
         sums = np.asarray((prepared @ self.weights[:, recorded]).todense())
         return np.round(sums, 5).astype(np.float32)
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, Retriever
 
 
 @RETRIEVERS.register("random")
@@ -27,7 +27,7 @@ class Chance(Retriever):
         return FittedChance(self, kb)
 
 
-class FittedChance(Fitted):
+class FittedChance(FittedRetriever):
     """Draws from a generator that is seeded by the question, so that neither batches nor blocks change anything."""
 
     options: Chance
@@ -36,6 +36,6 @@ class FittedChance(Fitted):
         texts = [f"{self.options.seed}\x1f{query.id}\x1f{query.text}" for query in queries]
         return [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") for text in texts]
 
-    def block(self, prepared: list[int], first: int, last: int) -> Floats:
+    def score_block(self, prepared: list[int], first: int, last: int) -> Floats:
         rows = [np.random.default_rng([seed, first]).random(last - first, dtype=np.float32) for seed in prepared]
         return np.stack(rows) if rows else np.empty((0, last - first), dtype=np.float32)

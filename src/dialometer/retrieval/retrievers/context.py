@@ -11,7 +11,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query, with_context
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, Retriever
 from dialometer.retrieval.retrievers.mixed import FittedMixed, Mixed
 
 
@@ -32,7 +32,7 @@ class Context(Retriever):
         return FittedContext(self, kb, Mixed(model=self.model, answer_share=self.answer_share).fit(kb, work))
 
 
-class FittedContext(Fitted):
+class FittedContext(FittedRetriever):
     """Two encodings per question; one where nothing was said before, so that first questions rank as without context."""
 
     options: Context
@@ -46,10 +46,10 @@ class FittedContext(Fitted):
         together = self.mixed.prepare([Query(with_context(query, self.options.n_turns)) for query in queries])
         return alone, together
 
-    def block(self, prepared: tuple[Floats, Floats], first: int, last: int) -> Floats:
-        alone, together = (self.mixed.block(vectors, first, last) for vectors in prepared)
+    def score_block(self, prepared: tuple[Floats, Floats], first: int, last: int) -> Floats:
+        alone, together = (self.mixed.score_block(vectors, first, last) for vectors in prepared)
         share = self.options.context_share
         return np.asarray(np.round((alone + share * together) / (1 + share), 5), dtype=np.float32)
 
-    def because(self, query: Query, answer: int) -> str:
-        return self.mixed.because(query, answer)
+    def explain(self, query: Query, answer: int) -> str:
+        return self.mixed.explain(query, answer)

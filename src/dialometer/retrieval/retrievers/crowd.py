@@ -10,10 +10,10 @@ from pydantic import Field
 
 from dialometer.errors import DialometerError
 from dialometer.neural.work import QUIET, Work
-from dialometer.retrieval.crowd_ratings import CrowdRatings, read_ratings
+from dialometer.retrieval.crowd_ratings import CrowdRatings, read_crowd_ratings
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, Retriever
 
 
 @RETRIEVERS.register("crowd")
@@ -29,10 +29,10 @@ class Crowd(Retriever):
             raise DialometerError(
                 "the crowd needs ratings", remedy="give --crowd, a table or the folder of a judged study"
             )
-        return FittedCrowd(self, kb, read_ratings(self.ratings, kb))
+        return FittedCrowd(self, kb, read_crowd_ratings(self.ratings, kb))
 
 
-class FittedCrowd(Fitted):
+class FittedCrowd(FittedRetriever):
     """Ratings that are already read."""
 
     options: Crowd
@@ -44,9 +44,9 @@ class FittedCrowd(Fitted):
     def prepare(self, queries: Sequence[Query]) -> Floats:
         return self.ratings.matrix(queries, len(self.kb.answers)).astype(np.float32)
 
-    def block(self, prepared: Floats, first: int, last: int) -> Floats:
+    def score_block(self, prepared: Floats, first: int, last: int) -> Floats:
         return prepared[:, first:last]
 
-    def because(self, query: Query, answer: int) -> str:
+    def explain(self, query: Query, answer: int) -> str:
         n = self.ratings.by_question.get(query.id, {}).get(answer, (0.0, 0))[1]
         return f"mean of {n} rating{'' if n == 1 else 's'}"

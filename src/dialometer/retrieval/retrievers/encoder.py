@@ -10,7 +10,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Ranking, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedQuestionMatcher, Floats, Ranking, Retriever
 from dialometer.retrieval.vectors import NearestQuestions, cosines
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Encoder(Retriever):
         return FittedEncoder(self, kb, TextEncoder(self.model, work))
 
 
-class FittedEncoder(ByRecorded):
+class FittedEncoder(FittedQuestionMatcher):
     """Vectors of all recorded questions; exact up to ``approximate_from`` of them."""
 
     options: Encoder
@@ -49,7 +49,7 @@ class FittedEncoder(ByRecorded):
     def prepare(self, queries: Sequence[Query]) -> Floats:
         return self.encoder.encode([query.text for query in queries])
 
-    def of_recorded(self, prepared: Floats, recorded: Ints) -> Floats:
+    def question_scores(self, prepared: Floats, recorded: Ints) -> Floats:
         return cosines(prepared, self.questions[recorded])
 
     def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:

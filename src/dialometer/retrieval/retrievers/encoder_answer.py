@@ -10,7 +10,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, Retriever
 from dialometer.retrieval.vectors import cosines
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class EncoderAnswer(Retriever):
         return FittedEncoderAnswer(self, kb, TextEncoder(self.model, work))
 
 
-class FittedEncoderAnswer(Fitted):
+class FittedEncoderAnswer(FittedRetriever):
     """Vectors of all answers."""
 
     options: EncoderAnswer
@@ -44,5 +44,5 @@ class FittedEncoderAnswer(Fitted):
     def prepare(self, queries: Sequence[Query]) -> Floats:
         return self.encoder.encode([query.text for query in queries])
 
-    def block(self, prepared: Floats, first: int, last: int) -> Floats:
+    def score_block(self, prepared: Floats, first: int, last: int) -> Floats:
         return cosines(prepared, self.answers[first:last])

@@ -20,7 +20,7 @@ from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import (
     NO_ANSWER,
     RETRIEVERS,
-    Fitted,
+    FittedRetriever,
     Floats,
     Questions,
     Ranking,
@@ -108,7 +108,7 @@ def _load_ranker(folder: Path | None, work: Work) -> CrossEncoder | None:
     return CrossEncoder.load(folder, work) if folder else None
 
 
-class FittedFused(Fitted):
+class FittedFused(FittedRetriever):
     """A weighted sum, then the first few put into a new order; they stay the first few."""
 
     options: Fused
@@ -129,7 +129,7 @@ class FittedFused(Fitted):
     def prepare(self, queries: Sequence[Query]) -> PreparedParts:
         return self.parts.prepare(queries)
 
-    def block(self, prepared: PreparedParts, first: int, last: int) -> Floats:
+    def score_block(self, prepared: PreparedParts, first: int, last: int) -> Floats:
         total = np.zeros((prepared.n_queries, last - first), dtype=np.float32)
         for name in PARTS:
             weight = self.options.weights.get(name, 0.0)
@@ -169,7 +169,7 @@ class FittedFused(Fitted):
         lift = np.nanmin(first.scores, axis=1) - np.nanmin(again, axis=1)
         return np.asarray(np.round(again + np.maximum(lift, 0)[:, None], 4))
 
-    def because(self, query: Query, answer: int) -> str:
+    def explain(self, query: Query, answer: int) -> str:
         """The parts that add most to the answer's score."""
         prepared = self.prepare([query])
         shares = {

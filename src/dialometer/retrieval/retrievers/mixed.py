@@ -11,7 +11,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, Fitted, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, Retriever
 from dialometer.retrieval.retrievers.encoder import Encoder, FittedEncoder
 from dialometer.retrieval.retrievers.encoder_answer import EncoderAnswer, FittedEncoderAnswer
 
@@ -33,7 +33,7 @@ class Mixed(Retriever):
         return FittedMixed(self, kb, by_question, FittedEncoderAnswer(EncoderAnswer(model=self.model), kb, encoder))
 
 
-class FittedMixed(Fitted):
+class FittedMixed(FittedRetriever):
     """One encoding of the query serves both; an answer without questions is judged by itself."""
 
     options: Mixed
@@ -48,11 +48,11 @@ class FittedMixed(Fitted):
     def prepare(self, queries: Sequence[Query]) -> Floats:
         return self.by_question.prepare(queries)
 
-    def block(self, prepared: Floats, first: int, last: int) -> Floats:
-        near = np.nan_to_num(self.by_question.block(prepared, first, last), nan=0.0)
-        mixed = near + self.options.answer_share * self.by_answer.block(prepared, first, last)
+    def score_block(self, prepared: Floats, first: int, last: int) -> Floats:
+        near = np.nan_to_num(self.by_question.score_block(prepared, first, last), nan=0.0)
+        mixed = near + self.options.answer_share * self.by_answer.score_block(prepared, first, last)
         return np.asarray(np.round(mixed, 5), dtype=np.float32)
 
-    def because(self, query: Query, answer: int) -> str:
-        own = float(self.by_answer.block(self.prepare([query]), answer, answer + 1)[0, 0])
-        return f"{self.by_question.because(query, answer)}; answer itself {own:.2f}"
+    def explain(self, query: Query, answer: int) -> str:
+        own = float(self.by_answer.score_block(self.prepare([query]), answer, answer + 1)[0, 0])
+        return f"{self.by_question.explain(query, answer)}; answer itself {own:.2f}"

@@ -12,7 +12,7 @@ from dialometer.neural.tfidf import Tfidf, fit_tfidf
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, ByRecorded, Floats, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedQuestionMatcher, Floats, Retriever
 
 NO_WORDS = "nothing recorded"
 
@@ -31,7 +31,7 @@ class TfidfRetriever(Retriever):
         return FittedTfidf(self, kb)
 
 
-class FittedTfidf(ByRecorded):
+class FittedTfidf(FittedQuestionMatcher):
     """Sparse vectors of all questions; a block is a product of sparse matrices."""
 
     options: TfidfRetriever
@@ -49,6 +49,6 @@ class FittedTfidf(ByRecorded):
     def prepare(self, queries: Sequence[Query]) -> Any:
         return self.vectors([query.text for query in queries])
 
-    def of_recorded(self, prepared: Any, recorded: Ints) -> Floats:
+    def question_scores(self, prepared: Any, recorded: Ints) -> Floats:
         cosines = np.asarray((prepared @ self.questions[recorded].T).todense(), dtype=np.float32)
         return np.asarray(np.round(cosines, 6))

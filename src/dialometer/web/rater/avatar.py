@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from dialometer.errors import FlowError
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.report.theme import DARK, LIGHT, drawing_rules
-from dialometer.retrieval.avatar import Avatar, Spoken
+from dialometer.retrieval.avatar import Avatar, AvatarReply
 from dialometer.retrieval.threshold import trade_off_inline
 from dialometer.web.server.app import STATIC, Assets
 from dialometer.web.server.failures import as_json, headers_of, status_of
@@ -46,7 +46,7 @@ class Exchange:
     """What the visitor said and what the avatar replied."""
 
     text: str
-    spoken: Spoken
+    spoken: AvatarReply
 
 
 @dataclass

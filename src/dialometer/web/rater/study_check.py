@@ -9,7 +9,7 @@ from dialometer.design.check import check_study
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import Problem
-from dialometer.flow.agent_check import agent_problems
+from dialometer.flow.agents import agent_problems
 from dialometer.model.study import Study
 from dialometer.web.rater.language import wording_problems
 

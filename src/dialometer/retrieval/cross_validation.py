@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.neural.work import QUIET, Work
-from dialometer.retrieval.fusion import PARTS, FusionParts, Lists, choose_weights, lists_of
+from dialometer.retrieval.fusion import PARTS, CandidateLists, FusionParts, candidate_lists, choose_weights
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.queries import Asked, Query
-from dialometer.retrieval.retriever import Fitted, Retriever, top_k
+from dialometer.retrieval.queries import Query, QuerySet
+from dialometer.retrieval.retriever import FittedRetriever, Retriever, top_k
 
 if TYPE_CHECKING:
     from dialometer.retrieval.retrievers.fused import Fused
@@ -41,21 +41,25 @@ MOST_CELLS = 150_000_000
 """Scores held at once, answers by parts for every question asked back: fewer questions where there are very many answers."""
 
 
-def enriched(kb: KnowledgeBase, asked: Asked | None) -> KnowledgeBase:
+def add_queries(kb: KnowledgeBase, query_set: QuerySet | None) -> KnowledgeBase:
     """The knowledge base with questions as people put them, where their right answers are known."""
-    if asked is None:
+    if query_set is None:
         return kb
-    pairs = [(query.text, answer) for query, right in zip(asked.queries, asked.right, strict=True) for answer in right]
+    pairs = [
+        (query.text, answer)
+        for query, right in zip(query_set.queries, query_set.right, strict=True)
+        for answer in right
+    ]
     return kb.with_pairs(pairs)
 
 
 @dataclass(frozen=True)
-class CrossFit:
+class FusedFolds:
     """Out-of-fold scores of every question: recorded ones first, then those of the dialogues."""
 
     fold: Ints
     groups: tuple[str, ...]
-    is_asked: Marks
+    from_dialogue: Marks
     """Whether the question comes from a dialogue."""
     scores: Floats
     """Questions by answers by parts."""
@@ -67,7 +71,7 @@ class CrossFit:
         """Weights of some parts from all folds, or from all but one."""
         rows = np.flatnonzero(self.fold != (-1 if without_fold is None else without_fold))
         columns = [PARTS.index(part) for part in parts]
-        lists = lists_of(self.scores[rows][:, :, columns], self.right[rows])
+        lists = candidate_lists(self.scores[rows][:, :, columns], self.right[rows])
         return choose_weights(lists, [self.groups[row] for row in rows])
 
     def fused(self, parts: tuple[str, ...] = PARTS) -> Floats:
@@ -87,7 +91,7 @@ class CrossFit:
         first = top_k(fused[rows], n_read).answers
         at = np.arange(len(rows))[:, None]
         pair = np.stack([fused[rows][at, first], np.nan_to_num(self.read[rows][at, first], nan=0.0)], axis=-1)
-        lists = Lists(pair.astype(np.float32), self.right[rows][at, first], np.ones(first.shape, dtype=bool))
+        lists = CandidateLists(pair.astype(np.float32), self.right[rows][at, first], np.ones(first.shape, dtype=bool))
         own, read = choose_weights(lists, [self.groups[row] for row in rows])
         return max(0.0, float(read / own)) if own > 0 else 0.0
 
@@ -113,17 +117,17 @@ class _Folds:
 
     recorded: Ints
     recorded_fold: Ints
-    asked_fold: Ints
+    dialogue_fold: Ints
 
     @property
     def fold(self) -> Ints:
-        return np.concatenate([self.recorded_fold, self.asked_fold]).astype(np.int64)
+        return np.concatenate([self.recorded_fold, self.dialogue_fold]).astype(np.int64)
 
 
-def _folds(kb: KnowledgeBase, asked: Asked | None, n_folds: int, seed: int) -> _Folds:
+def _folds(kb: KnowledgeBase, query_set: QuerySet | None, n_folds: int, seed: int) -> _Folds:
     rng = np.random.default_rng(seed)
     fold_of_question = rng.permutation(len(kb.questions)) % n_folds
-    names = sorted(set(asked.dialogues)) if asked else []
+    names = sorted(set(query_set.dialogues)) if query_set else []
     fold_of = {name: number % n_folds for number, name in zip(rng.permutation(len(names)).tolist(), names, strict=True)}
     pair_fold = fold_of_question[kb.pair_question]
     in_fold = np.zeros((len(kb.answers), n_folds), dtype=bool)
@@ -135,46 +139,52 @@ def _folds(kb: KnowledgeBase, asked: Asked | None, n_folds: int, seed: int) -> _
     return _Folds(
         recorded,
         fold_of_question[recorded],
-        np.array([fold_of[name] for name in asked.dialogues] if asked else [], dtype=np.int64),
+        np.array([fold_of[name] for name in query_set.dialogues] if query_set else [], dtype=np.int64),
     )
 
 
-def cross_fit(
-    kb: KnowledgeBase, asked: Asked | None, options: Fused, *, n_folds: int = N_FOLDS, work: Work = QUIET, seed: int = 0
-) -> CrossFit:
+def cross_validate_fused(
+    kb: KnowledgeBase,
+    query_set: QuerySet | None,
+    options: Fused,
+    *,
+    n_folds: int = N_FOLDS,
+    work: Work = QUIET,
+    seed: int = 0,
+) -> FusedFolds:
     """Trains once per fold, so this takes ``n_folds`` times as long as fitting; dialogues are never split."""
-    folds = _folds(kb, asked, n_folds, seed)
+    folds = _folds(kb, query_set, n_folds, seed)
     n_recorded = len(folds.recorded)
-    queries = [Query(kb.questions[row]) for row in folds.recorded] + list(asked.queries if asked else ())
+    queries = [Query(kb.questions[row]) for row in folds.recorded] + list(query_set.queries if query_set else ())
     right = np.zeros((len(queries), len(kb.answers)), dtype=bool)
     for row, question in enumerate(folds.recorded):
         right[row, kb.answers_to(int(question))] = True
-    if asked:
-        right[n_recorded:] = asked.marks(len(kb.answers))
+    if query_set:
+        right[n_recorded:] = query_set.relevance(len(kb.answers))
     scores = np.zeros((*right.shape, len(PARTS)), dtype=np.float32)
     rankers: dict[int, Path] = {}
     for number in range(n_folds):
-        others = asked.only(np.flatnonzero(folds.asked_fold != number)) if asked else None
+        others = query_set.subset(np.flatnonzero(folds.dialogue_fold != number)) if query_set else None
         held = folds.recorded[folds.recorded_fold == number]
-        left = enriched(kb.without_questions(held.tolist()), others)
+        left = add_queries(kb.without_questions(held.tolist()), others)
         stage = work.during(f"Fold {number + 1} of {n_folds}")
         parts, _ = options.fit_parts(left, stage)
         rows = np.flatnonzero(folds.fold == number)
         for some, known in ((rows[rows < n_recorded], parts), (rows[rows >= n_recorded], None)):
             if len(some):
-                of_known = known or FusionParts(enriched(kb, others), parts.encoder)
+                of_known = known or FusionParts(add_queries(kb, others), parts.encoder)
                 scores[some] = of_known.all([queries[row] for row in some])
         if options.n_read:
             rankers[number] = options.fit_ranker(left, stage)
-    groups = (*(f"recorded-{number}" for number in folds.recorded_fold), *(asked.dialogues if asked else ()))
-    is_asked = np.arange(len(queries)) >= n_recorded
-    found = CrossFit(folds.fold, groups, is_asked, scores, right, np.full(right.shape, np.nan, dtype=np.float32))
+    groups = (*(f"recorded-{number}" for number in folds.recorded_fold), *(query_set.dialogues if query_set else ()))
+    from_dialogue = np.arange(len(queries)) >= n_recorded
+    found = FusedFolds(folds.fold, groups, from_dialogue, scores, right, np.full(right.shape, np.nan, dtype=np.float32))
     return _with_reading(found, rankers, kb, queries, work) if rankers else found
 
 
 def _with_reading(
-    found: CrossFit, rankers: dict[int, Path], kb: KnowledgeBase, queries: list[Query], work: Work
-) -> CrossFit:
+    found: FusedFolds, rankers: dict[int, Path], kb: KnowledgeBase, queries: list[Query], work: Work
+) -> FusedFolds:
     """Adds the rankers' scores of what comes first, each fold read by the ranker that did not know it."""
     from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
@@ -197,36 +207,36 @@ def _with_reading(
 
 
 def dialogue_folds(
-    kb: KnowledgeBase, asked: Asked, n_folds: int, seed: int = 0
+    kb: KnowledgeBase, query_set: QuerySet, n_folds: int, seed: int = 0
 ) -> Iterator[tuple[KnowledgeBase, NDArray[np.int64]]]:
     """For each fold the knowledge base with the questions of the other dialogues, and the rows that are then asked."""
-    names = sorted(set(asked.dialogues))
+    names = sorted(set(query_set.dialogues))
     if len(names) < 2:
         raise NotEnoughData("one dialogue cannot be left out", remedy="give at least two dialogues, or no folds")
     lot = np.random.default_rng(seed).permutation(len(names)) % n_folds
     fold_of = dict(zip(names, lot.tolist(), strict=True))
-    own = np.array([fold_of[name] for name in asked.dialogues])
+    own = np.array([fold_of[name] for name in query_set.dialogues])
     for number in np.unique(own):
-        yield enriched(kb, asked.only(np.flatnonzero(own != number))), np.flatnonzero(own == number)
+        yield add_queries(kb, query_set.subset(np.flatnonzero(own != number))), np.flatnonzero(own == number)
 
 
-def unseen_scores(
-    kb: KnowledgeBase, retriever: Retriever, asked: Asked, work: Work = QUIET, *, n_folds: int = 5, seed: int = 0
+def cross_validated_scores(
+    kb: KnowledgeBase, retriever: Retriever, query_set: QuerySet, work: Work = QUIET, *, n_folds: int = 5, seed: int = 0
 ) -> Floats:
     """Scores of all answers for every question, by a retriever that learned from the other dialogues only."""
-    scores = np.empty((len(asked), len(kb.answers)), dtype=np.float32)
-    for known, rows in dialogue_folds(kb, asked, n_folds, seed):
-        scores[rows] = retriever.fit(known, work).scores(asked.only(rows).queries)
+    scores = np.empty((len(query_set), len(kb.answers)), dtype=np.float32)
+    for known, rows in dialogue_folds(kb, query_set, n_folds, seed):
+        scores[rows] = retriever.fit(known, work).scores(query_set.subset(rows).queries)
     return scores
 
 
-def refuse_learned(fitted: Fitted, kb: KnowledgeBase, asked: Asked, name: str) -> None:
+def check_not_learned(fitted: FittedRetriever, kb: KnowledgeBase, query_set: QuerySet, name: str) -> None:
     """Refuses a saved retriever that learned the very questions it is to be measured by.
 
     ``kb`` is what it may know: a question that stands only in the retriever's own knowledge base came from dialogues.
     """
     taught = set(fitted.kb.questions) - set(kb.questions)
-    answerable = [query.text for query, right in zip(asked.queries, asked.right, strict=True) if right]
+    answerable = [query.text for query, right in zip(query_set.queries, query_set.right, strict=True) if right]
     n_learned = sum(text in taught for text in answerable)
     if n_learned > len(answerable) / 2:
         raise DialometerError(

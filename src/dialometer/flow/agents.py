@@ -1,0 +1,106 @@
+"""The agents that a study's systems declare: checked with their place in the file, and built with what they speak through.
+
+Agents, retrieval and generators know nothing of each other. Here, one level above them, an agent that speaks through a
+trained model is handed the function that loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from dialometer.agents import AGENTS, Agent
+from dialometer.agents.generator import GeneratorAgent
+from dialometer.agents.retriever import RetrieverAgent
+from dialometer.agents.wizard import Wizard
+from dialometer.design.load import STUDY_FILE
+from dialometer.design.positions import explain, parse_yaml
+from dialometer.errors import Problem
+from dialometer.model.dialogue import Turn
+from dialometer.model.study import Study
+from dialometer.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from dialometer.generators.bot import Bot
+    from dialometer.retrieval.avatar import Avatar
+
+
+def build_agent(kind: str, options: Mapping[str, Any], folder: Path | None) -> Agent:
+    """The agent of that registered name, ready to reply; relative paths in its options start at ``folder``."""
+    agent = AGENTS.get(kind).model_validate(dict(options), context={"folder": folder})
+    match agent:
+        case RetrieverAgent():
+            agent.connect(_avatar)
+        case GeneratorAgent():
+            agent.connect(_bot)
+        case Wizard():
+            agent.connect(lambda suggesting: build_agent(suggesting.type, suggesting.options, folder))
+    return agent
+
+
+@lru_cache(maxsize=8)
+def _avatar(folder: str, threshold: float | None) -> Avatar:
+    """Loaded once for all studies of this process: the model behind it takes seconds and much memory."""
+    from dialometer.retrieval.avatar import load_avatar  # noqa: PLC0415 - numpy only where an avatar speaks
+
+    return load_avatar(Path(folder), threshold=threshold)
+
+
+@lru_cache(maxsize=8)
+def _bot(file: str, device: str) -> _ConversingBot:
+    from dialometer.generators.bot import Bot  # noqa: PLC0415 - torch only where a bot speaks
+
+    return _ConversingBot(Bot.load(Path(file), device))
+
+
+class _ConversingBot:
+    """A bot in a conversation that may grow longer than its window: it reads the end of it."""
+
+    def __init__(self, bot: Bot) -> None:
+        self.bot = bot
+
+    def say(self, history: Sequence[Turn], options: Mapping[str, Any], seed: int) -> tuple[str, Mapping[str, Any]]:
+        from dialometer.generators.decoding import Decoding  # noqa: PLC0415 - torch only where a bot speaks
+
+        decoding = Decoding(**options)
+        # Each turn of a drawn conversation has its own seed, or a bot would say the same thing again and again.
+        turn_seed = seed * 1000 + len(history)
+        spoken = self.bot.respond([[turn.text for turn in history]], decoding, seeds=[turn_seed], is_cut=True)[0]
+        checkpoint = self.bot.checkpoint
+        details = {
+            "model": checkpoint.name,
+            "bot_sha256": checkpoint.sha256,
+            "decoding": decoding.as_json(),
+            "seed": turn_seed,
+            "log_prob": round(spoken.log_prob, 4),
+            "n_turns_read": spoken.n_turns_read,
+        }
+        return spoken.text, details
+
+
+def agent_problems(study: Study) -> list[Problem]:
+    """Unknown agents and options that do not fit them, each at its place in study.yaml."""
+    declared = [(i, system.agent) for i, system in enumerate(study.spec.systems) if system.agent is not None]
+    if not declared or study.folder is None:
+        return []
+    source = parse_yaml((study.folder / STUDY_FILE).read_text(encoding="utf-8"), STUDY_FILE)
+    problems: list[Problem] = []
+    for i, agent in declared:
+        path = ("systems", i, "agent")
+        if agent.type not in AGENTS:
+            line, column = source.at((*path, "type"))
+            remedy = did_you_mean(agent.type, AGENTS.names())
+            problems.append(
+                Problem(f"unknown agent '{agent.type}'", remedy, STUDY_FILE, line, column, f"systems.{i}.agent.type")
+            )
+            continue
+        kind = AGENTS.get(agent.type)
+        try:
+            kind.model_validate(agent.options, context={"folder": study.folder})
+        except ValidationError as error:
+            problems += explain(error, kind, source, STUDY_FILE, (*path, "options"))
+    return problems
