@@ -41,9 +41,7 @@ class Wizard(Agent):
         default_factory=list, max_length=4, description="Agents that propose replies."
     )
 
-    _build: Callable[[SuggestingAgent], Agent] = PrivateAttr(
-        default=lambda suggesting: AGENTS.get(suggesting.type).model_validate(suggesting.options)
-    )
+    _build: Callable[[SuggestingAgent], Agent] | None = PrivateAttr(default=None)
 
     def connect(self, build: Callable[[SuggestingAgent], Agent]) -> None:
         """Hands over how suggesting agents are built, with the models that they speak through."""
@@ -57,10 +55,11 @@ class Wizard(Agent):
 
     def suggestions(self, history: Sequence[Turn], *, seed: int = 0) -> list[str]:
         """What the suggesting agents would say; one that fails suggests nothing."""
+        build = self._build or (lambda suggesting: AGENTS.get(suggesting.type).model_validate(suggesting.options))
         texts: list[str] = []
         for suggesting in self.suggest:
             try:
-                text = self._build(suggesting).reply(history, seed=seed).text.strip()
+                text = build(suggesting).reply(history, seed=seed).text.strip()
             except AgentError:
                 continue
             if text and text not in texts:
