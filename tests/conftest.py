@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,3 +150,34 @@ def study_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     template = request.getfixturevalue("_postgres_template")
     with _fresh(request.getfixturevalue("postgres_server"), template) as url:
         yield url
+
+
+@pytest.fixture
+def install_page(tmp_path, monkeypatch):
+    """Installs the package that a page of docs/how-to shows, as pip would, and forgets it after the test."""
+    installed = []
+
+    def install(page: str, registry: Any) -> None:
+        text = (Path(__file__).parents[1] / "docs" / "how-to" / page).read_text(encoding="utf-8")
+        files = dict(re.findall(r'^```\w+ title="(?:[^"]+/)?([^"]+)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE))
+        project = tomllib.loads(files["pyproject.toml"])["project"]
+        (group, entries), *_ = project["entry-points"].items()
+        packages = tmp_path / "packages"
+        note = packages / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+        note.mkdir(parents=True)
+        (note / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+        )
+        lines = [f"{name} = {module}" for name, module in entries.items()]
+        (note / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
+        for module in entries.values():
+            (packages / f"{module}.py").write_text(files[f"{module}.py"], encoding="utf-8")
+            installed.append(module)
+        assert not set(entries) & set(registry.names())
+        monkeypatch.syspath_prepend(packages)
+        monkeypatch.setattr(registry, "_parts", dict(registry._parts))
+        monkeypatch.setattr(registry, "_is_loaded", False)
+
+    yield install
+    for module in installed:
+        sys.modules.pop(module, None)

@@ -1,9 +1,6 @@
 """A recruiting platform of another package, as docs/how-to/add-a-platform.md describes it, from the link to the report."""
 
 import json
-import re
-import sys
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -18,29 +15,12 @@ from dialometer.web.server.app import create_app
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
 
-TESTS = Path(__file__).parents[1]
-PAGE = TESTS.parent / "docs" / "how-to" / "add-a-platform.md"
-FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', flags=re.DOTALL | re.MULTILINE)
 URL = "https://study.example.org"
 
 
 @pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """The page's package as if pip had installed it; forgotten after the test."""
-    files = {Path(title).name: text for title, text in FILE.findall(PAGE.read_text(encoding="utf-8"))}
-    packages = tmp_path / "packages"
-    note = packages / "campus_panel-0.1.dist-info"
-    note.mkdir(parents=True)
-    (packages / "campus_panel.py").write_text(files["campus_panel.py"])
-    (note / "METADATA").write_text("Metadata-Version: 2.1\nName: campus-panel\nVersion: 0.1\n")
-    entries = re.search(r'(?s)\[project\.entry-points\."([\w.]+)"\]\n(.*?)\n\n', files["pyproject.toml"])
-    (note / "entry_points.txt").write_text(f"[{entries[1]}]\n{entries[2]}\n".replace('"', ""))
-    PLATFORMS.names()
-    monkeypatch.syspath_prepend(packages)
-    monkeypatch.setattr(PLATFORMS, "_parts", dict(PLATFORMS._parts))
-    monkeypatch.setattr(PLATFORMS, "_is_loaded", False)
-    yield
-    sys.modules.pop("campus_panel", None)
+def installed(install_page):
+    install_page("add-a-platform.md", PLATFORMS)
 
 
 def campus_study(make_study):
