@@ -17,7 +17,7 @@ from walking import CHROMIUM_ARGS, chromium
 
 from dialometer.cli.demo._studies import LINES
 
-SCRIPTS = ("screenshots.py", "desk_screenshots.py", "avatar_screenshots.py")
+SCRIPTS = ("screenshots.py", "dashboard_screenshots.py", "avatar_screenshots.py")
 IMAGES = screenshots.ROOT / "docs" / "images"
 REPORTS = {"report-desktop.png": "strategies", "evaluator-report-desktop.png": "evaluator"}
 PICTURES = tuple(REPORTS)

@@ -73,3 +73,42 @@ def test_torch_stays_in_its_rooms():
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             assert not {name.split(".")[0] for name in names} & HEAVY, f"{path} imports a model library"
+
+
+WEB = ["server", "rater", "api", "study_app", "dashboard", "run"]
+"""Inside ``web`` each part may import those before it; ``study_app`` and ``run`` are modules that put the folders together."""
+
+
+def web_breaches(path: Path, part: str) -> list[str]:
+    """Imports of a module in a part of ``web`` that go to a later part."""
+    breaches = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.startswith("dialometer.web.") and WEB.index(name.split(".")[2]) > WEB.index(part):
+                breaches.append(f"{path.name}:{node.lineno}: {part} may not import {name}")
+    return breaches
+
+
+def test_the_parts_of_web_import_in_one_direction():
+    for path in sorted((ROOT / "web").rglob("*.py")):
+        part = path.relative_to(ROOT / "web").parts[0].removesuffix(".py")
+        if part != "__init__":
+            assert web_breaches(path, part) == []
+
+
+def test_a_breach_inside_web_would_be_seen(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("from dialometer.web.dashboard import login\nfrom dialometer.web.server.logs import log\n")
+    assert web_breaches(bad, "rater") == ["bad.py:1: rater may not import dialometer.web.dashboard.login"]
+    assert web_breaches(bad, "run") == []
+
+
+def test_no_folder_of_web_is_crowded():
+    folders = [path for path in (ROOT / "web").rglob("*") if path.is_dir()]
+    crowded = {folder.name: n for folder in folders if (n := len(list(folder.glob("*.py")))) > 20}
+    assert not crowded

@@ -10,7 +10,7 @@ from dialometer.errors import AnswerError
 from dialometer.flow.screens import Field, Screen
 from dialometer.model.scale import Scale
 from dialometer.scales import SCALES
-from dialometer.web.rater.layout import OTHER, control_name, make_controls, read_form, typed_answers
+from dialometer.web.rater.layout import OTHER, answers_from_form, control_name, make_controls, typed_answers
 
 
 def make(kind: str, **options: object) -> Scale:
@@ -61,7 +61,7 @@ READ = {
 
 
 def test_a_form_is_read_by_fields() -> None:
-    assert read_form(SCREEN, SENT) == READ
+    assert answers_from_form(SCREEN, SENT) == READ
     values = {field.name: field.scale.parse(READ[field.name], field.alternatives) for field in FIELDS}
     assert values["age"] == 42
     assert values["order"] == ["Cost", "Speed", "a.b"]
@@ -70,13 +70,13 @@ def test_a_form_is_read_by_fields() -> None:
 
 def test_an_empty_form_has_no_answers() -> None:
     empty = {name: [""] for name in SENT}
-    assert read_form(SCREEN, empty) == {}
-    assert read_form(SCREEN, {}) == {}
+    assert answers_from_form(SCREEN, empty) == {}
+    assert answers_from_form(SCREEN, {}) == {}
 
 
 def test_other_without_words_is_no_answer_but_stays_chosen() -> None:
     sent = {"gender": [OTHER], "gender.other": ["  "]}
-    assert "gender" not in read_form(SCREEN, sent)
+    assert "gender" not in answers_from_form(SCREEN, sent)
     assert typed_answers(SCREEN, sent)["gender"] == OTHER
 
 
@@ -84,11 +84,11 @@ def test_an_option_called_other_is_an_option_like_any_other() -> None:
     field = Field("order", "?", make("ranking", options=["other", "same"]))
     screen = replace(SCREEN, fields=(field,))
     sent = {"order.other": ["2"], "order.same": ["1"]}
-    assert read_form(screen, sent) == {"order": {"other": "2", "same": "1"}}
+    assert answers_from_form(screen, sent) == {"order": {"other": "2", "same": "1"}}
 
 
 def test_words_without_other_count_as_other() -> None:
-    assert read_form(SCREEN, {"gender.other": ["mine"]})["gender"] == "mine"
+    assert answers_from_form(SCREEN, {"gender.other": ["mine"]})["gender"] == "mine"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_stored_values_come_back() -> None:
 
 
 def test_consent_and_more_are_buttons() -> None:
-    assert read_form(replace(SCREEN, kind="consent", fields=()), {"consent": ["agree"]}) == {"consent": "agree"}
-    assert read_form(replace(SCREEN, kind="more", fields=()), {"more": ["no"]}) == {"more": "no"}
-    assert read_form(replace(SCREEN, kind="pre", fields=()), {"consent": ["agree"]}) == {}
+    assert answers_from_form(replace(SCREEN, kind="consent", fields=()), {"consent": ["agree"]}) == {"consent": "agree"}
+    assert answers_from_form(replace(SCREEN, kind="more", fields=()), {"more": ["no"]}) == {"more": "no"}
+    assert answers_from_form(replace(SCREEN, kind="pre", fields=()), {"consent": ["agree"]}) == {}
 
 
 def test_a_question_may_have_a_name_that_forms_use_themselves() -> None:
@@ -122,6 +122,6 @@ def test_a_question_may_have_a_name_that_forms_use_themselves() -> None:
 
 def test_a_partly_given_answer_reaches_its_scale() -> None:
     """So that the scale can say what is missing."""
-    answer = read_form(SCREEN, {"quality.best": ["1"]})["quality"]
+    answer = answers_from_form(SCREEN, {"quality.best": ["1"]})["quality"]
     with pytest.raises(AnswerError, match="one as the best and one as the worst"):
         FIELDS[3].scale.parse(answer, ("1", "2", "3"))

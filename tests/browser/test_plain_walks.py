@@ -12,7 +12,7 @@ from walking import STUDIES, TEMPLATES, copy_study, shorten
 
 from dialometer.design.load import load_study
 from dialometer.storage.store import Store
-from dialometer.web.server.app import create_app
+from dialometer.web.study_app import create_app
 
 RIGHT = {"who_is_judged": "Speaker 2 in each conversation", "reading_check": "2", "look": "No"}
 NAMES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "replies", "turns", "arabic"]

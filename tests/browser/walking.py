@@ -22,8 +22,8 @@ from starlette.routing import Mount
 import dialometer.design.templates as template_folder
 from dialometer.design.load import load_study
 from dialometer.storage.store import Store
-from dialometer.web.server.app import create_app
 from dialometer.web.server.settings import Settings
+from dialometer.web.study_app import create_app
 
 TEMPLATES = Path(str(template_folder.__file__)).parent
 STUDIES = Path(__file__).parent / "studies"

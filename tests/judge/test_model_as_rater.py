@@ -241,9 +241,9 @@ def test_a_running_server_shows_a_model_the_same_screens(make_study, judge, dial
     sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
     from taking_part import running
 
-    from dialometer.web.server.app import create_app
     from dialometer.web.server.settings import Settings
     from dialometer.web.server.turns import TurnTakingStore
+    from dialometer.web.study_app import create_app
 
     here = make_study("likert")
     there = here.parent / "there"

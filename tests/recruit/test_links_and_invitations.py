@@ -13,7 +13,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.session import Draw, Session
 from dialometer.recruit.platforms.invite import invite, read_invitations
 from dialometer.storage.sessions import Person
-from dialometer.web.server.arrival import NotInvited, read_arrival, way_back
+from dialometer.web.rater.arrival import NotInvited, read_arrival, way_back
 
 URL = "https://study.example.org"
 

@@ -11,7 +11,7 @@ import uvicorn
 
 from dialometer.retrieval.avatar import Avatar
 from dialometer.web.rater.avatar import create_avatar_app
-from dialometer.web.server.run import Listening, address_of, bind
+from dialometer.web.run import Listening, address_of, bind
 
 
 @contextlib.contextmanager

@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.web.server.app import create_app
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
+from dialometer.web.study_app import create_app
 
 sys.path.insert(0, str(Path(__file__).parent))
 

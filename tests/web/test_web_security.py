@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from starlette.testclient import TestClient
 
-from dialometer.web.server.security import Buckets, TooOften, csrf_for, is_local
+from dialometer.web.server.security import RateLimits, TooOften, csrf_for, is_local
 
 EXPECTED = {
     "x-content-type-options": "nosniff",
@@ -199,7 +199,7 @@ def test_one_person_cannot_flood_the_server_but_programs_may_be_quick(site):
 
 def test_a_bucket_fills_with_time():
     now = [0.0]
-    bucket = Buckets(60, clock=lambda: now[0])
+    bucket = RateLimits(60, clock=lambda: now[0])
     assert [bucket.wait_s("a") for _ in range(60)] == [0.0] * 60
     assert bucket.wait_s("a") == pytest.approx(1.0)
     assert bucket.wait_s("b") == 0
@@ -207,7 +207,7 @@ def test_a_bucket_fills_with_time():
     assert [bucket.wait_s("a") > 0 for _ in range(3)] == [False, False, True]
     with pytest.raises(TooOften, match="try again"):
         bucket.take("a")
-    assert Buckets(0).wait_s("a") == 0
+    assert RateLimits(0).wait_s("a") == 0
 
 
 @pytest.mark.parametrize(

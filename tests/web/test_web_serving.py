@@ -21,7 +21,7 @@ from dialometer.simulate.http_door import HttpDoor, ServerRefused
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
-from dialometer.web.server.run import Listening, address_of, bind, check_processes
+from dialometer.web.run import Listening, address_of, bind, check_processes
 
 START_S = 60
 

@@ -10,10 +10,10 @@ import pytest
 from taking_part import form_answers
 
 from dialometer.errors import StorageError
+from dialometer.web.rater.service import declare_metrics
 from dialometer.web.server import logs
 from dialometer.web.server.guard import label_of
 from dialometer.web.server.metrics import SIZES, Metrics
-from dialometer.web.server.service import declare_metrics
 
 
 @pytest.fixture

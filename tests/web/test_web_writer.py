@@ -9,7 +9,7 @@ import time
 import pytest
 from taking_part import json_answers
 
-from dialometer.web.server.submissions import MAX_BATCH, Sent, ServerBusy, Writer
+from dialometer.web.server.submissions import MAX_BATCH, SentScreen, ServerBusy, Writer
 from dialometer.web.server.turns import Turns, TurnTakingStore
 
 
@@ -241,7 +241,10 @@ def test_many_screens_of_one_session_at_once_store_one(make_study, site):
 
     async def send_all():
         service = there.app.service
-        sent = [Sent(program.token, body["screen"], f"token-{n % 3}", body["answers"], shown_at_ms=1) for n in range(9)]
+        sent = [
+            SentScreen(program.token, body["screen"], f"token-{n % 3}", body["answers"], shown_at_ms=1)
+            for n in range(9)
+        ]
         return await asyncio.gather(*(service.send(one) for one in sent))
 
     outcomes = [taken.receipt.outcome for taken in there.client.portal.call(send_all)]
@@ -262,7 +265,7 @@ def test_a_double_click_on_more_draws_once(make_study, site):
 
     async def twice():
         service = there.app.service
-        sent = Sent(program.token, shown["screen"], "more-token", {"more": "yes"}, shown_at_ms=1)
+        sent = SentScreen(program.token, shown["screen"], "more-token", {"more": "yes"}, shown_at_ms=1)
         return await asyncio.gather(service.send(sent), service.send(sent))
 
     outcomes = [taken.receipt.outcome for taken in there.client.portal.call(twice)]
@@ -283,7 +286,7 @@ def test_a_refused_screen_does_not_hold_up_the_others(make_study, site):
         # Two sessions use the same token for their submission: only one of them can be right.
         tokens = ["same", "same", "c", "d"]
         sent = [
-            Sent(program.token, "consent", token, {"consent": "agree"}, shown_at_ms=1)
+            SentScreen(program.token, "consent", token, {"consent": "agree"}, shown_at_ms=1)
             for program, token in zip(programs, tokens, strict=True)
         ]
         return await asyncio.gather(*(service.send(one) for one in sent), return_exceptions=True)

@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dialometer.cli.demo._studies import LINES, LIVE, REPORTS, Line, Workshop, report_page
 from dialometer.flow.engine import now_ms
 from dialometer.storage.store import Store
-from dialometer.web.dashboard.login import Entry, first_owner_token
-from dialometer.web.dashboard.login_pages import DESK_COOKIE
-from dialometer.web.dashboard.server_app import House
+from dialometer.web.dashboard.login import Login, first_owner_token
+from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE
+from dialometer.web.run import ServerApp
 from dialometer.web.server.security import set_cookie
 
 # The first page of the demo: what there is to see, how far it is, and the commands that made it.
@@ -106,28 +106,28 @@ def _anchor(address: str, words: str) -> str:
     return f'<a href="{html.escape(address)}" target="_blank" rel="noopener">{html.escape(words)}</a>'
 
 
-DESK_DOOR = "/show-desk"
+DASHBOARD_LOGIN = "/show-desk"
 _STYLED = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
 VISITOR = "visitor"
 
 
-class DemoHouse:
+class DemoApp:
     """An ASGI application for this machine only: whoever opens the dashboard from the first page is let in as an owner."""
 
-    def __init__(self, house: House, workshop: Workshop) -> None:
+    def __init__(self, server: ServerApp, workshop: Workshop) -> None:
         self.folder = folder = workshop.folder
         self.workshop = workshop
-        self._house = house
+        self._server = server
         (folder / REPORTS).mkdir(exist_ok=True)
         self._reports: ASGIApp = StaticFiles(directory=folder / REPORTS, html=True)
-        self._entry = Entry(house.accounts)
-        self._secret = _owner(house.accounts, self._entry)
+        self._login = Login(server.accounts)
+        self._secret = _owner(server.accounts, self._login)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""
         if path == "/":
             await HTMLResponse(self._home(), headers=_STYLED)(scope, receive, send)
-        elif path == DESK_DOOR:
+        elif path == DASHBOARD_LOGIN:
             await self._let_in(Request(scope))(scope, receive, send)
         elif path.startswith(f"/{REPORTS}/"):
             try:
@@ -135,7 +135,7 @@ class DemoHouse:
             except HTTPException:  # not made yet: the first page says how far it is
                 await RedirectResponse("/", 303)(scope, receive, send)
         else:
-            await self._house(scope, receive, send)
+            await self._server(scope, receive, send)
 
     def _home(self) -> str:
         def link(line: Line) -> str:
@@ -145,7 +145,7 @@ class DemoHouse:
             ("Take part in a running study", f"/{LIVE}/", "The pages as a rater sees them."),
             (
                 "Watch it fill",
-                DESK_DOOR,
+                DASHBOARD_LOGIN,
                 "The experimenter's dashboard; simulated raters arrive while you look. You are under 'person' once you take part.",
             ),
         )
@@ -153,12 +153,12 @@ class DemoHouse:
 
     def _let_in(self, request: Request) -> Response:
         response = RedirectResponse(f"/desk/studies/{LIVE}/?source=simulated", 303)
-        set_cookie(request, response, DESK_COOKIE, self._secret, path="/desk", is_embedded=False)
+        set_cookie(request, response, DASHBOARD_COOKIE, self._secret, path="/desk", is_embedded=False)
         return response
 
 
-def _owner(accounts: Store, entry: Entry) -> str:
+def _owner(accounts: Store, login: Login) -> str:
     """The secret of a browser that is signed in as the demo's only account, whose password nobody needs."""
     token = first_owner_token(accounts)
-    secret, _ = entry.join(token, VISITOR, token, now_ms())
+    secret, _ = login.join(token, VISITOR, token, now_ms())
     return secret

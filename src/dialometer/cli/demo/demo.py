@@ -75,12 +75,11 @@ def _make_all(folder: Path, _port: int, *, is_opened: bool) -> None:
 def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     """The page at once; reports and raters come while it is looked at."""
     from dialometer.cli.console import results
-    from dialometer.cli.demo._page import DESK_DOOR, DemoHouse
+    from dialometer.cli.demo._page import DASHBOARD_LOGIN, DemoApp
     from dialometer.cli.demo._studies import LIVE, LIVE_TEMPLATE, STUDIES, Workshop
     from dialometer.design.templates import copy_template
-    from dialometer.web.dashboard.running_studies import Shelf
-    from dialometer.web.dashboard.server_app import open_house
-    from dialometer.web.server.run import Listening, address_of, bind, new_key, serve_app
+    from dialometer.web.dashboard.running_studies import StudyFolders
+    from dialometer.web.run import Listening, address_of, bind, new_key, open_server, serve_app
     from dialometer.web.server.settings import Settings
 
     running = folder / STUDIES / LIVE
@@ -91,14 +90,16 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
     everybody = ("--source", "person", "--source", "simulated")
     command = (*report, *everybody, "--format", "json", "--format", "html", "--resamples", "200")
-    house = open_house(Shelf((str(running),), str(folder / STUDIES), "", "", command), settings)
+    server = open_server(StudyFolders((str(running),), str(folder / STUDIES), "", "", command), settings)
     workshop = Workshop(folder)
-    app = DemoHouse(house, workshop)
+    app = DemoApp(server, workshop)
     sock = bind(listening)
     address = address_of(sock, "")
     results.print(f"All of it      [bold]{address}[/]", soft_wrap=True)
     results.print(f"A study        [bold]{address}{LIVE}/[/]  to take part in", soft_wrap=True)
-    results.print(f"Its dashboard  [bold]{address}{DESK_DOOR[1:]}[/]  fills with simulated raters", soft_wrap=True)
+    results.print(
+        f"Its dashboard  [bold]{address}{DASHBOARD_LOGIN[1:]}[/]  fills with simulated raters", soft_wrap=True
+    )
     results.print("Reports of four lines of work are made meanwhile. Ctrl+C ends the demo and removes its folder.")
     results.file.flush()
     # Half of the machine, so that the pages stay quick.

@@ -56,7 +56,7 @@ def add_to(app: typer.Typer) -> None:
 def _serve(avatar: Avatar, host: str, port: int, title: str) -> None:
     from dialometer.cli.console import results
     from dialometer.web.rater.avatar import serve_avatar
-    from dialometer.web.server.run import Listening, address_of, bind
+    from dialometer.web.run import Listening, address_of, bind
 
     sock = bind(Listening(host, port))
     results.print(f"Talk at [bold]{address_of(sock, '')}[/]. Ctrl+C ends it.", soft_wrap=True)

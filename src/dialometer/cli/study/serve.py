@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dialometer.model.study import Study
-    from dialometer.web.dashboard.running_studies import Shelf
+    from dialometer.web.dashboard.running_studies import StudyFolders
     from dialometer.web.server.settings import Settings
 
 
@@ -84,7 +84,7 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.errors import DialometerError
         from dialometer.web.rater.wizard import has_wizard
-        from dialometer.web.server.run import Listening, address_of, bind, check_processes, new_key, serve
+        from dialometer.web.run import Listening, address_of, bind, check_processes, new_key, serve
         from dialometer.web.server.settings import Settings
 
         log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
@@ -115,11 +115,11 @@ def add_to(app: typer.Typer) -> None:
             serve(shelf, listening, settings, sock)
 
 
-def _shelf(folders: list[Path], database: str, accounts: str) -> Shelf:
+def _shelf(folders: list[Path], database: str, accounts: str) -> StudyFolders:
     """What the folders are: one study, several of them, or the folder that holds them."""
     from dialometer.design.load import STUDY_FILE
     from dialometer.errors import DialometerError
-    from dialometer.web.dashboard.running_studies import ACCOUNTS_FILE, RESERVED, Shelf, is_name
+    from dialometer.web.dashboard.running_studies import ACCOUNTS_FILE, RESERVED, StudyFolders, is_name
 
     low = ("nice", "-n", "10") if shutil.which("nice") else ()
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
@@ -129,7 +129,7 @@ def _shelf(folders: list[Path], database: str, accounts: str) -> Shelf:
         inside = [one for one in only.iterdir() if not one.name.startswith(".")]
         if not inside or (only / ACCOUNTS_FILE).exists() or any((one / STUDY_FILE).is_file() for one in inside):
             _check_database(database, is_single=False)
-            return Shelf((), str(only.resolve()), database, accounts, command)
+            return StudyFolders((), str(only.resolve()), database, accounts, command)
     names = [folder.resolve().name for folder in folders]
     if len(folders) > 1:
         wrong = [name for name in names if not is_name(name) or name.lower() in RESERVED or names.count(name) > 1]
@@ -139,7 +139,7 @@ def _shelf(folders: list[Path], database: str, accounts: str) -> Shelf:
                 remedy="give each folder a name of its own: a letter first, then letters, digits, - and _",
             )
     _check_database(database, is_single=len(folders) == 1)
-    return Shelf(tuple(str(folder) for folder in folders), "", database, accounts, command)
+    return StudyFolders(tuple(str(folder) for folder in folders), "", database, accounts, command)
 
 
 def _check_database(database: str, *, is_single: bool) -> None:
@@ -152,7 +152,7 @@ def _check_database(database: str, *, is_single: bool) -> None:
         )
 
 
-def _prepare(shelf: Shelf, *, is_asked: bool) -> str:
+def _prepare(shelf: StudyFolders, *, is_asked: bool) -> str:
     """Creates or upgrades the tables before any process needs them; gives the token for a first owner, if one is due."""
     from dialometer.web.dashboard.login import first_owner_token
     from dialometer.web.server.turns import TurnTakingStore
@@ -167,7 +167,7 @@ def _prepare(shelf: Shelf, *, is_asked: bool) -> str:
         store.close()
 
 
-def _address(shelf: Shelf, address: str, name: str) -> str:
+def _address(shelf: StudyFolders, address: str, name: str) -> str:
     return address if shelf.is_single else f"{address}{name}/"
 
 
@@ -180,7 +180,7 @@ def _clean_root(path: str) -> str:
     return clean
 
 
-def _tell(shelf: Shelf, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:
+def _tell(shelf: StudyFolders, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:
     from dialometer.cli.console import results
     from dialometer.web.rater.wizard import has_wizard
 

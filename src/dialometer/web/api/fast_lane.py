@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
 from dialometer.web.api.models import SubmissionRequest
+from dialometer.web.rater.service import Service
 from dialometer.web.server.failures import TooLarge, as_invalid, as_json
-from dialometer.web.server.guard import Counting
 from dialometer.web.server.logs import log_request
+from dialometer.web.server.metrics import RequestCounter
 from dialometer.web.server.security import bearer
-from dialometer.web.server.service import Service
-from dialometer.web.server.submissions import NoSession, Sent, Taken
+from dialometer.web.server.submissions import NoSession, SentScreen, SubmissionResult
 
 _HEADERS = [
     (b"content-type", b"application/json"),
@@ -30,9 +30,9 @@ _ROUTE = "api_submit"
 class FastLane:
     """``POST /api/v1/session/submissions``."""
 
-    def __init__(self, service: Service, counting: Counting) -> None:
+    def __init__(self, service: Service, counter: RequestCounter) -> None:
         self.service = service
-        self.counting = counting
+        self.counter = counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
@@ -51,7 +51,7 @@ class FastLane:
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": content})
         duration_s = time.perf_counter() - began
-        self.counting.count(_ROUTE, status, duration_s)
+        self.counter.count(_ROUTE, status, duration_s)
         log_request("POST", _ROUTE, status, duration_s)
 
     async def _read(self, receive: Receive) -> bytes:
@@ -66,11 +66,11 @@ class FastLane:
         return body
 
 
-def _sent(scope: Scope, given: SubmissionRequest) -> Sent:
+def _sent(scope: Scope, given: SubmissionRequest) -> SentScreen:
     token = bearer(scope["headers"])
     if not token:
         raise NoSession("there is no token", remedy="send Authorization: Bearer <session_token>")
-    return Sent(
+    return SentScreen(
         token=token,
         screen=given.screen,
         submission=given.token,
@@ -84,7 +84,7 @@ def _sent(scope: Scope, given: SubmissionRequest) -> Sent:
     )
 
 
-def _told(taken: Taken) -> bytes:
+def _told(taken: SubmissionResult) -> bytes:
     receipt = taken.receipt
     return json.dumps(
         {

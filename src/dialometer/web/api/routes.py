@@ -18,12 +18,12 @@ from dialometer.errors import DialometerError
 from dialometer.flow.screen_json import screen_json
 from dialometer.model.session import Session
 from dialometer.web.api import models
+from dialometer.web.rater.arrival import ArrivingRater
 from dialometer.web.rater.chat import ChatRoom
-from dialometer.web.server.arrival import Arriving
-from dialometer.web.server.failures import NoKey, as_invalid, as_json
+from dialometer.web.rater.service import Service
+from dialometer.web.server.failures import RequestError, as_invalid, as_json
 from dialometer.web.server.logs import log
 from dialometer.web.server.security import is_same_secret
-from dialometer.web.server.service import Service
 
 PATH = "/api/v1"
 SUBMISSIONS = "/session/submissions"
@@ -60,6 +60,16 @@ _KEY = HTTPBearer(scheme_name="ApiKey", description="The key of the server.", au
 Credentials = HTTPAuthorizationCredentials | None
 
 
+class NoKey(RequestError):
+    """A program without the key that opens sessions."""
+
+    status = 401
+    page = "blocked"
+
+    def headers(self) -> dict[str, str]:
+        return {"www-authenticate": "Bearer"}
+
+
 def build_api(service: Service, room: ChatRoom) -> FastAPI:
     """The API without its busiest route, which stands apart in :mod:`dialometer.web.api.fast_lane`."""
     api = FastAPI(title="dialometer", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None)
@@ -86,7 +96,7 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
     )
     async def open_session(request: Request, given: models.SessionRequest) -> Response:
         """Open a session for a rater."""
-        arriving = Arriving(given.platform, given.external_id, given.params)
+        arriving = ArrivingRater(given.platform, given.external_id, given.params)
         at_ms = given.at_ms if given.source == "simulated" else None
         arrival = await service.arrive(request.scope, arriving, source=given.source, at_ms=at_ms)
         session = arrival.session

@@ -1,4 +1,4 @@
-"""The desk as an application: every page with the role it needs, and nothing for strangers."""
+"""The dashboard as an application: every page with the role it needs, and nothing for anybody who is not signed in."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from starlette.types import ASGIApp, Scope
 from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.store import Store
-from dialometer.web.dashboard.dashboard import Desk, Page, Visit, all_pages, is_allowed, read_upload
+from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
-from dialometer.web.dashboard.login_pages import DESK_COOKIE, Door
-from dialometer.web.dashboard.running_studies import Held, IsDraft, NoStudy
-from dialometer.web.server.app import STATIC, Assets
+from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE, LoginPages
+from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
 from dialometer.web.server.failures import TooLarge, headers_of
-from dialometer.web.server.guard import Counting, Guard
+from dialometer.web.server.guard import Guard
 from dialometer.web.server.logs import log_failure
-from dialometer.web.server.requests import one as one_of
+from dialometer.web.server.metrics import RequestCounter, declare_metrics
+from dialometer.web.server.requests import last_value
 from dialometer.web.server.security import Forged, TooOften, check_csrf, cookie, safe_headers
-from dialometer.web.server.service import declare_metrics
+from dialometer.web.server.static_files import STATIC, Assets
 
-# What goes wrong at the desk, as a page that says what to do.
-
+MAX_UPLOAD_BYTES = 32 * 1024 * 1024
+"""For the files of a study; other requests are as small as those of raters."""
+MAX_FIELDS = 200
+LIVE = "x-live"
+"""The header of requests by which an open page renews itself. They are not redirected to the login."""
 
 _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (NotSignedIn, 401, "Please sign in"),
@@ -47,9 +50,31 @@ _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (DialometerError, 422, "This cannot be done"),
 )
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 
-def refusal(desk: Desk, error: Exception) -> Response:
-    """The page for an error. What the server itself got wrong is logged, and told only by a reference."""
+
+def create_dashboard(studies: RunningStudies, accounts: Store) -> DashboardGuard:
+    """The application under ``/desk``."""
+    dashboard = Dashboard(studies, accounts)
+    routes: list[Route | Mount] = [
+        Mount("/desk/static", Assets(directory=STATIC)),
+        *LoginPages(dashboard).routes(),
+        *(Route(f"/desk{page.path}", _endpoint(dashboard, page), methods=[page.method]) for page in all_pages()),
+        Route("/desk{rest:path}", _nothing(dashboard), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+    ]
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        if isinstance(error, NotSignedIn) and request.method == "GET" and LIVE not in request.headers:
+            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"{dashboard.root}/desk/login?next={quote(wanted)}", 303)
+        return await run_in_threadpool(error_page, dashboard, error)
+
+    app = Router(routes, redirect_slashes=False)
+    return DashboardGuard(app, dashboard, RequestCounter(declare_metrics()), refuse)
+
+
+def error_page(dashboard: Dashboard, error: Exception) -> Response:
+    """The page for an error. An error of the server itself is logged, and the page shows only a reference."""
     problems: tuple[Problem, ...] = ()
     if isinstance(error, HTTPException):
         status, title, text = error.status_code, "Not found", "There is no such page."
@@ -62,52 +87,22 @@ def refusal(desk: Desk, error: Exception) -> Response:
             problems, text = error.problems, f"{error.n_problems} problems; mend them and try again."
     if status >= 500:
         text = f"The server could not do this (reference {log_failure(error)})."
-    page = desk.views.render("message.html", None, title=title, text=text, problems=problems)
+    page = dashboard.templates.render("message.html", None, title=title, text=text, problems=problems)
     return HTMLResponse(page, status, headers_of(error))
 
 
-MAX_UPLOAD_BYTES = 32 * 1024 * 1024
-"""Of files of a study; everything else is as small as what raters send."""
-MAX_FIELDS = 200
-LIVE = "x-live"
-"""Pages that ask again by themselves say so, and are not sent to the door when the sign-in has expired."""
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-def create_desk(held: Held, accounts: Store) -> DeskGuard:
-    """The application under ``/desk``."""
-    desk = Desk(held, accounts)
-    door = Door(desk)
-    routes: list[Route | Mount] = [
-        Mount("/desk/static", Assets(directory=STATIC)),
-        *door.routes(),
-        *(Route(f"/desk{one.path}", _endpoint(desk, one), methods=[one.method]) for one in all_pages()),
-        Route("/desk{rest:path}", _nothing(desk), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
-    ]
-
-    async def refuse(request: Request, error: Exception) -> Response:
-        if isinstance(error, NotSignedIn) and request.method == "GET" and LIVE not in request.headers:
-            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return RedirectResponse(f"{desk.root}/desk/login?next={quote(wanted)}", 303)
-        return await run_in_threadpool(refusal, desk, error)
-
-    app = Router(routes, redirect_slashes=False)
-    return DeskGuard(app, desk, Counting(declare_metrics()), refuse)
-
-
-class DeskGuard(Guard):
-    """As for raters, but files may be large, and pages may show each other (the preview) though nobody else may."""
+class DashboardGuard(Guard):
+    """As for raters, but uploads may be large, and pages may be framed by the dashboard itself (the preview)."""
 
     def __init__(
         self,
         app: ASGIApp,
-        desk: Desk,
-        counting: Counting,
+        dashboard: Dashboard,
+        counter: RequestCounter,
         refuse: Callable[[Request, Exception], Awaitable[Response]],
     ) -> None:
-        super().__init__(app, desk.held.settings, counting, refuse)
-        self.desk = desk
+        super().__init__(app, dashboard.studies.settings, counter, refuse)
+        self.dashboard = dashboard
         policy = b"content-security-policy"
         self._headers = [
             (name, value + b"; frame-src 'self'" if name == policy else value)
@@ -119,66 +114,66 @@ class DeskGuard(Guard):
         return MAX_UPLOAD_BYTES if scope["path"].endswith("/files") else super().max_body_bytes(scope)
 
     def close(self) -> None:
-        """Ends what runs aside."""
-        self.desk.results.close()
+        """Stops the analysis that is being computed."""
+        self.dashboard.reports.close()
 
 
-def _endpoint(desk: Desk, one: Page) -> Endpoint:
+def _endpoint(dashboard: Dashboard, page: Page) -> Endpoint:
     async def answer(request: Request) -> Response:
-        visit = await _visit(desk, request, one)
-        response = await run_in_threadpool(one.work, desk, visit)
+        page_request = await _read(dashboard, request, page)
+        response = await run_in_threadpool(page.work, dashboard, page_request)
         return _unless_known(request, response)
 
     return answer
 
 
-def _nothing(desk: Desk) -> Endpoint:
-    """Whatever else is asked for: a stranger learns nothing, not even that there is nothing."""
+def _nothing(dashboard: Dashboard) -> Endpoint:
+    """Every other address; without a login one does not even learn that there is nothing."""
 
     async def answer(request: Request) -> Response:
-        await run_in_threadpool(desk.entry.who, cookie(request, DESK_COOKIE), now_ms())
+        await run_in_threadpool(dashboard.login.account_of, cookie(request, DASHBOARD_COOKIE), now_ms())
         raise HTTPException(404)
 
     return answer
 
 
-async def _visit(desk: Desk, request: Request, one: Page) -> Visit:
-    """Who asks and what for: first the account, then the role, then the form's mark, and only then what was sent."""
+async def _read(dashboard: Dashboard, request: Request, page: Page) -> PageRequest:
+    """Checks the account, the role and the CSRF token in this order, and reads the form."""
     at_ms = now_ms()
-    secret = cookie(request, DESK_COOKIE)
-    account = await run_in_threadpool(desk.entry.who, secret, at_ms)
-    if not is_allowed(account.role, one.role):
-        raise NotAllowed(f"your account may not do this; it needs the role {one.role}", remedy="ask an owner")
+    secret = cookie(request, DASHBOARD_COOKIE)
+    account = await run_in_threadpool(dashboard.login.account_of, secret, at_ms)
+    if not is_allowed(account.role, page.role):
+        raise NotAllowed(f"your account may not do this; it needs the role {page.role}", remedy="ask an owner")
     fields: dict[str, list[str]] = {}
     files: dict[str, tuple[str, bytes]] = {}
     if request.method == "POST":
-        async with request.form(max_fields=MAX_FIELDS, max_part_size=MAX_UPLOAD_BYTES) as sent:
-            for name, value in sent.multi_items():
+        async with request.form(max_fields=MAX_FIELDS, max_part_size=MAX_UPLOAD_BYTES) as form:
+            for name, value in form.multi_items():
                 if isinstance(value, UploadFile):
-                    files[name] = await read_upload(value)
+                    files[name] = (value.filename or "", await value.read())
                 else:
                     fields.setdefault(name, []).append(value)
-        check_csrf(request, secret, one_of(fields, "csrf") or request.headers.get("x-csrf-token", ""))
-    running = None
-    if one.is_of_running:
-        running = await run_in_threadpool(desk.held.running, request.path_params["study"])
-    return Visit(
+        check_csrf(request, secret, last_value(fields, "csrf") or request.headers.get("x-csrf-token", ""))
+    opened = None
+    if page.is_of_running:
+        opened = await run_in_threadpool(dashboard.studies.running, request.path_params["study"])
+    return PageRequest(
         account=account,
         secret=secret,
-        root=desk.root,
+        root=dashboard.root,
         path=request.url.path,
         query=request.query_params,
         params=dict(request.path_params),
         fields=fields,
         files=files,
         at_ms=at_ms,
-        running=running,
+        opened=opened,
         is_script=request.headers.get("sec-fetch-dest") == "empty",
     )
 
 
 def _unless_known(request: Request, response: Response) -> Response:
-    """An empty answer where the browser has the page already: pages ask again every few seconds."""
+    """An empty answer where the browser has the page already: open pages ask again every few seconds."""
     if request.method != "GET" or response.status_code != 200 or isinstance(response, FileResponse):
         return response
     mark = f'"{hashlib.sha256(response.body).hexdigest()[:20]}"'

@@ -1,4 +1,7 @@
-"""What all pages of the desk share."""
+"""The dashboard: what its pages share (templates, cache, the request of somebody signed in) and how they register.
+
+A page is a function in a module of ``pages``, registered with :func:`page` under an address and the role it needs.
+"""
 
 from __future__ import annotations
 
@@ -18,47 +21,48 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from starlette.datastructures import QueryParams, UploadFile
+from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dialometer.errors import DialometerError
 from dialometer.storage.accounts import Account, Role
 from dialometer.storage.store import Store
-from dialometer.web.dashboard.live_report import Results
-from dialometer.web.dashboard.login import Entry
-from dialometer.web.dashboard.running_studies import Held, Running
-from dialometer.web.rater.pages import static_version
+from dialometer.web.dashboard.live_report import LiveReports
+from dialometer.web.dashboard.login import Login
+from dialometer.web.dashboard.running_studies import RunningStudies, RunningStudy
+from dialometer.web.dashboard.table import Grid
 from dialometer.web.server.security import csrf_for
-
-# Numbers that are shown again and again, computed seldom: watching a study must not slow its raters down.
-
+from dialometer.web.server.static_files import static_version
 
 T = TypeVar("T")
 FRESH_S = 2.0
 MAX_SHARE = 0.05
-"""Of the time at most so much goes into one number, however many watch."""
+"""The largest share of the time that goes into computing one value, however many people watch."""
 N_KEPT = 400
 
 
 @dataclass
-class _Entry:
+class _Cached:
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: Any = None
     until: float = 0.0
 
 
 class Cache:
-    """Values by key. Several who ask at once wait for one computation; slow ones are kept the longer."""
+    """Values by key, computed seldom: watching a study must not slow its raters down.
+
+    Requests for the same value wait for one computation; slow values are kept longer.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._entries: OrderedDict[object, _Entry] = OrderedDict()
+        self._entries: OrderedDict[object, _Cached] = OrderedDict()
         self._guard = threading.Lock()
 
     def get(self, key: object, make: Callable[[], T]) -> T:
-        """The value, made anew when it is too old."""
+        """The value, computed again when it is too old."""
         with self._guard:
-            entry = self._entries.setdefault(key, _Entry())
+            entry = self._entries.setdefault(key, _Cached())
             self._entries.move_to_end(key)
             if len(self._entries) > N_KEPT:
                 self._entries.popitem(last=False)
@@ -71,25 +75,22 @@ class Cache:
             return cast(T, entry.value)
 
     def clear(self) -> None:
-        """Forgets everything, for those who have just changed something and want to see it."""
+        """Forgets everything, so that a change shows at once."""
         with self._guard:
             self._entries.clear()
-
-
-# One request of somebody who is signed in: what a page of the desk works with.
 
 
 RANKS: Mapping[Role, int] = {"viewer": 0, "editor": 1, "owner": 2}
 
 
 def is_allowed(role: Role, needed: Role) -> bool:
-    """Whether a role may do what another is needed for."""
+    """Whether a role includes the one that is needed."""
     return RANKS[role] >= RANKS[needed]
 
 
 @dataclass(frozen=True)
-class Visit:
-    """Who asks for what. ``fields`` are what a form sent, each with all its values; empty for pages only looked at."""
+class PageRequest:
+    """A request of somebody who is signed in. ``fields`` holds every value of each field of a submitted form."""
 
     account: Account
     secret: str
@@ -100,13 +101,20 @@ class Visit:
     fields: Mapping[str, list[str]] = field(default_factory=dict)
     files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
     at_ms: int = 0
-    running: Running | None = None
+    opened: RunningStudy | None = None
     is_script: bool = False
-    """Whether a script of a page asks, and not the browser for a page."""
+    """Whether a script of the page sent this, not the browser."""
+
+    @property
+    def running(self) -> RunningStudy:
+        """The running study that this request is about."""
+        if self.opened is None:
+            raise DialometerError("this page needs a study")
+        return self.opened
 
     @property
     def csrf(self) -> str:
-        """The mark for forms on the page."""
+        """The CSRF token for forms on the page."""
         return csrf_for(self.secret)
 
     @property
@@ -119,37 +127,29 @@ class Visit:
         """The name of the study that the address names."""
         return self.params.get("study", "")
 
-    def mark_of(self, text: str) -> str:
-        """A mark that only this sign-in can put under a text."""
+    def sign(self, text: str) -> str:
+        """A signature that only this login can make."""
         return hmac.new(self.secret.encode(), text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:16]
 
     @property
-    def told(self) -> str:
-        """What the page before wanted to say."""
-        text = self.query.get("told", "")
-        mark = self.query.get("mark", "").encode("utf-8", "replace")
-        return text if text and hmac.compare_digest(self.mark_of(text).encode(), mark) else ""
+    def message(self) -> str:
+        """The sentence with which the page before redirected here."""
+        text = self.query.get("message", "")
+        signature = self.query.get("signature", "").encode("utf-8", "replace")
+        return text if text and hmac.compare_digest(self.sign(text).encode(), signature) else ""
 
     def may(self, needed: Role) -> bool:
-        """Whether this account may do what ``needed`` is needed for."""
+        """Whether the account has the needed role."""
         return is_allowed(self.account.role, needed)
 
     def number(self, name: str) -> int | None:
-        """A whole number from 0 on in the form; None where the field is empty or something else."""
+        """A whole number of at least 0 from the form; None for anything else."""
         text = self.form.get(name, "").strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-async def read_upload(upload: UploadFile) -> tuple[str, bytes]:
-    """The name and content of a file that was sent."""
-    return upload.filename or "", await upload.read()
-
-
-# How pages of the desk are drawn: templates, and numbers and times in a form that people read.
-
-
-class Views:
-    """The templates of the desk."""
+class Templates:
+    """The dashboard's templates, with filters for numbers and times."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -167,17 +167,18 @@ class Views:
             root=root, desk=f"{root}/desk", asset=lambda name: f"{root}/desk/static/{name}?v={static_version()}"
         )
 
-    def render(self, template: str, visit: Visit | None, **content: object) -> str:
-        """One page; without a visit it is for somebody who is not signed in."""
-        content.setdefault("told", visit.told if visit else "")
-        content.setdefault("csrf", visit.csrf if visit else "")
-        return self._env.get_template(f"desk/{template}").render(
-            visit=visit, running=content.pop("running", None), **content
-        )
+    def render(self, template: str, request: PageRequest | None, **content: object) -> str:
+        """One page; without a request it is for somebody who is not signed in."""
+        defaults = {
+            "message": request.message if request else "",
+            "csrf": request.csrf if request else "",
+            "running": None,
+        }
+        return self._env.get_template(f"dashboard/{template}").render(request=request, **(defaults | content))
 
 
 def moment(at_ms: int | None) -> Markup:
-    """A time that the page turns into the reader's own zone."""
+    """A time, which the page converts to the reader's time zone."""
     if not at_ms:
         return Markup("–")
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -198,67 +199,65 @@ def duration(seconds: float | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """A whole number with its thousands apart."""
+    """A whole number with a thousands separator."""
     return "–" if number is None else f"{number:,.0f}"
 
 
 def percent(share: float | None) -> str:
-    """A share in hundredths."""
+    """A share in percent."""
     return "–" if share is None or math.isnan(share) else f"{share:.0%}"
 
 
-class Desk:
+class Dashboard:
     """The studies, the accounts, and how pages are drawn. Holds nothing that another process would need."""
 
-    def __init__(self, held: Held, accounts: Store) -> None:
-        self.held = held
+    def __init__(self, studies: RunningStudies, accounts: Store) -> None:
+        self.studies = studies
         self.accounts = accounts
-        self.root = held.settings.root_path
-        self.entry = Entry(accounts)
+        self.root = studies.settings.root_path
+        self.login = Login(accounts)
         self.cache = Cache()
-        self.views = Views(self.root)
-        self.results = Results(held.shelf.report_command)
+        self.templates = Templates(self.root)
+        self.reports = LiveReports(studies.folders.report_command)
 
-    def show(self, template: str, visit: Visit, **content: object) -> Response:
+    def show(self, template: str, request: PageRequest, **content: object) -> Response:
         """A page for somebody who is signed in."""
-        return HTMLResponse(self.views.render(template, visit, **content))
+        return HTMLResponse(self.templates.render(template, request, **content))
 
-    def show_study(self, template: str, visit: Visit, **content: object) -> Response:
+    def show_study(self, template: str, request: PageRequest, **content: object) -> Response:
         """A page about a running study, with its state in the frame."""
-        running = self.of(visit)
-        controls = self.cache.get((running.name, "controls"), running.store.controls)
-        return self.show(template, visit, running=running, spec=running.study.spec, controls=controls, **content)
+        running = request.running
+        controls = self.cached(running, "controls", running.store.controls)
+        return self.show(template, request, running=running, spec=running.study.spec, controls=controls, **content)
 
-    def to(self, path: str, visit: Visit, told: str = "") -> Response:
-        """On to another page, with a sentence about what was done; signed, so that no link can put words in our mouth."""
-        said = f"?{urlencode({'told': told, 'mark': visit.mark_of(told)})}" if told else ""
-        return RedirectResponse(f"{self.root}/desk{path}{said}", 303)
+    def show_table(self, template: str, request: PageRequest, table: Grid, **content: object) -> Response:
+        """A page of a running study with a table, or the table alone as CSV where the address asks for that."""
+        view = table.view(request.query)
+        if request.query.get("format") == "csv":
+            return view.csv()
+        return self.show_study(template, request, grid=view, **content)
 
-    def of(self, visit: Visit) -> Running:
-        """The running study that a visit is about."""
-        if visit.running is None:
-            raise DialometerError("this page needs a study")
-        return visit.running
+    def redirect(self, path: str, request: PageRequest, message: str = "") -> Response:
+        """To another page, with a sentence about what was done; signed, so that no link can make the page say anything else."""
+        query = f"?{urlencode({'message': message, 'signature': request.sign(message)})}" if message else ""
+        return RedirectResponse(f"{self.root}/desk{path}{query}", 303)
 
-    def kept(self, running: Running, what: object, make: Callable[[], T]) -> T:
-        """Something about a study, computed seldom however many look."""
+    def cached(self, running: RunningStudy, what: object, make: Callable[[], T]) -> T:
+        """Something about a study, computed seldom however many people look at it."""
         return self.cache.get((running.name, what), make)
 
-    def note(self, visit: Visit, what: str, detail: str) -> None:
-        """Keeps in the log what an account did."""
-        self.accounts.note_deed(visit.account.name, what, detail, visit.at_ms)
+    def note(self, request: PageRequest, what: str, detail: str) -> None:
+        """Logs what an account did."""
+        self.accounts.note_deed(request.account.name, what, detail, request.at_ms)
 
 
-# What a page of the desk is: an address, who may open it, and what it does. Files of ``pages`` register theirs here.
-
-
-Work = Callable[["Desk", "Visit"], Response]
+Work = Callable[["Dashboard", "PageRequest"], Response]
 Method = Literal["GET", "POST"]
 
 
 @dataclass(frozen=True)
 class Page:
-    """One address under ``/desk``. ``is_of_running`` pages need a study that collects data."""
+    """One address under ``/desk``. Pages with ``is_of_running`` need a study that collects data."""
 
     path: str
     method: Method

@@ -1,7 +1,7 @@
-"""The answer so far, computed aside by a program of its own: raters' pages never wait for statistics.
+"""Interim reports, computed by a process of their own so that raters' pages never wait for statistics.
 
-A result stays for a while; it is made anew when somebody looks, something has happened, and the last one is old enough
-for its cost. Each new result that somebody looks at is kept in the study as a look.
+A report is computed again when somebody opens the results, new data have come in, and the last one is old enough for its
+cost. The study keeps a log of these looks.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pathlib import Path
 from dialometer.errors import DialometerError
 from dialometer.model.report import Report
 from dialometer.storage.watching import Look
-from dialometer.web.dashboard.running_studies import Running
+from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.server.logs import log_failure
 
 TIMEOUT_S = 900.0
 REST_S = 15.0
-"""Between two analyses of a study at least so long, and several times what one takes."""
+"""The least time between two analyses of a study; it is also several times what one takes."""
 REST_FACTOR = 4.0
 PAGE_FILE, JSON_FILE = "index.html", "report.json"
 
 
 @dataclass(frozen=True)
-class Result:
-    """A report, the state of the study it was made from, and when."""
+class LiveReport:
+    """A report, the state of the data it was computed from, and when."""
 
     report: Report
     page: bytes
@@ -41,59 +41,57 @@ class Result:
 
 
 @dataclass
-class _Work:
-    """What is known about one study's results."""
+class _Analysis:
+    """The state of one study's analysis."""
 
-    result: Result | None = None
+    newest: LiveReport | None = None
     problem: str = ""
     is_busy: bool = False
     rest_until: float = 0.0
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What can be shown now: the newest result, whether a newer one is on its way, and what went wrong if it did."""
+class ReportStatus:
+    """What can be shown now: the newest report, whether a newer one is being computed, and what went wrong if it did."""
 
-    result: Result | None
+    newest: LiveReport | None
     is_busy: bool
     is_newest: bool
     problem: str
 
 
-class Results:
-    """Results by study. ``command`` is run with ``{folder}``, ``{out}`` and, if it asks, ``{database}`` filled in."""
+class LiveReports:
+    """The interim reports of all studies. ``command`` has ``{folder}``, ``{out}`` and, if needed, ``{database}`` filled in."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
-        self._works: dict[str, _Work] = {}
+        self._analyses: dict[str, _Analysis] = {}
         self._guard = threading.Lock()
         self._one_at_a_time = threading.Semaphore(1)
         self._process: subprocess.Popen[str] | None = None
         self._is_closed = False
 
-    def peek(self, running: Running) -> Seen:
-        """The newest result, without starting a new analysis: for pages that are open all day."""
+    def peek(self, running: RunningStudy) -> ReportStatus:
+        """The newest report, without starting an analysis: for pages that are open all day."""
         with self._guard:
-            work = self._works.get(running.name)
-            if work is None:
-                return Seen(None, False, False, "")
-            return Seen(work.result, work.is_busy, False, work.problem)
+            analysis = self._analyses.get(running.name, _Analysis())
+            return ReportStatus(analysis.newest, analysis.is_busy, False, analysis.problem)
 
-    def see(self, running: Running, by: str) -> Seen:
-        """The newest result; starts a new analysis where one is due. Never waits for it."""
+    def latest(self, running: RunningStudy, by: str) -> ReportStatus:
+        """The newest report; starts an analysis where one is due, and never waits for it."""
         if not self.command:
-            return Seen(None, False, False, "this server computes no results")
+            return ReportStatus(None, False, False, "this server computes no results")
         pulse = running.store.pulse()
         with self._guard:
-            work = self._works.setdefault(running.name, _Work())
-            is_newest = work.result is not None and work.result.pulse == pulse
-            if not is_newest and not work.is_busy and time.monotonic() >= work.rest_until:
-                work.is_busy = True
+            analysis = self._analyses.setdefault(running.name, _Analysis())
+            is_newest = analysis.newest is not None and analysis.newest.pulse == pulse
+            if not is_newest and not analysis.is_busy and time.monotonic() >= analysis.rest_until:
+                analysis.is_busy = True
                 name = f"results of {running.name}"
-                threading.Thread(target=self._run, args=(work, running, pulse, by), name=name, daemon=True).start()
-            return Seen(work.result, work.is_busy, is_newest, work.problem)
+                threading.Thread(target=self._run, args=(analysis, running, pulse, by), name=name, daemon=True).start()
+            return ReportStatus(analysis.newest, analysis.is_busy, is_newest, analysis.problem)
 
-    def _run(self, work: _Work, running: Running, pulse: str, by: str) -> None:
+    def _run(self, analysis: _Analysis, running: RunningStudy, pulse: str, by: str) -> None:
         began = time.monotonic()
         result, problem = None, ""
         try:
@@ -106,12 +104,12 @@ class Results:
         except Exception as error:
             problem = f"The analysis failed (reference {log_failure(error)})."
         with self._guard:
-            work.result = result or work.result
-            work.problem = problem
-            work.is_busy = False
-            work.rest_until = time.monotonic() + max(REST_S, REST_FACTOR * (time.monotonic() - began))
+            analysis.newest = result or analysis.newest
+            analysis.problem = problem
+            analysis.is_busy = False
+            analysis.rest_until = time.monotonic() + max(REST_S, REST_FACTOR * (time.monotonic() - began))
 
-    def _compute(self, running: Running, pulse: str) -> Result:
+    def _compute(self, running: RunningStudy, pulse: str) -> LiveReport:
         from dialometer.report.coding import report_from_json  # noqa: PLC0415 - brings the drawing program along
 
         began = time.monotonic()
@@ -120,10 +118,10 @@ class Results:
             self._call([part.format(**fill) for part in self.command], str(running.database))
             report = report_from_json((Path(out) / JSON_FILE).read_text(encoding="utf-8"))
             page = (Path(out) / PAGE_FILE).read_bytes()
-        return Result(report, page, pulse, time.time_ns() // 1_000_000, time.monotonic() - began)
+        return LiveReport(report, page, pulse, time.time_ns() // 1_000_000, time.monotonic() - began)
 
     def _call(self, command: list[str], database: str) -> None:
-        """Runs the command to its end. The database goes by the environment too: other users can read commands."""
+        """Runs the command to its end. The database is named in the environment, since other users can read command lines."""
         one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
         settings = {**os.environ, **one_thread, "NO_COLOR": "1", "DIALOMETER_DATABASE": database}
         pipe = subprocess.PIPE
@@ -134,7 +132,7 @@ class Results:
             try:
                 if self._is_closed:
                     process.kill()
-                _, told = process.communicate(timeout=TIMEOUT_S)
+                _, stderr = process.communicate(timeout=TIMEOUT_S)
             except subprocess.TimeoutExpired as error:
                 process.kill()
                 raise DialometerError(
@@ -143,18 +141,18 @@ class Results:
             finally:
                 self._process = None
         if process.returncode:
-            errors = [line for line in told.splitlines() if line.startswith("error:")]
+            errors = [line for line in stderr.splitlines() if line.startswith("error:")]
             raise DialometerError(errors[-1].removeprefix("error:").strip() if errors else "the analysis failed")
 
     def close(self) -> None:
-        """Ends what is being computed, since nobody will look at it any more."""
+        """Stops the analysis that is being computed."""
         self._is_closed = True
         process = self._process
         if process is not None:
             process.kill()
 
 
-def _look(result: Result, by: str) -> Look:
+def _look(result: LiveReport, by: str) -> Look:
     facts = result.report.provenance
     seen = [
         {

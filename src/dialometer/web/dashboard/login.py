@@ -92,13 +92,13 @@ class WrongPassword(DialometerError):
     """Name and password do not belong together; which of the two is wrong is not said."""
 
 
-class Entry:
-    """The door of the desk."""
+class Login:
+    """Signing in and out, one-time links, and which account a browser belongs to."""
 
     def __init__(self, accounts: Store) -> None:
         self.accounts = accounts
 
-    def who(self, secret: str, at_ms: int) -> Account:
+    def account_of(self, secret: str, at_ms: int) -> Account:
         """The account behind a browser's secret; raises :class:`NotSignedIn`."""
         found = None
         if secret:

@@ -11,24 +11,32 @@ from starlette.routing import Route
 
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
-from dialometer.web.dashboard.dashboard import Desk
+from dialometer.web.dashboard.dashboard import Dashboard
 from dialometer.web.dashboard.login import LONGEST_MS, MIN_LENGTH, DeadLink
 from dialometer.web.server.failures import headers_of
-from dialometer.web.server.requests import one, read_form
-from dialometer.web.server.security import Buckets, TooOften, check_csrf, client_address, cookie, csrf_for, set_cookie
+from dialometer.web.server.requests import last_value, read_form
+from dialometer.web.server.security import (
+    RateLimits,
+    TooOften,
+    check_csrf,
+    client_address,
+    cookie,
+    csrf_for,
+    set_cookie,
+)
 
-DESK_COOKIE = "dialometer_desk"
-DOOR_COOKIE = "dialometer_door"
+DASHBOARD_COOKIE = "dialometer_desk"
+LOGIN_COOKIE = "dialometer_door"
 ATTEMPTS_PER_MINUTE = 20
 """From one address, over all names."""
 
 
-class Door:
+class LoginPages:
     """Routes that anybody can reach."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.attempts = Buckets(ATTEMPTS_PER_MINUTE)
+    def __init__(self, dashboard: Dashboard) -> None:
+        self.dashboard = dashboard
+        self.attempts = RateLimits(ATTEMPTS_PER_MINUTE)
 
     def routes(self) -> list[Route]:
         """All routes of the door."""
@@ -43,7 +51,7 @@ class Door:
 
     async def enter(self, _request: Request) -> Response:
         """The address people remember."""
-        return RedirectResponse(f"{self.desk.root}/desk/", 303)
+        return RedirectResponse(f"{self.dashboard.root}/desk/", 303)
 
     async def ask(self, request: Request) -> Response:
         """The form for name and password."""
@@ -52,25 +60,27 @@ class Door:
     async def sign_in(self, request: Request) -> Response:
         """A right password opens the desk; a wrong one shows the form again, slower every time."""
         form = await read_form(request)
-        check_csrf(request, cookie(request, DOOR_COOKIE), one(form, "csrf"))
-        wanted, name = self._next(one(form, "next")), one(form, "name")
+        check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
+        wanted, name = self._next(last_value(form, "next")), last_value(form, "name")
         try:
             self.attempts.take(client_address(request.scope))
-            secret, _ = await run_in_threadpool(self.desk.entry.sign_in, name, one(form, "password"), now_ms())
+            secret, _ = await run_in_threadpool(
+                self.dashboard.login.sign_in, name, last_value(form, "password"), now_ms()
+            )
         except DialometerError as error:
             told = str(error) if isinstance(error, TooOften) else error.message
             status = 429 if isinstance(error, TooOften) else 422
             response = self._page(request, "login.html", status=status, next=wanted, error=told, name=name[:64])
             response.headers.update(headers_of(error))
             return response
-        return self._let_in(request, secret, wanted or f"{self.desk.root}/desk/")
+        return self._let_in(request, secret, wanted or f"{self.dashboard.root}/desk/")
 
     async def welcome(self, request: Request) -> Response:
         """What a one-time link opens."""
         return await self._welcome(request, request.query_params.get("token", ""))
 
     async def _welcome(self, request: Request, token: str, *, error: str = "", name: str = "") -> Response:
-        link = await run_in_threadpool(self.desk.entry.link, token, now_ms())
+        link = await run_in_threadpool(self.dashboard.login.link, token, now_ms())
         if link is None:
             self.attempts.take(client_address(request.scope))
             raise DeadLink("this link was used already or is too old", remedy="ask an owner for a new one")
@@ -81,28 +91,28 @@ class Door:
     async def join(self, request: Request) -> Response:
         """Uses a one-time link up."""
         form = await read_form(request)
-        check_csrf(request, cookie(request, DOOR_COOKIE), one(form, "csrf"))
-        token, name, password = one(form, "token"), one(form, "name"), one(form, "password")
-        if password != one(form, "again"):
+        check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
+        token, name, password = last_value(form, "token"), last_value(form, "name"), last_value(form, "password")
+        if password != last_value(form, "again"):
             return await self._welcome(request, token, error="The two passwords differ.", name=name[:64])
         try:
-            secret, _ = await run_in_threadpool(self.desk.entry.join, token, name, password, now_ms())
+            secret, _ = await run_in_threadpool(self.dashboard.login.join, token, name, password, now_ms())
         except DialometerError as error:
             return await self._welcome(request, token, error=str(error), name=name[:64])
-        return self._let_in(request, secret, f"{self.desk.root}/desk/")
+        return self._let_in(request, secret, f"{self.dashboard.root}/desk/")
 
     async def sign_out(self, request: Request) -> Response:
         """Forgets this browser."""
-        secret = cookie(request, DESK_COOKIE)
-        check_csrf(request, secret, one(await read_form(request), "csrf"))
-        await run_in_threadpool(self.desk.accounts.sign_out, secret)
-        response = RedirectResponse(f"{self.desk.root}/desk/login", 303)
-        response.delete_cookie(DESK_COOKIE, path=self._path)
+        secret = cookie(request, DASHBOARD_COOKIE)
+        check_csrf(request, secret, last_value(await read_form(request), "csrf"))
+        await run_in_threadpool(self.dashboard.accounts.sign_out, secret)
+        response = RedirectResponse(f"{self.dashboard.root}/desk/login", 303)
+        response.delete_cookie(DASHBOARD_COOKIE, path=self._path)
         return response
 
     @property
     def _path(self) -> str:
-        return f"{self.desk.root}/desk"
+        return f"{self.dashboard.root}/desk"
 
     def _next(self, wanted: str) -> str:
         """Where to go after signing in: only into the desk, never to another site."""
@@ -112,13 +122,13 @@ class Door:
     def _let_in(self, request: Request, secret: str, wanted: str) -> Response:
         response = RedirectResponse(wanted, 303)
         kept_s = LONGEST_MS // 1000
-        set_cookie(request, response, DESK_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=kept_s)
-        response.delete_cookie(DOOR_COOKIE, path=self._path)
+        set_cookie(request, response, DASHBOARD_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=kept_s)
+        response.delete_cookie(LOGIN_COOKIE, path=self._path)
         return response
 
     def _page(self, request: Request, template: str, *, status: int = 200, **content: object) -> Response:
-        secret = cookie(request, DOOR_COOKIE) or secrets.token_urlsafe(24)
+        secret = cookie(request, LOGIN_COOKIE) or secrets.token_urlsafe(24)
         content = {"error": "", "name": "", "csrf": csrf_for(secret), **content}
-        response = HTMLResponse(self.desk.views.render(template, None, **content), status)
-        set_cookie(request, response, DOOR_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=3600)
+        response = HTMLResponse(self.dashboard.templates.render(template, None, **content), status)
+        set_cookie(request, response, LOGIN_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=3600)
         return response

@@ -18,7 +18,7 @@ from dialometer.model.study import Study
 from dialometer.quality.gold import Gold
 from dialometer.quality.times import SessionTime
 from dialometer.storage.table import rater_name
-from dialometer.web.dashboard.running_studies import Running
+from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 
 # One rater's way through a study, put together from what the session left.
@@ -48,7 +48,7 @@ class GoldResult:
     has_passed: bool | None
 
 
-def rater_record(running: Running, session_id: str) -> dict[str, Any]:
+def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
     """Everything the page of a rater shows. A withdrawn rater has left nothing but the place."""
     session = running.store.session(session_id)
     record = running.store.record_of(session_id)
@@ -257,7 +257,7 @@ def reach_of(study: Study, criterion: str) -> float | None:
     return found.pop() if len(found) == 1 else None
 
 
-def disagreement(running: Running, source: Source) -> dict[str, float]:
+def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
     """The mean spread of each item's answers over criteria, systems and turns, of raters who count."""
     groups: dict[str, dict[tuple[str, str, int], list[Value]]] = {}
     for item_id, criterion, system, turn, value, n in running.store.value_counts(source):
@@ -273,7 +273,7 @@ def disagreement(running: Running, source: Source) -> dict[str, float]:
     return found
 
 
-def item_record(running: Running, item: Item) -> ItemRecord:
+def item_record(running: RunningStudy, item: Item) -> ItemRecord:
     """The item's texts and answers."""
     marks = {mark.id: mark for mark in running.store.session_marks()}
     judgments = [j for j in running.store.judgments_on(item.id) if j.session_id in marks]

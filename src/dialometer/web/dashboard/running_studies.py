@@ -18,9 +18,9 @@ from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.rater.study_check import check_all
 from dialometer.web.rater.wizard import has_wizard
-from dialometer.web.server.app import StudyApp, create_app
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
+from dialometer.web.study_app import StudyApp, create_app
 
 # Which studies a server has, and where they lie. The folders on disk are the truth; this only finds them.
 
@@ -40,7 +40,7 @@ class IsDraft(NoStudy):
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class StudyFolders:
     """Folders of studies named one by one, or a parent folder that holds them and takes new ones.
 
     ``database`` may name a server's database, with ``{study}`` where there are several studies; ``accounts`` the database
@@ -147,7 +147,7 @@ FAILED_FOR_S = 3.0
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningStudy:
     """A study that collects data: what it declares, where answers go, and the pages raters see."""
 
     name: str
@@ -158,31 +158,31 @@ class Running:
     app: StudyApp
 
 
-class Held:
+class RunningStudies:
     """The studies of a server in this process. Safe to use from many threads."""
 
-    def __init__(self, shelf: Shelf, settings: Settings) -> None:
-        self.shelf = shelf
+    def __init__(self, folders: StudyFolders, settings: Settings) -> None:
+        self.folders = folders
         self.settings = settings
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningStudy] = {}
         self._drafts: dict[str, tuple[object, Study | None, list[Problem]]] = {}
         self._failed: dict[str, tuple[float, DialometerError]] = {}
         self._lock = threading.Lock()
 
     def address_of(self, name: str) -> str:
         """The path under which raters reach a study."""
-        return self.settings.root_path if self.shelf.is_single else f"{self.settings.root_path}/{name}"
+        return self.settings.root_path if self.folders.is_single else f"{self.settings.root_path}/{name}"
 
     def is_open(self, name: str) -> bool:
         """Whether a study can have raters: it was named on the command line, or it is frozen."""
-        return self.shelf.is_named(name) or self.shelf.is_frozen(name)
+        return self.folders.is_named(name) or self.folders.is_frozen(name)
 
-    def running(self, name: str) -> Running:
+    def running(self, name: str) -> RunningStudy:
         """The study with its store and pages; raises when it is a draft or not in order."""
         found = self._running.get(name)
         if found is not None:
             return found
-        folder = self.shelf.folder(name)
+        folder = self.folders.folder(name)
         if not self.is_open(name):
             raise IsDraft(f"the study '{name}' is a draft", remedy="freeze and start it first")
         with self._lock:
@@ -197,13 +197,13 @@ class Held:
                     raise
             return self._running[name]
 
-    def known(self, name: str) -> Running | None:
+    def known(self, name: str) -> RunningStudy | None:
         """The study if it has been opened in this process already; never waits."""
         return self._running.get(name)
 
     def checked(self, name: str) -> tuple[Study | None, list[Problem]]:
         """A study as it stands on disk with all its problems; read again when a file has changed."""
-        folder = self.shelf.folder(name)
+        folder = self.folders.folder(name)
         stamp = tuple(sorted((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in study_files(folder)))
         held = self._drafts.get(name)
         if held is None or held[0] != stamp:
@@ -222,7 +222,7 @@ class Held:
             raise StudyError(errors)
         return study
 
-    def _open(self, name: str, folder: Path) -> Running:
+    def _open(self, name: str, folder: Path) -> RunningStudy:
         study, problems = check_all(folder)
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors or study is None:
@@ -233,10 +233,10 @@ class Held:
                 "a study with a wizard is served by one process", remedy="start the server without --workers"
             )
         runtime = self.settings.runtime_folder
-        if runtime and not self.shelf.is_single:
+        if runtime and not self.folders.is_single:
             runtime = str(Path(runtime) / name)
             Path(runtime).mkdir(exist_ok=True)
-        database = self.shelf.database_of(name)
+        database = self.folders.database_of(name)
         store = TurnTakingStore.open(database)
         try:
             settings = replace(self.settings, root_path=self.address_of(name), runtime_folder=runtime)
@@ -244,7 +244,7 @@ class Held:
         except BaseException:
             store.close()
             raise
-        return Running(name, folder, database, study, store, app)
+        return RunningStudy(name, folder, database, study, store, app)
 
     def holds(self, store: Store) -> bool:
         """Whether a store is that of a study here."""

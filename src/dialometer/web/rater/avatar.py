@@ -24,14 +24,22 @@ from dialometer.model.dialogue import Turn, clean_text
 from dialometer.report.theme import DARK, LIGHT, drawing_rules
 from dialometer.retrieval.avatar import Avatar, AvatarReply
 from dialometer.retrieval.threshold import trade_off_inline
-from dialometer.web.server.app import STATIC, Assets
 from dialometer.web.server.failures import as_json, headers_of, status_of
-from dialometer.web.server.guard import Counting, Guard
+from dialometer.web.server.guard import Guard
 from dialometer.web.server.logs import log_failure, set_up
-from dialometer.web.server.requests import Unreadable, one, read_form, read_json
-from dialometer.web.server.security import Buckets, check_csrf, client_address, cookie, csrf_for, is_local, set_cookie
-from dialometer.web.server.service import declare_metrics
+from dialometer.web.server.metrics import RequestCounter, declare_metrics
+from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
+from dialometer.web.server.security import (
+    RateLimits,
+    check_csrf,
+    client_address,
+    cookie,
+    csrf_for,
+    is_local,
+    set_cookie,
+)
 from dialometer.web.server.settings import Settings
+from dialometer.web.server.static_files import STATIC, Assets
 
 # Conversations with an avatar, kept in memory as long as people talk: nothing is stored, and old ones make room for new.
 
@@ -98,7 +106,7 @@ class Talks:
         with talk.lock:
             if len(talk.exchanges) >= MAX_EXCHANGES:
                 raise FlowError("this conversation is long enough", remedy="start over")
-            history = [turn for one in talk.exchanges for turn in _turns(one)]
+            history = [turn for exchange in talk.exchanges for turn in _turns(exchange)]
             spoken = self.avatar.reply([*history, Turn("You", message, "user")], threshold=talk.threshold)
             exchange = Exchange(message, spoken)
             talk.exchanges.append(exchange)
@@ -120,7 +128,7 @@ def create_avatar_app(avatar: Avatar, *, title: str = "", settings: Settings | N
     settings = settings or Settings(max_body_bytes=16 * 1024)
     pages = _Pages(avatar, title or avatar.fitted.kb.name or "Avatar", settings)
     app = Router(pages.routes(), redirect_slashes=False)
-    return Guard(app, settings, Counting(declare_metrics()), pages.refuse)
+    return Guard(app, settings, RequestCounter(declare_metrics()), pages.refuse)
 
 
 def serve_avatar(avatar: Avatar, sock: socket.socket, *, title: str = "", log_level: str = "warning") -> None:
@@ -139,7 +147,7 @@ class _Pages:
         self.title = title
         self.root = settings.root_path
         self.talks = Talks(avatar)
-        self.messages = Buckets(MESSAGES_PER_MINUTE)
+        self.messages = RateLimits(MESSAGES_PER_MINUTE)
         env = Environment(loader=PackageLoader("dialometer.web"), autoescape=True, undefined=StrictUndefined)
         env.filters["percent"] = lambda share: "–" if math.isnan(share) else f"{100 * share:.0f}%"
         self._template = env.get_template("avatar.html")
@@ -212,7 +220,7 @@ class _Pages:
             mark = request.headers.get("x-csrf-token", "")
         else:
             form = await read_form(request)
-            content, mark = {name: one(form, name) for name in ("text", "threshold")}, one(form, "csrf")
+            content, mark = {name: last_value(form, name) for name in ("text", "threshold")}, last_value(form, "csrf")
         check_csrf(request, secret, mark)
         return secret, content
 

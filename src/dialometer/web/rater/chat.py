@@ -17,18 +17,18 @@ from dialometer.errors import AgentError, FlowError, StorageError
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
 from dialometer.storage.conversations import ChatTurn
-from dialometer.web.rater.wizard_queue import WizardDesk
+from dialometer.web.rater.service import Service
+from dialometer.web.rater.wizard import WizardQueue
 from dialometer.web.server.logs import log
-from dialometer.web.server.requests import Unreadable, one, read_form, read_json
+from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
 from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
-from dialometer.web.server.service import Service
 
 N_AGENTS = 64
 """How many agents may be thinking at once; more wait for their turn without keeping others from being served."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChatOutcome:
     """What came of a message: a reply, or why there is none yet."""
 
     n_said: int
@@ -61,13 +61,15 @@ class Said:
 class ChatRoom:
     """The conversations of a study, one message at a time in each of them."""
 
-    def __init__(self, service: Service, desk: WizardDesk) -> None:
+    def __init__(self, service: Service, queue: WizardQueue) -> None:
         self.service = service
-        self.desk = desk
+        self.queue = queue
         self._thinking = CapacityLimiter(N_AGENTS)
         self._talking: dict[tuple[str, str], _Talk] = {}
 
-    async def say(self, session: Session, text: str, *, n_said: int | None = None, at_ms: int | None = None) -> Said:
+    async def say(
+        self, session: Session, text: str, *, n_said: int | None = None, at_ms: int | None = None
+    ) -> ChatOutcome:
         """Stores a message of the rater and gets the reply.
 
         ``n_said`` is how many messages the client knew of; it makes a message that is sent twice harmless.
@@ -87,7 +89,7 @@ class ChatRoom:
             stamp = at if session.source == "simulated" else None
             return await self._reply_to(session, item, await self._turns(session, item), stamp)
 
-    async def retry(self, session: Session) -> Said:
+    async def retry(self, session: Session) -> ChatOutcome:
         """Asks again after a failure, or waits on for a person who has not answered yet."""
         item = await self.service.in_thread(lambda: self._item(session))
         async with self._one_at_a_time(session, item, waits=True):
@@ -98,7 +100,7 @@ class ChatRoom:
 
     async def _reply_to(
         self, session: Session, item: ChatItem, turns: Sequence[ChatTurn], at_ms: int | None = None
-    ) -> Said:
+    ) -> ChatOutcome:
         if turns[-1].role == "agent":
             return self._said(item, turns, turns[-1].text)
         if isinstance(self.service.chats.agent(item.system), Wizard):
@@ -120,11 +122,11 @@ class ChatRoom:
         self.service.metrics.add("dialometer_replies_total", label="by", value="agent")
         return self._said(item, turns, reply.text)
 
-    async def _wait_for_wizard(self, session: Session, item: ChatItem) -> Said:
-        chat = self.desk.open(session, item)
+    async def _wait_for_wizard(self, session: Session, item: ChatItem) -> ChatOutcome:
+        chat = self.queue.open(session, item)
         chat.has_reply.clear()
         turns = await self._turns(session, item)
-        if turns[-1].role == "user" and await self.desk.wait(chat, self.service.settings.pending_s):
+        if turns[-1].role == "user" and await self.queue.wait(chat, self.service.settings.pending_s):
             turns = await self._turns(session, item)
         if turns[-1].role == "user":
             why = "The reply has not come yet."
@@ -136,7 +138,7 @@ class ChatRoom:
         """A rater looks at a conversation: where a person answers it, the wizards see who has come."""
         item = self.service.study.items_by_id[item_id]
         if isinstance(item, ChatItem) and isinstance(self.service.chats.agent(item.system), Wizard):
-            self.desk.open(session, item)
+            self.queue.open(session, item)
 
     def _item(self, session: Session) -> ChatItem:
         """The conversation that the session stands at; one cannot talk before or after its time."""
@@ -158,9 +160,11 @@ class ChatRoom:
         error: str = "",
         may_retry: bool = False,
         is_pending: bool = False,
-    ) -> Said:
+    ) -> ChatOutcome:
         n_said = len(_own(turns))
-        return Said(n_said, n_said >= item.min_turns, n_said < item.max_turns, reply, error, may_retry, is_pending)
+        return ChatOutcome(
+            n_said, n_said >= item.min_turns, n_said < item.max_turns, reply, error, may_retry, is_pending
+        )
 
     @asynccontextmanager
     async def _one_at_a_time(self, session: Session, item: ChatItem, *, waits: bool = False) -> AsyncIterator[None]:
@@ -226,18 +230,18 @@ class ChatPages:
             mark = request.headers.get("x-csrf-token", "") or str(content.get("csrf", ""))
         else:
             form = await read_form(request)
-            content, mark = {"text": one(form, "text")}, one(form, "csrf")
+            content, mark = {"text": last_value(form, "text")}, last_value(form, "csrf")
         check_csrf(request, token, mark)
         return session, content, is_script
 
-    async def _plainly(self, doing: Coroutine[object, object, Said]) -> Response:
+    async def _plainly(self, doing: Coroutine[object, object, ChatOutcome]) -> Response:
         """Without a script the page itself says how things stand; a message that cannot be taken is simply not there."""
         with suppress(FlowError):
             await doing
         return RedirectResponse(f"{self.service.settings.root_path}/s", 303)
 
 
-def _answer(said: Said) -> JSONResponse:
+def _answer(said: ChatOutcome) -> JSONResponse:
     return JSONResponse(said.as_json(), said.status)
 
 

@@ -35,7 +35,7 @@ def control_name(field: str) -> str:
     return f"answer.{field}" if field.split(".", 1)[0] in RESERVED else field
 
 
-def read_form(screen: Screen, form: Form) -> dict[str, object]:
+def answers_from_form(screen: Screen, form: Form) -> dict[str, object]:
     """The raw answers of a sent form, by field, as the scales read them."""
     return _read(screen, form, keeps_other=False)
 

@@ -7,8 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +26,7 @@ from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.web.rater.language import Language
 from dialometer.web.rater.layout import OTHER, Control, arrange, make_controls, typed_answers
+from dialometer.web.server.static_files import static_version
 
 # The study's Markdown texts as HTML. Markup inside them shows as markup; only Markdown counts.
 
@@ -388,12 +388,3 @@ class Pages:
             asset=lambda name: f"{root}/static/{name}?v={static_version()}",
             **context,
         )
-
-
-@cache
-def static_version() -> str:
-    """Changes with any file of the folder, so that browsers may keep the files for good."""
-    digest = hashlib.sha256()
-    for file in sorted(files("dialometer.web").joinpath("static").iterdir(), key=lambda file: file.name):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:10]

@@ -17,22 +17,23 @@ from dialometer.model.session import Session
 from dialometer.recruit.platforms import platform_of
 from dialometer.storage.corrections import SubmissionRefused
 from dialometer.storage.withdrawal_codes import session_of_code, withdrawal_code
+from dialometer.web.rater.arrival import ArrivingRater, read_arrival, way_back
 from dialometer.web.rater.chat import ChatRoom
-from dialometer.web.rater.layout import read_form as read_answers
-from dialometer.web.server.arrival import Arriving, read_arrival, way_back
-from dialometer.web.server.logs import log
-from dialometer.web.server.requests import Form, Unreadable, one, read_form, read_json, sent_from_form
+from dialometer.web.rater.layout import answers_from_form
+from dialometer.web.rater.service import Service
+from dialometer.web.server.failures import headers_of, is_own_failure, status_of
+from dialometer.web.server.logs import log, log_failure
+from dialometer.web.server.requests import Form, Unreadable, last_value, read_form, read_json, sent_from_form
 from dialometer.web.server.security import (
     SESSION_COOKIE,
     START_COOKIE,
-    Buckets,
+    RateLimits,
     check_csrf,
     client_address,
     cookie,
     csrf_for,
     set_cookie,
 )
-from dialometer.web.server.service import Service
 from dialometer.web.server.submissions import NoSession
 
 # What a rater answered on an earlier screen, in the form in which the screen asks, so that going back shows it.
@@ -104,15 +105,15 @@ class RaterPages:
     async def start(self, request: Request) -> Response:
         """A rater of an open link begins."""
         form = await read_form(request)
-        check_csrf(request, cookie(request, START_COOKIE), one(form, "csrf"))
+        check_csrf(request, cookie(request, START_COOKIE), last_value(form, "csrf"))
         if await self._session_or_none(request) is not None:
             return self._go_on()
         recruitment = self.service.study.spec.recruitment
         if not platform_of(recruitment).is_open:
             return RedirectResponse(f"{self.root}/", SEE_OTHER)
-        return self._enter(request, await self.service.arrive(request.scope, Arriving(recruitment.platform)))
+        return self._enter(request, await self.service.arrive(request.scope, ArrivingRater(recruitment.platform)))
 
-    async def _is_same_rater(self, session: Session, arriving: Arriving | None) -> bool:
+    async def _is_same_rater(self, session: Session, arriving: ArrivingRater | None) -> bool:
         if arriving is None:
             return True
         person = await self.service.in_thread(lambda: self.service.store.person(session.id))
@@ -187,11 +188,11 @@ class RaterPages:
         form = await read_form(request)
         token = cookie(request, SESSION_COOKIE)
         session = await self.service.find(token)
-        check_csrf(request, token, one(form, "csrf"))
-        screen = await self.service.in_thread(lambda: self._screen_of(session, one(form, "screen")))
+        check_csrf(request, token, last_value(form, "csrf"))
+        screen = await self.service.in_thread(lambda: self._screen_of(session, last_value(form, "screen")))
         if screen is None:
             return self._go_on()
-        sent = sent_from_form(form, token, read_answers(screen, form))
+        sent = sent_from_form(form, token, answers_from_form(screen, form))
         try:
             taken = await self.service.send(sent)
         except AnswersRejected as rejected:
@@ -275,7 +276,7 @@ class WithdrawPages:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.root = service.settings.root_path
-        self.tries = Buckets(TRIES_PER_MINUTE)
+        self.tries = RateLimits(TRIES_PER_MINUTE)
 
     def routes(self) -> list[Route]:
         """Both routes."""
@@ -291,9 +292,9 @@ class WithdrawPages:
     async def erase(self, request: Request) -> Response:
         """Erases the person whose code was given; a code that was used before gets the same answer."""
         form = await read_form(request)
-        check_csrf(request, cookie(request, START_COOKIE), one(form, "csrf"))
+        check_csrf(request, cookie(request, START_COOKIE), last_value(form, "csrf"))
         self.tries.take(client_address(request.scope))
-        code = one(form, "code")
+        code = last_value(form, "code")
         if not await self.service.in_thread(lambda: self._withdraw(code)):
             return self._form(request, is_unknown=True, status=422)
         response = HTMLResponse(self.service.pages.render_message("withdrawn", root_path=self.root))
@@ -316,3 +317,18 @@ class WithdrawPages:
         is_embedded = bool(self.service.settings.frame_ancestors)
         set_cookie(request, response, START_COOKIE, secret, path=self.root, is_embedded=is_embedded)
         return response
+
+
+def error_page(service: Service, request: Request, error: Exception) -> Response:
+    """An error for a person: a page that says what to do, or a redirect to where the session is."""
+    root = service.settings.root_path
+    status, page = status_of(error)
+    is_open = platform_of(service.study.spec.recruitment).is_open
+    if isinstance(error, NoSession) and is_open and request.method == "GET":
+        return RedirectResponse(f"{root}/", SEE_OTHER)
+    if isinstance(error, FlowError | SubmissionRefused):
+        return RedirectResponse(f"{root}/s", SEE_OTHER)
+    detail = log_failure(error) if is_own_failure(error) else ""
+    content = service.pages.render_message(page, root_path=root, detail=detail)
+    headers = {name: value for name, value in headers_of(error).items() if name != "www-authenticate"}
+    return HTMLResponse(content, status, headers)

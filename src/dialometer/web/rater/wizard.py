@@ -2,26 +2,163 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from dialometer.agents import Reply
 from dialometer.agents.wizard import Wizard
-from dialometer.errors import DialometerError
-from dialometer.flow.chat import MAX_MESSAGE_LENGTH
+from dialometer.errors import FlowError
+from dialometer.flow.chat import MAX_MESSAGE_LENGTH, Chats
+from dialometer.model.item import ChatItem
+from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.storage.conversations import ChatTurn
-from dialometer.web.rater.wizard_queue import OpenChat, WizardDesk
+from dialometer.web.rater.service import Service
+from dialometer.web.server.failures import RequestError
 from dialometer.web.server.requests import Unreadable, read_json
 from dialometer.web.server.security import WIZARD_COOKIE, check_csrf, cookie, csrf_for, is_same_secret, set_cookie
-from dialometer.web.server.service import Service
+
+# Which raters wait for a person's answer, and who answers whom. Kept in one process: there are never many.
+
+
+N_WIZARDS = 50
+CLEARED_AFTER_S = 30 * 60.0
+"""A conversation that nobody looked at for so long is no longer shown."""
+
+
+@dataclass
+class OpenChat:
+    """A conversation at the desk."""
+
+    id: str
+    session: Session
+    item: ChatItem
+    holder: str = ""
+    seen_at: float = 0.0
+    has_reply: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class WizardQueue:
+    """The conversations that people answer, and the people who do."""
+
+    def __init__(self, chats: Chats) -> None:
+        self.chats = chats
+        self._open: dict[str, OpenChat] = {}
+        self._wizards: dict[str, str] = {}
+
+    # wizards
+
+    def sign_in(self) -> str:
+        """A new wizard; gives the secret by which the person is known from now on."""
+        secret = secrets.token_urlsafe(24)
+        while len(self._wizards) >= N_WIZARDS:
+            self._wizards.pop(next(iter(self._wizards)))
+        self._wizards[secret] = f"Wizard {len(self._wizards) + 1}"
+        return secret
+
+    def name_of(self, secret: str) -> str:
+        """The wizard's name, empty for a stranger."""
+        return self._wizards.get(secret, "")
+
+    def rename(self, secret: str, name: str) -> str:
+        """Lets a wizard choose a name; it is stored with every reply, so two of them cannot share one."""
+        old = self._wizards[secret]
+        if any(other == name for key, other in self._wizards.items() if key != secret):
+            raise FlowError("another wizard has this name", remedy="choose another one")
+        self._wizards[secret] = name
+        for chat in self._open.values():
+            if chat.holder == old:
+                chat.holder = name
+        return name
+
+    # conversations
+
+    async def wait(self, chat: OpenChat, at_most_s: float) -> bool:
+        """Whether one of the wizards answered in time."""
+        try:
+            await asyncio.wait_for(chat.has_reply.wait(), at_most_s)
+        except TimeoutError:
+            return False
+        return True
+
+    def open(self, session: Session, item: ChatItem) -> OpenChat:
+        """The conversation at the desk; one that is there already is seen again."""
+        key = hashlib.sha256(f"{session.id}\n{item.id}".encode()).hexdigest()[:16]
+        chat = self._open.setdefault(key, OpenChat(key, session, item))
+        chat.session, chat.seen_at = session, time.monotonic()
+        return chat
+
+    def chat(self, key: str) -> OpenChat:
+        """A conversation by its id."""
+        if key not in self._open:
+            raise FlowError("this conversation is over", remedy="choose another one")
+        return self._open[key]
+
+    def chats_open(self) -> list[OpenChat]:
+        """All conversations, the longest open first; those that ended are cleared away after a while."""
+        now = time.monotonic()
+        for key in [key for key, chat in self._open.items() if now - chat.seen_at > CLEARED_AFTER_S]:
+            del self._open[key]
+        return list(self._open.values())
+
+    def is_over(self, chat: OpenChat) -> bool:
+        """Whether the rater has gone on to the next screen."""
+        session = self.chats.store.session(chat.session.id)
+        return session.state != "active" or session.step != chat.session.step
+
+    def take(self, key: str, wizard: str) -> None:
+        """A wizard takes a conversation for themselves."""
+        chat = self.chat(key)
+        if chat.holder not in ("", wizard):
+            raise FlowError(f"{chat.holder} answers this conversation", remedy="choose another one")
+        chat.holder = wizard
+
+    def release(self, key: str, wizard: str) -> None:
+        """A wizard leaves a conversation to the others."""
+        chat = self.chat(key)
+        if chat.holder == wizard:
+            chat.holder = ""
+
+    async def reply(self, key: str, wizard: str, text: str, n: int) -> None:
+        """Stores a wizard's answer to a conversation of which the wizard has seen ``n`` turns, and lets the rater know."""
+        self.take(key, wizard)
+        chat = self.chat(key)
+
+        def store() -> None:
+            turns = self.chats.store.chat_turns(chat.session.id, chat.item.id)
+            if len(turns) != n or not turns or turns[-1].role != "user":
+                raise FlowError("this message was answered already", remedy="look at the conversation again")
+            now_ms = self.chats.clock()
+            agent = self.chats.agent(chat.item.system)
+            canned = isinstance(agent, Wizard) and text.strip() in agent.canned
+            details = {
+                "wizard": wizard,
+                "latency_s": round((now_ms - turns[-1].at_ms) / 1000, 3),
+                "is_canned": canned,
+            }
+            self.chats.tell(chat.session, chat.item.id, n, Reply(text, details), now_ms)
+
+        await run_in_threadpool(store)
+        chat.has_reply.set()
+
 
 MAX_NAME_LENGTH = 40
 KEPT_S = 24 * 3600
 
 
-class NoWizard(DialometerError):
+class NoWizard(RequestError):
     """Somebody at the console who has not shown the key."""
+
+    status = 403
+    page = "blocked"
 
 
 def has_wizard(study: Study) -> bool:
@@ -32,9 +169,9 @@ def has_wizard(study: Study) -> bool:
 class WizardPages:
     """The routes of the console."""
 
-    def __init__(self, service: Service, desk: WizardDesk) -> None:
+    def __init__(self, service: Service, queue: WizardQueue) -> None:
         self.service = service
-        self.desk = desk
+        self.queue = queue
         self.root = service.settings.root_path
 
     def routes(self) -> list[Route]:
@@ -57,12 +194,12 @@ class WizardPages:
         key = request.query_params.get("key", "")
         if key and is_same_secret(key, self.service.settings.wizard_key):
             response: Response = RedirectResponse(f"{self.root}/wizard", 303)
-            secret = self.desk.sign_in()
+            secret = self.queue.sign_in()
             path = f"{self.root}/wizard"
             set_cookie(request, response, WIZARD_COOKIE, secret, path=path, is_embedded=False, max_age_s=KEPT_S)
             return response
         secret = cookie(request, WIZARD_COOKIE)
-        if not self.desk.name_of(secret):
+        if not self.queue.name_of(secret):
             page = self.service.pages.render_wizard(csrf="", root_path=self.root, is_locked=True)
             return HTMLResponse(page, 403)
         return HTMLResponse(self.service.pages.render_wizard(csrf=csrf_for(secret), root_path=self.root))
@@ -73,12 +210,12 @@ class WizardPages:
         name = (await read_json(request)).get("name")
         if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise Unreadable(f"a name has 1 to {MAX_NAME_LENGTH} characters")
-        return JSONResponse({"wizard": self.desk.rename(secret, name.strip())})
+        return JSONResponse({"wizard": self.queue.rename(secret, name.strip())})
 
     async def chats(self, request: Request) -> Response:
         """All conversations with what was said in them."""
         _, wizard = self._wizard(request)
-        shown = [await self._as_json(chat, wizard) for chat in self.desk.chats_open()]
+        shown = [await self._as_json(chat, wizard) for chat in self.queue.chats_open()]
         canned = [text for agent in self._agents() for text in agent.canned]
         content = {"now_ms": self.service.flow.clock(), "wizard": wizard, "canned": list(dict.fromkeys(canned))}
         return JSONResponse({**content, "chats": shown})
@@ -86,13 +223,13 @@ class WizardPages:
     async def take(self, request: Request) -> Response:
         """Takes a conversation."""
         _, wizard = self._wizard(request)
-        self.desk.take(request.path_params["chat"], wizard)
+        self.queue.take(request.path_params["chat"], wizard)
         return Response(status_code=204)
 
     async def release(self, request: Request) -> Response:
         """Leaves a conversation to others."""
         _, wizard = self._wizard(request)
-        self.desk.release(request.path_params["chat"], wizard)
+        self.queue.release(request.path_params["chat"], wizard)
         return Response(status_code=204)
 
     async def reply(self, request: Request) -> Response:
@@ -102,13 +239,13 @@ class WizardPages:
         text, n = content.get("text"), content.get("n")
         if not isinstance(text, str) or not text.strip() or len(text) > MAX_MESSAGE_LENGTH or not isinstance(n, int):
             raise Unreadable(f"a reply has 1 to {MAX_MESSAGE_LENGTH} characters", remedy='send {"text": …, "n": …}')
-        await self.desk.reply(request.path_params["chat"], wizard, text, n)
+        await self.queue.reply(request.path_params["chat"], wizard, text, n)
         return Response(status_code=204)
 
     async def suggestions(self, request: Request) -> Response:
         """What the study's suggesting agents would say now."""
         self._wizard(request)
-        chat = self.desk.chat(request.path_params["chat"])
+        chat = self.queue.chat(request.path_params["chat"])
         agent = self.service.chats.agent(chat.item.system)
         assert isinstance(agent, Wizard)
 
@@ -125,7 +262,7 @@ class WizardPages:
 
     def _wizard(self, request: Request) -> tuple[str, str]:
         secret = cookie(request, WIZARD_COOKIE)
-        name = self.desk.name_of(secret)
+        name = self.queue.name_of(secret)
         if not name:
             raise NoWizard("the console is locked", remedy="open the link that the server printed")
         if request.method != "GET":
@@ -135,7 +272,7 @@ class WizardPages:
     async def _as_json(self, chat: OpenChat, wizard: str) -> dict[str, object]:
         def look() -> tuple[list[ChatTurn], bool]:
             turns = self.service.store.chat_turns(chat.session.id, chat.item.id)
-            return turns, self.desk.is_over(chat)
+            return turns, self.queue.is_over(chat)
 
         turns, is_over = await self.service.in_thread(look)
         is_waiting = bool(turns) and turns[-1].role == "user"

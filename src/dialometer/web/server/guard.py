@@ -11,9 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialometer.web.server.failures import TooLarge
 from dialometer.web.server.logs import log_request
-from dialometer.web.server.metrics import SECONDS, Metrics
+from dialometer.web.server.metrics import RequestCounter
 from dialometer.web.server.security import safe_headers
-from dialometer.web.server.service import ROUTES
 from dialometer.web.server.settings import Settings
 
 _NO_STORE = (b"cache-control", b"no-store")
@@ -45,10 +44,10 @@ def label_of(method: str, path: str) -> str:
 class Guard:
     """Wraps an application. ``refuse`` makes the answer to an error that the application did not answer itself."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, counting: Counting, refuse: Refuse) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, counter: RequestCounter, refuse: Refuse) -> None:
         self.app = app
         self.settings = settings
-        self.counting = counting
+        self.counter = counter
         self._refuse = refuse
         self._headers = safe_headers(settings.frame_ancestors)
 
@@ -119,27 +118,7 @@ class Guard:
     def _count(self, scope: Scope, status: int, duration_s: float) -> None:
         path = scope["path"].removeprefix(self.settings.root_path) or "/"
         label = label_of(scope["method"], path)
-        self.counting.count(label, status, duration_s)
+        self.counter.count(label, status, duration_s)
         if label not in _UNLOGGED:
             method = scope["method"]
             log_request(method if method in _METHODS else "other", label, status, duration_s)
-
-
-class Counting:
-    """Counts requests, with the places of its series at hand."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._seconds = metrics.slot("dialometer_request_seconds_bucket", label="le", value=f"{SECONDS[0]:g}")
-        self._routes = {name: metrics.slot("dialometer_requests_total", label="route", value=name) for name in ROUTES}
-        self._statuses = {
-            name: metrics.slot("dialometer_responses_total", label="status", value=f"{name}xx") for name in range(2, 6)
-        }
-
-    def count(self, route: str, status: int, duration_s: float) -> None:
-        """One request that was answered; status 0 is one whose client went away."""
-        counted = self._metrics.observation(self._seconds, SECONDS, duration_s)
-        counted.append((self._routes[route], 1.0))
-        if status // 100 in self._statuses:
-            counted.append((self._statuses[status // 100], 1.0))
-        self._metrics.count(counted)

@@ -15,6 +15,24 @@ from pathlib import Path
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+ROUTES = (
+    "start",
+    "screen",
+    "submit",
+    "draft",
+    "chat",
+    "wizard",
+    "desk",
+    "api",
+    "api_submit",
+    "static",
+    "health",
+    "other",
+)
+STATUSES = ("2xx", "3xx", "4xx", "5xx")
+OUTCOMES = ("stored", "repeated", "outdated", "ended", "rejected", "refused")
+REFUSALS = ("full", "paused", "blocked")
+REPLIES = ("agent", "wizard", "failed")
 
 
 class Metrics:
@@ -109,3 +127,37 @@ class Metrics:
                 if path.name != own and len(content) == 8 * len(totals):
                     totals = [mine + theirs for mine, theirs in zip(totals, memoryview(content).cast("d"), strict=True)]
         return totals
+
+
+def declare_metrics(folder: str = "") -> Metrics:
+    """The series of a server."""
+    metrics = Metrics(folder)
+    metrics.counter("dialometer_requests_total", "Requests by route.", "route", ROUTES)
+    metrics.counter("dialometer_responses_total", "Responses by class of status.", "status", STATUSES)
+    metrics.counter("dialometer_submissions_total", "Submitted screens by what became of them.", "outcome", OUTCOMES)
+    metrics.counter("dialometer_arrivals_total", "Arrivals that got a session.")
+    metrics.counter("dialometer_refusals_total", "Arrivals that got none.", "reason", REFUSALS)
+    metrics.counter("dialometer_replies_total", "Chat replies by who gave them.", "by", REPLIES)
+    metrics.histogram("dialometer_request_seconds", "Time to answer a request.", SECONDS)
+    metrics.histogram("dialometer_commit_screens", "Screens stored in one commit.", SIZES)
+    return metrics
+
+
+class RequestCounter:
+    """Counts answered requests; it looks the slots of its series up once."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._seconds = metrics.slot("dialometer_request_seconds_bucket", label="le", value=f"{SECONDS[0]:g}")
+        self._routes = {name: metrics.slot("dialometer_requests_total", label="route", value=name) for name in ROUTES}
+        self._statuses = {
+            name: metrics.slot("dialometer_responses_total", label="status", value=f"{name}xx") for name in range(2, 6)
+        }
+
+    def count(self, route: str, status: int, duration_s: float) -> None:
+        """One request that was answered; status 0 is one whose client went away."""
+        counted = self._metrics.observation(self._seconds, SECONDS, duration_s)
+        counted.append((self._routes[route], 1.0))
+        if status // 100 in self._statuses:
+            counted.append((self._statuses[status // 100], 1.0))
+        self._metrics.count(counted)

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from dialometer.errors import DialometerError
-from dialometer.web.server.submissions import Sent
+from dialometer.web.server.failures import RequestError
+from dialometer.web.server.submissions import SentScreen
 
 Form = dict[str, list[str]]
 
@@ -22,7 +22,7 @@ _SUBMISSION = re.compile(r"[\x21-\x7e]{1,200}")
 _DEVICE = re.compile(r"[a-z][a-z \-]{0,31}")
 
 
-class Unreadable(DialometerError):
+class Unreadable(RequestError):
     """A request that is not in the form its route expects."""
 
 
@@ -58,27 +58,27 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def one(form: Mapping[str, list[str]], name: str) -> str:
+def last_value(form: Mapping[str, list[str]], name: str) -> str:
     """The last value of a field, empty where it is missing."""
     values = form.get(name)
     return values[-1] if values else ""
 
 
-def sent_from_form(form: Form, token: str, answers: Mapping[str, object]) -> Sent:
+def sent_from_form(form: Form, token: str, answers: Mapping[str, object]) -> SentScreen:
     """A screen as a page sends it. What the page's script measured is taken where it makes sense."""
-    submission = one(form, "token")
+    submission = last_value(form, "token")
     if not _SUBMISSION.fullmatch(submission):
         raise Unreadable("the form has no token", remedy="reload the page")
-    device = one(form, "device")
-    return Sent(
+    device = last_value(form, "device")
+    return SentScreen(
         token=token,
-        screen=one(form, "screen"),
+        screen=last_value(form, "screen"),
         submission=submission,
         answers=answers,
-        shown_at_ms=_whole(one(form, "shown_at_ms"), MAX_MS),
-        first_input_at_ms=_whole(one(form, "first_input_at_ms"), MAX_MS),
-        focus_lost_n=_whole(one(form, "focus_lost_n"), 100_000) or 0,
-        focus_lost_s=_seconds(one(form, "focus_lost_s")),
+        shown_at_ms=_whole(last_value(form, "shown_at_ms"), MAX_MS),
+        first_input_at_ms=_whole(last_value(form, "first_input_at_ms"), MAX_MS),
+        focus_lost_n=_whole(last_value(form, "focus_lost_n"), 100_000) or 0,
+        focus_lost_s=_seconds(last_value(form, "focus_lost_s")),
         device=device if _DEVICE.fullmatch(device) else "",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from dialometer.errors import DialometerError
+from dialometer.web.server.failures import RequestError
 
 SESSION_COOKIE = "dialometer_session"
 START_COOKIE = "dialometer_start"
@@ -23,8 +24,11 @@ KEPT_S = 30 * 24 * 3600
 MAX_TOKEN_LENGTH = 128
 
 
-class Forged(DialometerError):
+class Forged(RequestError):
     """A form that does not come from a page of this session."""
+
+    status = 403
+    page = "expired"
 
 
 def csrf_for(secret: str) -> str:
@@ -111,22 +115,28 @@ def client_address(scope: Scope) -> str:
     return str(client[0]) if client else ""
 
 
-# How often somebody may do something: a bucket for each that fills with time.
-
-
 N_KEPT = 50_000
 """Buckets remembered; the one unused for longest goes first, and is full again if it comes back."""
 
 
-class TooOften(DialometerError):
-    """Somebody did something more often than is sensible; ``retry_after_s`` says when to try again."""
+class TooOften(RequestError):
+    """Too many requests; ``retry_after_s`` says when to try again."""
+
+    status = 429
+    page = "busy"
 
     def __init__(self, retry_after_s: float) -> None:
         self.retry_after_s = retry_after_s
         super().__init__("too many requests", remedy=f"try again in {retry_after_s:.0f} s")
 
+    def headers(self) -> dict[str, str]:
+        return {"retry-after": str(max(1, math.ceil(self.retry_after_s)))}
 
-class Buckets:
+    def details(self) -> dict[str, object]:
+        return {"may_retry": False}
+
+
+class RateLimits:
     """A limit per key: ``per_minute`` on average, and that many at once after a pause. 0 is no limit.
 
     Each process counts for itself, so with several of them the limit is looser.

@@ -14,24 +14,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from dialometer.errors import DialometerError
 from dialometer.flow.engine import Flow
 from dialometer.flow.submissions import Timing
 from dialometer.model.session import Receipt, Session, Submission
 from dialometer.storage.corrections import SubmissionRefused
-from dialometer.web.server.security import Buckets, TooOften
+from dialometer.web.server.failures import RequestError
+from dialometer.web.server.security import RateLimits, TooOften
 
 REMEMBERED_S = 30.0
 """For so long a token's session is believed; a token that was replaced ends within this time."""
 N_REMEMBERED = 20_000
 
 
-class NoSession(DialometerError):
+class NoSession(RequestError):
     """A token that opens no session."""
+
+    status = 401
+    page = "no_session"
+
+    def headers(self) -> dict[str, str]:
+        return {"www-authenticate": "Bearer"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentScreen:
     """One screen as it came in, from a page or a program. ``token`` opens the session, ``submission`` names this sending."""
 
     token: str
@@ -48,24 +54,24 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class SubmissionResult:
     """A receipt and how many judgments it stands for."""
 
     receipt: Receipt
     n_judgments: int = 0
 
 
-class Sending:
+class Submitter:
     """The work of the writer: one call for each batch, from one thread."""
 
-    def __init__(self, flow: Flow, screens: Buckets) -> None:
+    def __init__(self, flow: Flow, screens: RateLimits) -> None:
         self.flow = flow
         self._limits = screens
         self._remembered: OrderedDict[str, tuple[Session, float]] = OrderedDict()
 
-    def __call__(self, batch: Sequence[Sent]) -> list[Taken | Exception]:
+    def __call__(self, batch: Sequence[SentScreen]) -> list[SubmissionResult | Exception]:
         """Prepares all, stores all in one commit, and looks again at those whose session was elsewhere than believed."""
-        results: dict[int, Taken | Exception] = {}
+        results: dict[int, SubmissionResult | Exception] = {}
         again = self._round(dict(enumerate(batch)), results, is_fresh=False)
         while again:
             again = self._round(again, results, is_fresh=True)
@@ -76,11 +82,11 @@ class Sending:
         self._remembered.pop(token, None)
 
     def _round(
-        self, batch: Mapping[int, Sent], results: dict[int, Taken | Exception], *, is_fresh: bool
-    ) -> dict[int, Sent]:
+        self, batch: Mapping[int, SentScreen], results: dict[int, SubmissionResult | Exception], *, is_fresh: bool
+    ) -> dict[int, SentScreen]:
         now_ms = self.flow.clock()
         prepared: list[tuple[int, Session, Submission]] = []
-        again: dict[int, Sent] = {}
+        again: dict[int, SentScreen] = {}
         tokens: set[str] = set()
         for i, sent in batch.items():
             if sent.token in tokens:  # a second screen of one session sees what became of the first
@@ -98,9 +104,13 @@ class Sending:
             elif is_known:
                 again[i] = sent
             else:
-                results[i] = Taken(outcome)
+                results[i] = SubmissionResult(outcome)
         for i, session, stored in self._store(prepared, now_ms):
-            if isinstance(stored, Taken) and stored.receipt.outcome in ("outdated", "ended") and not is_fresh:
+            if (
+                isinstance(stored, SubmissionResult)
+                and stored.receipt.outcome in ("outdated", "ended")
+                and not is_fresh
+            ):
                 again[i] = batch[i]
             else:
                 results[i] = stored
@@ -121,7 +131,7 @@ class Sending:
         self._keep(token, session, time.monotonic())
         return session, False
 
-    def _prepare(self, session: Session, sent: Sent, now_ms: int) -> Submission | Receipt:
+    def _prepare(self, session: Session, sent: SentScreen, now_ms: int) -> Submission | Receipt:
         if session.source == "person":
             wait_s = self._limits.wait_s(session.id)
             if wait_s:
@@ -131,9 +141,9 @@ class Sending:
 
     def _store(
         self, prepared: Sequence[tuple[int, Session, Submission]], now_ms: int
-    ) -> list[tuple[int, Session, Taken | Exception]]:
+    ) -> list[tuple[int, Session, SubmissionResult | Exception]]:
         """Real raters in one commit; simulated ones, whose clock runs apart, in another."""
-        stored: list[tuple[int, Session, Taken | Exception]] = []
+        stored: list[tuple[int, Session, SubmissionResult | Exception]] = []
         for is_simulated in (False, True):
             part = [entry for entry in prepared if (entry[1].source == "simulated") is is_simulated]
             if not part:
@@ -145,20 +155,20 @@ class Sending:
                     stored.append((i, session, outcome))
                 else:
                     n_judgments = len(submission.judgments) if outcome.outcome == "stored" else 0
-                    stored.append((i, session, Taken(outcome, n_judgments)))
+                    stored.append((i, session, SubmissionResult(outcome, n_judgments)))
         return stored
 
-    def _remember(self, token: str, session: Session, outcome: Taken | Exception) -> None:
+    def _remember(self, token: str, session: Session, outcome: SubmissionResult | Exception) -> None:
         """One step on is the usual case; after anything else the session is looked up again."""
         known = self._remembered.get(token)
         is_plain = (
-            isinstance(outcome, Taken)
+            isinstance(outcome, SubmissionResult)
             and outcome.receipt.outcome == "stored"
             and outcome.receipt.state == "active"
             and outcome.receipt.step == session.step + 1
         )
         if is_plain and known is not None:
-            assert isinstance(outcome, Taken)
+            assert isinstance(outcome, SubmissionResult)
             self._keep(token, replace(session, step=outcome.receipt.step), known[1])
         else:
             self.forget(token)
@@ -170,7 +180,7 @@ class Sending:
             self._remembered.popitem(last=False)
 
 
-def timing_of(sent: Sent, session: Session, now_ms: int) -> Timing:
+def timing_of(sent: SentScreen, session: Session, now_ms: int) -> Timing:
     """When the screen was used, by the server's clock; what a client says is kept within what is possible.
 
     A screen whose showing is not known was shown after the session was last seen.
@@ -206,8 +216,14 @@ MAX_BATCH = 256
 MAX_WAITING = 10_000
 
 
-class ServerBusy(DialometerError):
-    """More was sent than can be stored; nothing of it was, and it may be sent again."""
+class ServerBusy(RequestError):
+    """More was sent than can be stored. Nothing of it was stored, and it may be sent again."""
+
+    status = 503
+    page = "busy"
+
+    def headers(self) -> dict[str, str]:
+        return {"retry-after": "1"}
 
 
 class Writer(Generic[J, R]):

@@ -1,4 +1,4 @@
-// Pages of the desk that renew themselves: asks for the page again and exchanges the parts marked data-live.
+// Pages of the dashboard that renew themselves: asks for the page again and exchanges the parts marked data-live.
 // Times are shown in the reader's zone, filters work as soon as something is chosen.
 
 const EVERY_MS = 4000;

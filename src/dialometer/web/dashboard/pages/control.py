@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from dialometer.errors import DialometerError
 from dialometer.storage.controls import StudyState
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.rater.wizard import has_wizard
 
@@ -18,27 +18,27 @@ _STATES: dict[str, tuple[StudyState, str]] = {
 
 
 @page("/studies/{study}/control", role="viewer", of_running=True)
-def control(desk: Desk, visit: Visit) -> Response:
+def control(dashboard: Dashboard, request: PageRequest) -> Response:
     """What is in force, and the log of how it came to be."""
-    running = desk.of(visit)
+    running = request.running
     log = list(reversed(running.store.control_log()))
-    numbers = numbers_of(desk, running, visit.at_ms)
-    address = desk.held.address_of(running.name) + "/"
+    numbers = numbers_of(dashboard, running, request.at_ms)
+    address = dashboard.studies.address_of(running.name) + "/"
     labels = [running.study.cell_label(cell) for cell in running.study.cells]
-    is_told = has_wizard(running.study) and visit.may("editor")
-    wizard = f"{address}wizard?key={desk.held.settings.wizard_key}" if is_told else ""
+    is_told = has_wizard(running.study) and request.may("editor")
+    wizard = f"{address}wizard?key={dashboard.studies.settings.wizard_key}" if is_told else ""
     content = {"wizard": wizard, "log": log, "numbers": numbers, "address": address, "labels": labels, "tab": "control"}
-    return desk.show_study("control.html", visit, **content)
+    return dashboard.show_study("control.html", request, **content)
 
 
 @page("/studies/{study}/control", role="editor", method="POST", of_running=True)
-def decide(desk: Desk, visit: Visit) -> Response:
+def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     """One decision. Raters under way are never thrown out: a decision counts from the next arrival on."""
-    running = desk.of(visit)
-    store, what = running.store, visit.form.get("what", "")
-    who = {"by": visit.account.name, "at_ms": visit.at_ms}
-    reason = visit.form.get("reason", "").strip()[:500] or "from the dashboard"
-    cell = visit.number("cell")
+    running = request.running
+    store, what = running.store, request.form.get("what", "")
+    who = {"by": request.account.name, "at_ms": request.at_ms}
+    reason = request.form.get("reason", "").strip()[:500] or "from the dashboard"
+    cell = request.number("cell")
     if cell is not None and cell >= len(running.study.cells):
         raise DialometerError("there is no such condition")
     label = running.study.cell_label(running.study.cells[cell]) if cell is not None else ""
@@ -49,8 +49,8 @@ def decide(desk: Desk, visit: Visit) -> Response:
         store.set_cell_open(cell, what == "open", reason=reason, **who)  # type: ignore[arg-type]
         told = f"{label} is {'open' if what == 'open' else 'closed'}."
     elif what == "quota":
-        text = visit.form.get("quota", "").strip()
-        quota = visit.number("quota")
+        text = request.form.get("quota", "").strip()
+        quota = request.number("quota")
         if text and quota is None:
             raise DialometerError(f"'{text[:20]}' is no number", remedy="a whole number, or nothing to lift it")
         if cell is None:
@@ -61,5 +61,5 @@ def decide(desk: Desk, visit: Visit) -> Response:
         told = f"{label or 'The study'}: {limit}."
     else:
         raise DialometerError("this is no decision", remedy="go back and choose again")
-    desk.cache.clear()
-    return desk.to(f"/studies/{running.name}/control", visit, told)
+    dashboard.cache.clear()
+    return dashboard.redirect(f"/studies/{running.name}/control", request, told)

@@ -6,11 +6,11 @@ from starlette.responses import Response
 
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Source
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.numbers import count_items
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import disagreement, item_record
-from dialometer.web.dashboard.running_studies import NoStudy, Running
+from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 
 _COLUMNS = (
@@ -26,18 +26,18 @@ _COLUMNS = (
 
 
 @page("/studies/{study}/items", role="viewer", of_running=True)
-def items(desk: Desk, visit: Visit) -> Response:
+def items(dashboard: Dashboard, request: PageRequest) -> Response:
     """A table of items: how often judged, how often wanted, how much raters disagree."""
-    running = desk.of(visit)
-    source = numbers_of(desk, running, visit.at_ms).source
-    grid = desk.kept(running, "items", lambda: _grid(running, visit.root, source))
-    view = grid.view(visit.query)
-    if visit.query.get("format") == "csv":
+    running = request.running
+    source = numbers_of(dashboard, running, request.at_ms).source
+    grid = dashboard.cached(running, "items", lambda: _grid(running, request.root, source))
+    view = grid.view(request.query)
+    if request.query.get("format") == "csv":
         return view.csv()
-    return desk.show_study("items.html", visit, grid=view, tab="items")
+    return dashboard.show_study("items.html", request, grid=view, tab="items")
 
 
-def _grid(running: Running, root: str, source: Source) -> Grid:
+def _grid(running: RunningStudy, root: str, source: Source) -> Grid:
     spread = disagreement(running, source)
     rows = [
         {
@@ -57,15 +57,15 @@ def _grid(running: Running, root: str, source: Source) -> Grid:
 
 
 @page("/studies/{study}/items/{item:path}", role="viewer", of_running=True)
-def item(desk: Desk, visit: Visit) -> Response:
+def item(dashboard: Dashboard, request: PageRequest) -> Response:
     """One item: the dialogue, the answers side by side, and how far they lie apart."""
-    running = desk.of(visit)
-    found = running.study.items_by_id.get(visit.params["item"])
+    running = request.running
+    found = running.study.items_by_id.get(request.params["item"])
     if found is None:
         raise NoStudy("there is no such item", remedy="go back to the list of items")
-    record = desk.kept(running, ("item", found.id), lambda: item_record(running, found))
-    if visit.query.get("format") == "csv":
-        return record.grid.view(visit.query).csv()
+    record = dashboard.cached(running, ("item", found.id), lambda: item_record(running, found))
+    if request.query.get("format") == "csv":
+        return record.grid.view(request.query).csv()
     chats = running.store.chats_on(found.id) if isinstance(found, ChatItem) else []
-    view = record.grid.view(visit.query)
-    return desk.show_study("item.html", visit, item=found, record=record, grid=view, chats=chats, tab="items")
+    view = record.grid.view(request.query)
+    return dashboard.show_study("item.html", request, item=found, record=record, grid=view, chats=chats, tab="items")

@@ -17,7 +17,7 @@ from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError, StudyError
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import NoStudy, study_files
 
 # Writing the files of a study that is being made: plain names in its own folder, whole or not at all.
@@ -77,11 +77,13 @@ MAX_SHOWN = 400_000
 
 
 @page("/new", role="editor")
-def new(desk: Desk, visit: Visit) -> Response:
+def new(dashboard: Dashboard, request: PageRequest) -> Response:
     """The templates to choose from."""
-    templates = desk.cache.get("templates", _templates)
-    shelf = desk.held.shelf
-    return desk.show("new.html", visit, templates=templates, names=shelf.names(), may_grow=shelf.may_grow, tab="new")
+    templates = dashboard.cache.get("templates", _templates)
+    shelf = dashboard.studies.folders
+    return dashboard.show(
+        "new.html", request, templates=templates, names=shelf.names(), may_grow=shelf.may_grow, tab="new"
+    )
 
 
 def _templates() -> list[tuple[str, str, str]]:
@@ -90,54 +92,56 @@ def _templates() -> list[tuple[str, str, str]]:
 
 
 @page("/new", role="editor", method="POST")
-def make(desk: Desk, visit: Visit) -> Response:
+def make(dashboard: Dashboard, request: PageRequest) -> Response:
     """A new folder with a copy of a template, or of another study without its data."""
-    name, title = visit.form.get("name", "").strip(), visit.form.get("title", "").strip()
-    target = desk.held.shelf.new_folder(name)
-    template, _, source = visit.form.get("from", "").partition(":")
+    name, title = request.form.get("name", "").strip(), request.form.get("title", "").strip()
+    target = dashboard.studies.folders.new_folder(name)
+    template, _, source = request.form.get("from", "").partition(":")
     if template == "study":
-        copy_study(desk.held.shelf.folder(source), target)
+        copy_study(dashboard.studies.folders.folder(source), target)
     else:
         copy_template(source, target)
     give_name(target, name, title[:200])
-    desk.note(visit, "made the study", f"{name} from {template} {source}")
-    return desk.to(f"/studies/{name}/files", visit, f"Made the study {name}. Edit its files, then check them.")
+    dashboard.note(request, "made the study", f"{name} from {template} {source}")
+    return dashboard.redirect(
+        f"/studies/{name}/files", request, f"Made the study {name}. Edit its files, then check them."
+    )
 
 
 @page("/studies/{study}/files", role="viewer")
-def files(desk: Desk, visit: Visit) -> Response:
+def files(dashboard: Dashboard, request: PageRequest) -> Response:
     """The study's files, and every problem with file, line and remedy, as the command line tells them."""
-    return _page(desk, visit)
+    return _page(dashboard, request)
 
 
 @page("/studies/{study}/files/{file}", role="viewer")
-def file(desk: Desk, visit: Visit) -> Response:
+def file(dashboard: Dashboard, request: PageRequest) -> Response:
     """One file to read or edit."""
-    folder = desk.held.shelf.folder(visit.study)
-    path = next((one for one in study_files(folder) if one.name == visit.params["file"]), None)
+    folder = dashboard.studies.folders.folder(request.study)
+    path = next((one for one in study_files(folder) if one.name == request.params["file"]), None)
     if path is None:
         raise NoStudy("there is no such file", remedy="go back to the list of files")
     text = path.read_text(encoding="utf-8", errors="replace")
-    return _page(desk, visit, open_file=path.name, text=text if len(text) <= MAX_SHOWN else None)
+    return _page(dashboard, request, open_file=path.name, text=text if len(text) <= MAX_SHOWN else None)
 
 
-def _page(desk: Desk, visit: Visit, *, open_file: str = "", text: str | None = "") -> Response:
-    held = desk.held
-    folder = held.shelf.folder(visit.study)
-    study, problems = held.checked(visit.study)
+def _page(dashboard: Dashboard, request: PageRequest, *, open_file: str = "", text: str | None = "") -> Response:
+    studies = dashboard.studies
+    folder = studies.folders.folder(request.study)
+    study, problems = studies.checked(request.study)
     n_errors = sum(problem.severity == "error" for problem in problems)
-    is_frozen = held.shelf.is_frozen(visit.study)
-    return desk.show(
+    is_frozen = studies.folders.is_frozen(request.study)
+    return dashboard.show(
         "files.html",
-        visit,
-        study=visit.study,
+        request,
+        study=request.study,
         spec=study.spec if study else None,
         files=[(path.name, path.stat().st_size) for path in study_files(folder)],
         problems=problems,
         n_errors=n_errors,
         is_frozen=is_frozen,
-        may_edit=visit.may("editor") and not is_frozen and not held.shelf.is_named(visit.study),
-        is_open=held.is_open(visit.study),
+        may_edit=request.may("editor") and not is_frozen and not studies.folders.is_named(request.study),
+        is_open=studies.is_open(request.study),
         numbers=protocol(study) if study and not n_errors else None,
         open_file=open_file,
         text=text,
@@ -146,69 +150,71 @@ def _page(desk: Desk, visit: Visit, *, open_file: str = "", text: str | None = "
 
 
 @page("/studies/{study}/files", role="editor", method="POST")
-def save(desk: Desk, visit: Visit) -> Response:
+def save(dashboard: Dashboard, request: PageRequest) -> Response:
     """Saves an edited file, or files that were uploaded."""
-    folder = _editable(desk, visit)
+    folder = _editable(dashboard, request)
     written = []
-    name, text = visit.form.get("file", ""), visit.form.get("text")
+    name, text = request.form.get("file", ""), request.form.get("text")
     if name and text is not None:
         write_file(folder, name, text.replace("\r\n", "\n").encode())
         written.append(name)
-    for field, (own_name, content) in visit.files.items():
+    for field, (own_name, content) in request.files.items():
         if content:
-            target = visit.form.get(f"{field}_as", "") or own_name
+            target = request.form.get(f"{field}_as", "") or own_name
             write_file(folder, target, content)
             written.append(target)
     if not written:
         raise DialometerError("there was nothing to save", remedy="choose a file first")
-    desk.note(visit, "wrote files", f"{visit.study}: {', '.join(written)}")
-    n_errors = sum(problem.severity == "error" for problem in desk.held.checked(visit.study)[1])
+    dashboard.note(request, "wrote files", f"{request.study}: {', '.join(written)}")
+    n_errors = sum(problem.severity == "error" for problem in dashboard.studies.checked(request.study)[1])
     told = f"Saved {', '.join(written)}. " + (f"{n_errors} problems to mend." if n_errors else "No errors.")
-    where = f"/studies/{visit.study}/files" + (f"/{name}" if name else "")
-    return desk.to(where, visit, told)
+    where = f"/studies/{request.study}/files" + (f"/{name}" if name else "")
+    return dashboard.redirect(where, request, told)
 
 
 @page("/studies/{study}/files/{file}/delete", role="editor", method="POST")
-def delete(desk: Desk, visit: Visit) -> Response:
+def delete(dashboard: Dashboard, request: PageRequest) -> Response:
     """Removes a file from a draft."""
-    folder = _editable(desk, visit)
-    name = visit.params["file"]
+    folder = _editable(dashboard, request)
+    name = request.params["file"]
     if not is_own_file(name) or not (folder / name).is_file():
         raise NoStudy("there is no such file", remedy="go back to the list of files")
     (folder / name).unlink()
-    desk.note(visit, "removed a file", f"{visit.study}: {name}")
-    return desk.to(f"/studies/{visit.study}/files", visit, f"Removed {name}.")
+    dashboard.note(request, "removed a file", f"{request.study}: {name}")
+    return dashboard.redirect(f"/studies/{request.study}/files", request, f"Removed {name}.")
 
 
 @page("/studies/{study}/freeze", role="editor", method="POST")
-def freeze_it(desk: Desk, visit: Visit) -> Response:
+def freeze_it(dashboard: Dashboard, request: PageRequest) -> Response:
     """Freezes a draft that has no errors; from then on it is not changed, and waits to be started."""
-    folder = _editable(desk, visit)
-    study, problems = desk.held.checked(visit.study)
+    folder = _editable(dashboard, request)
+    study, problems = dashboard.studies.checked(request.study)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors or study is None:
         raise StudyError(errors)
     version = freeze(study, folder, datetime.now(UTC))
     try:
-        running = desk.held.running(visit.study)
+        running = dashboard.studies.running(request.study)
     except DialometerError:
         (folder / LOCK_FILE).unlink()  # what cannot be opened stays a draft, so that it can be mended
         raise
-    running.store.set_study_state("paused", by=visit.account.name, reason="frozen, not started yet", at_ms=visit.at_ms)
-    desk.note(visit, "froze the study", f"{visit.study}: {version['fingerprint'][:12]}")
-    desk.cache.clear()
+    running.store.set_study_state(
+        "paused", by=request.account.name, reason="frozen, not started yet", at_ms=request.at_ms
+    )
+    dashboard.note(request, "froze the study", f"{request.study}: {version['fingerprint'][:12]}")
+    dashboard.cache.clear()
     told = "Frozen. Raters can come as soon as you start it."
-    return desk.to(f"/studies/{visit.study}/control", visit, told)
+    return dashboard.redirect(f"/studies/{request.study}/control", request, told)
 
 
-def _editable(desk: Desk, visit: Visit) -> Path:
-    shelf = desk.held.shelf
-    folder = shelf.folder(visit.study)
+def _editable(dashboard: Dashboard, request: PageRequest) -> Path:
+    shelf = dashboard.studies.folders
+    folder = shelf.folder(request.study)
     if (folder / LOCK_FILE).exists():
         raise DialometerError(
             "a frozen study is not changed", remedy="copy it to a new study, or make a new version on the command line"
         )
-    if shelf.is_named(visit.study):
+    if shelf.is_named(request.study):
         raise DialometerError(
             "this study was opened to raters on the command line", remedy="change its folder and start the server again"
         )

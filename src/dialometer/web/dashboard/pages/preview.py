@@ -15,11 +15,11 @@ from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session, Snapshot
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import NoStudy
-from dialometer.web.rater.layout import read_form as answers_of
+from dialometer.web.rater.layout import answers_from_form
 from dialometer.web.rater.pages import Pages
-from dialometer.web.server.app import STATIC
+from dialometer.web.server.static_files import STATIC
 
 # A study as raters of one condition see it, page by page. Nothing is stored: there is no store.
 
@@ -84,71 +84,71 @@ INSIDE = "/studies/{study}/preview/{cell:int}/{step:int}"
 
 
 @page("/studies/{study}/preview", role="viewer")
-def choose(desk: Desk, visit: Visit) -> Response:
+def choose(dashboard: Dashboard, request: PageRequest) -> Response:
     """The conditions to choose from, and the chosen one inside a frame."""
-    study = desk.held.loaded(visit.study)
-    cell, step = _number(visit, "cell"), _number(visit, "step")
-    preview = _preview(desk, visit, min(cell, len(study.cells) - 1))
+    study = dashboard.studies.loaded(request.study)
+    cell, step = _number(request, "cell"), _number(request, "step")
+    preview = _preview(dashboard, request, min(cell, len(study.cells) - 1))
     labels = [study.cell_label(condition) for condition in study.cells]
     content = {"labels": labels, "cell": preview.cell, "step": min(step, preview.n_steps), "steps": preview.keys()}
-    is_open = desk.held.is_open(visit.study)
-    return desk.show(
-        "preview.html", visit, spec=study.spec, study=visit.study, is_open=is_open, tab="preview", **content
+    is_open = dashboard.studies.is_open(request.study)
+    return dashboard.show(
+        "preview.html", request, spec=study.spec, study=request.study, is_open=is_open, tab="preview", **content
     )
 
 
 @page(f"{INSIDE}/s", role="viewer")
-def screen(desk: Desk, visit: Visit) -> Response:
+def screen(dashboard: Dashboard, request: PageRequest) -> Response:
     """One screen, exactly as raters get it."""
-    return _screen(desk, visit)
+    return _screen(dashboard, request)
 
 
 @page(f"{INSIDE}/s", role="viewer", method="POST")
-def go_on(desk: Desk, visit: Visit) -> Response:
+def go_on(dashboard: Dashboard, request: PageRequest) -> Response:
     """What a rater would send: read as it would be, with the same complaints, and then forgotten."""
-    if visit.is_script:  # the page's script would go back to where a session stands; the plain form goes on from here
+    if request.is_script:  # the page's script would go back to where a session stands; the plain form goes on from here
         return Response("send the form")
-    preview, step = _preview(desk, visit), int(visit.params["step"])
+    preview, step = _preview(dashboard, request), int(request.params["step"])
     shown = preview.flow.screen(preview.at(step))
     try:
-        read_values(shown.fields, answers_of(shown, visit.fields))
+        read_values(shown.fields, answers_from_form(shown, request.fields))
     except AnswersRejected as error:
-        return _screen(desk, visit, errors=error.fields, typed=dict(visit.fields))
-    return RedirectResponse(f"{_base(visit, step + 1)}/s", 303)
+        return _screen(dashboard, request, errors=error.fields, typed=dict(request.fields))
+    return RedirectResponse(f"{_base(request, step + 1)}/s", 303)
 
 
 @page(f"{INSIDE}/s/draft", role="viewer", method="POST")
-def draft(_desk: Desk, _visit: Visit) -> Response:
+def draft(_dashboard: Dashboard, _request: PageRequest) -> Response:
     """Unsent forms are not kept either."""
     return Response(status_code=204)
 
 
 @page(f"{INSIDE}/s/chat", role="viewer", method="POST")
-def chat(_desk: Desk, _visit: Visit) -> Response:
+def chat(_dashboard: Dashboard, _request: PageRequest) -> Response:
     """No agent is asked in a preview."""
     return JSONResponse({"error": "In a preview the system under test is not asked.", "may_retry": False}, 409)
 
 
 @page(f"{INSIDE}/static/{{file}}", role="viewer")
-def asset(_desk: Desk, visit: Visit) -> Response:
+def asset(_dashboard: Dashboard, request: PageRequest) -> Response:
     """Styles and scripts of the raters' pages."""
-    path = STATIC / visit.params["file"]
+    path = STATIC / request.params["file"]
     if path.parent != STATIC or not path.is_file():
         raise NoStudy("there is no such file")
     return FileResponse(path, headers={"cache-control": "private, max-age=3600"})
 
 
 def _screen(
-    desk: Desk,
-    visit: Visit,
+    dashboard: Dashboard,
+    request: PageRequest,
     *,
     errors: dict[str, str] | None = None,
     typed: dict[str, list[str]] | None = None,
 ) -> Response:
-    preview, step = _preview(desk, visit), int(visit.params["step"])
+    preview, step = _preview(dashboard, request), int(request.params["step"])
     pages = Pages(preview.study)
     session = preview.at(step)
-    root = _base(visit, step)
+    root = _base(request, step)
     if session.step >= preview.n_steps:
         return HTMLResponse(pages.render_message("completed", root_path=root))
     shown = preview.flow.screen(session)
@@ -161,7 +161,7 @@ def _screen(
         preview.flow,
         session,
         shown,
-        csrf=visit.csrf,
+        csrf=request.csrf,
         token="preview",
         errors=errors,
         typed=dict(typed or {}),
@@ -171,20 +171,20 @@ def _screen(
     return HTMLResponse(content, 422 if errors else 200)
 
 
-def _base(visit: Visit, step: int) -> str:
-    return f"{visit.root}/desk/studies/{visit.study}/preview/{visit.params['cell']}/{step}"
+def _base(request: PageRequest, step: int) -> str:
+    return f"{request.root}/desk/studies/{request.study}/preview/{request.params['cell']}/{step}"
 
 
-def _preview(desk: Desk, visit: Visit, cell: int | None = None) -> Preview:
-    study = desk.held.loaded(visit.study)
-    number = int(visit.params["cell"]) if cell is None else cell
+def _preview(dashboard: Dashboard, request: PageRequest, cell: int | None = None) -> Preview:
+    study = dashboard.studies.loaded(request.study)
+    number = int(request.params["cell"]) if cell is None else cell
     if not 0 <= number < len(study.cells):
         raise NoStudy("there is no such condition", remedy="choose another one")
-    if int(visit.params.get("step", 0)) > 100_000:
+    if int(request.params.get("step", 0)) > 100_000:
         raise DialometerError("there is no such screen")
     return Preview(study, number)
 
 
-def _number(visit: Visit, name: str) -> int:
-    text = visit.query.get(name, "0")
+def _number(request: PageRequest, name: str) -> int:
+    text = request.query.get(name, "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0

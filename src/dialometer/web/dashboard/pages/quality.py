@@ -9,11 +9,11 @@ from starlette.responses import Response
 from dialometer.model.quality import QualityRule
 from dialometer.quality.gold import Gold
 from dialometer.storage.table import rater_name
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.results import ON_RULES, tables_of
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import gold_results, so_far
-from dialometer.web.dashboard.running_studies import Running
+from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 
 ACTIONS = {"flag": "only flags", "exclude": "excludes from the analysis", "screen_out": "screens out at once"}
@@ -29,32 +29,32 @@ _COLUMNS = (
 
 
 @page("/studies/{study}/quality", role="viewer", of_running=True)
-def quality(desk: Desk, visit: Visit) -> Response:
+def quality(dashboard: Dashboard, request: PageRequest) -> Response:
     """Rules with their findings, and the results with and without each as of the last look."""
-    running = desk.of(visit)
-    grid = desk.kept(running, "findings", lambda: _grid(running, visit.root))
-    view = grid.view(visit.query)
-    if visit.query.get("format") == "csv":
+    running = request.running
+    grid = dashboard.cached(running, "findings", lambda: _grid(running, request.root))
+    view = grid.view(request.query)
+    if request.query.get("format") == "csv":
         return view.csv()
-    numbers = numbers_of(desk, running, visit.at_ms)
-    content: dict[str, Any] = {"grid": view, "tab": "quality", "effects": [], "seen": desk.results.peek(running)}
+    numbers = numbers_of(dashboard, running, request.at_ms)
+    content: dict[str, Any] = {"grid": view, "tab": "quality", "effects": [], "status": dashboard.reports.peek(running)}
     content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
     content["counts"] = {one.rule: one for one in numbers.rules}
     content["n_left"] = numbers.counts.left
-    content["gold"] = desk.kept(running, "gold", lambda: _gold(running))
-    result = content["seen"].result
-    if result is not None:
+    content["gold"] = dashboard.cached(running, "gold", lambda: _gold(running))
+    newest = content["status"].newest
+    if newest is not None:
         from dialometer.report.written import write_table  # noqa: PLC0415 - brings the drawing program along
 
-        content["effects"] = [section for section in result.report.sections if section.name in ON_RULES]
+        content["effects"] = [section for section in newest.report.sections if section.name in ON_RULES]
         content |= {"write_table": write_table, "tables_of": tables_of}
-    return desk.show_study("quality.html", visit, **content)
+    return dashboard.show_study("quality.html", request, **content)
 
 
 @page("/studies/{study}/quality/left", role="editor", method="POST", of_running=True)
-def look_at_those_who_left(desk: Desk, visit: Visit) -> Response:
+def look_at_those_who_left(dashboard: Dashboard, request: PageRequest) -> Response:
     """Lets the rules that wait for the end of a session look at raters who left before it, and does what they say."""
-    running = desk.of(visit)
+    running = request.running
     store = running.store
     known: dict[str, set[str]] = {}
     for logged in store.findings():
@@ -64,16 +64,16 @@ def look_at_those_who_left(desk: Desk, visit: Visit) -> Response:
         n_left += 1
         found = so_far(running.study, session, store.record_of(session.id), known.get(session.id, set()))
         if found:
-            store.add_findings(session.id, found, visit.at_ms)
+            store.add_findings(session.id, found, request.at_ms)
             n_found += 1
-    desk.note(visit, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
-    desk.cache.clear()
-    return desk.to(
-        f"/studies/{running.name}/quality", visit, f"The rules found something about {n_found} of {n_left} raters."
+    dashboard.note(request, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
+    dashboard.cache.clear()
+    return dashboard.redirect(
+        f"/studies/{running.name}/quality", request, f"The rules found something about {n_found} of {n_left} raters."
     )
 
 
-def _about(rule: QualityRule, running: Running) -> dict[str, Any]:
+def _about(rule: QualityRule, running: RunningStudy) -> dict[str, Any]:
     given = rule.model_dump(exclude={"rule", "action"}, exclude_defaults=True, mode="json")
     said: dict[str, Any] = {
         name: f"{value:g}" if isinstance(value, float) else value
@@ -93,7 +93,7 @@ def _about(rule: QualityRule, running: Running) -> dict[str, Any]:
     }
 
 
-def _grid(running: Running, root: str) -> Grid:
+def _grid(running: RunningStudy, root: str) -> Grid:
     marks = {mark.id: mark for mark in running.store.session_marks()}
     rows = [
         {
@@ -111,7 +111,7 @@ def _grid(running: Running, root: str) -> Grid:
     return Grid(f"{running.name}-findings", _COLUMNS, rows, start="-found")
 
 
-def _gold(running: Running) -> list[dict[str, Any]]:
+def _gold(running: RunningStudy) -> list[dict[str, Any]]:
     """Each gold item with how many passed it; a gold item that most fail may itself be wrong."""
     ids = {i for rule in running.study.spec.quality if isinstance(rule, Gold) for i in rule.gold_ids(running.study)}
     found = []

@@ -7,10 +7,11 @@ from typing import Any
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
+from dialometer.model.study import Study
 from dialometer.storage.table import rater_name
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.records import rater_record
-from dialometer.web.dashboard.running_studies import NoStudy, Running
+from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 
 MAX_REASON = 500
@@ -36,17 +37,17 @@ _COLUMNS = (
 
 
 @page("/studies/{study}/raters", role="viewer", of_running=True)
-def raters(desk: Desk, visit: Visit) -> Response:
+def raters(dashboard: Dashboard, request: PageRequest) -> Response:
     """A table of raters under their pseudonyms."""
-    running = desk.of(visit)
-    grid = desk.kept(running, "raters", lambda: _grid(running, visit.root))
-    view = grid.view(visit.query)
-    if visit.query.get("format") == "csv":
+    running = request.running
+    grid = dashboard.cached(running, "raters", lambda: _grid(running, request.root))
+    view = grid.view(request.query)
+    if request.query.get("format") == "csv":
         return view.csv()
-    return desk.show_study("raters.html", visit, grid=view, tab="raters")
+    return dashboard.show_study("raters.html", request, grid=view, tab="raters")
 
 
-def _grid(running: Running, root: str) -> Grid:
+def _grid(running: RunningStudy, root: str) -> Grid:
     flags: dict[str, list[str]] = {}
     for logged in running.store.findings():
         rules = flags.setdefault(logged.session_id, [])
@@ -74,33 +75,92 @@ def _grid(running: Running, root: str) -> Grid:
 
 
 @page("/studies/{study}/raters/{ordinal:int}", role="viewer", of_running=True)
-def rater(desk: Desk, visit: Visit) -> Response:
+def rater(dashboard: Dashboard, request: PageRequest) -> Response:
     """One rater: the path, timings, answers, gold results, why flagged, and every decision about them."""
-    running = desk.of(visit)
-    record: dict[str, Any] = rater_record(running, _session_id(running, visit))
-    return desk.show_study("rater.html", visit, record=record, states=STATES, tab="raters")
+    running = request.running
+    record: dict[str, Any] = rater_record(running, _session_id(running, request))
+    return dashboard.show_study("rater.html", request, record=record, states=STATES, tab="raters")
 
 
 @page("/studies/{study}/raters/{ordinal:int}/decision", role="editor", method="POST", of_running=True)
-def decide(desk: Desk, visit: Visit) -> Response:
+def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     """Excludes a rater from the analysis or takes them back in; the reason is logged, and nothing is deleted."""
-    running = desk.of(visit)
-    session_id = _session_id(running, visit)
-    reason = visit.form.get("reason", "").strip()
+    running = request.running
+    session_id = _session_id(running, request)
+    reason = request.form.get("reason", "").strip()
     if not reason or len(reason) > MAX_REASON:
         raise DialometerError("a decision about a rater needs a reason", remedy="say why, in a sentence")
-    if visit.form.get("what") == "exclude":
-        running.store.exclude(session_id, visit.account.name, reason, visit.at_ms)
+    if request.form.get("what") == "exclude":
+        running.store.exclude(session_id, request.account.name, reason, request.at_ms)
         told = "Excluded. Their places are open to others; nothing was deleted."
     else:
-        running.store.restore(session_id, visit.account.name, reason, visit.at_ms)
+        running.store.restore(session_id, request.account.name, reason, request.at_ms)
         told = "Taken back into the analysis."
-    desk.cache.clear()
-    return desk.to(f"/studies/{running.name}/raters/{visit.params['ordinal']}", visit, told)
+    dashboard.cache.clear()
+    return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, told)
 
 
-def _session_id(running: Running, visit: Visit) -> str:
-    session_id = running.store.session_id_of(int(visit.params["ordinal"]))
+def _session_id(running: RunningStudy, request: PageRequest) -> str:
+    session_id = running.store.session_id_of(int(request.params["ordinal"]))
     if session_id is None:
         raise NoStudy("there is no such rater", remedy="go back to the list of raters")
     return session_id
+
+
+# What raters wrote in their own words, with search.
+
+
+_TEXTS_COLUMNS = (
+    GridColumn("rater", "Rater"),
+    GridColumn("question", "Question", is_facet=True),
+    GridColumn("item", "Item"),
+    GridColumn("text", "Text"),
+    GridColumn("written", "When", "time"),
+)
+
+
+def written_questions(study: Study) -> dict[str, str]:
+    """Questions of the questionnaires that can be answered in own words, with their texts."""
+    spec = study.spec
+    asked = [*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire]
+    return {q.name: q.text for q in asked if _is_free(study, q.scale)}
+
+
+def _is_free(study: Study, scale: str) -> bool:
+    declared = study.spec.scales[scale]
+    return declared.type == "text" or bool(getattr(declared, "allow_other", False))
+
+
+@page("/studies/{study}/texts", role="viewer", of_running=True)
+def texts(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Every free text; the search looks at all of them."""
+    running = request.running
+    grid = dashboard.cached(running, "texts", lambda: _texts_grid(running, request.root))
+    view = grid.view(request.query)
+    if request.query.get("format") == "csv":
+        return view.csv()
+    return dashboard.show_study("texts.html", request, grid=view, tab="texts")
+
+
+def _texts_grid(running: RunningStudy, root: str) -> Grid:
+    ordinals = {mark.id: mark.ordinal for mark in running.store.session_marks()}
+    questions = written_questions(running.study)
+    found = [
+        (a.session_id, a.question, "", a.value, a.answered_at_ms) for a in running.store.answers_to(list(questions))
+    ]
+    found += [
+        (j.session_id, j.criterion, j.item_id, j.value, j.answered_at_ms) for j in running.store.written_judgments()
+    ]
+    rows = [
+        {
+            "rater": rater_name(ordinals[session_id]),
+            "href": f"{root}/desk/studies/{running.name}/raters/{ordinals[session_id]}",
+            "question": question,
+            "item": item,
+            "text": value,
+            "written": at_ms,
+        }
+        for session_id, question, item, value, at_ms in found
+        if session_id in ordinals and isinstance(value, str) and value.strip()
+    ]
+    return Grid(f"{running.name}-texts", _TEXTS_COLUMNS, rows, start="-written")

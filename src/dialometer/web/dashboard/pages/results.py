@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
+import tempfile
+import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -11,7 +15,8 @@ from starlette.responses import Response
 from dialometer.model.report import Headline, Report, Section
 from dialometer.storage.watching import Look
 from dialometer.web.dashboard.charts import band, interval
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
+from dialometer.web.dashboard.running_studies import study_files
 
 _DECIMAL = re.compile(r"\d\.\d")
 ON_AGREEMENT = ("agreement", "consistency")
@@ -19,26 +24,28 @@ ON_RULES = ("rule_effects", "gold_rule")
 
 
 @page("/studies/{study}/results", role="viewer", of_running=True)
-def results(desk: Desk, visit: Visit) -> Response:
+def results(dashboard: Dashboard, request: PageRequest) -> Response:
     """Looks at the results; a new look is computed aside, and kept in the study's log of looks."""
-    running = desk.of(visit)
-    seen = desk.results.see(running, visit.account.name)
+    running = request.running
+    status = dashboard.reports.latest(running, request.account.name)
     looks = running.store.looks()
-    content: dict[str, Any] = {"seen": seen, "looks": list(reversed(looks)), "tab": "results"}
-    if seen.result is not None:
-        content |= written(seen.result.report, looks)
-    return desk.show_study("results.html", visit, **content)
+    content: dict[str, Any] = {"status": status, "looks": list(reversed(looks)), "tab": "results"}
+    if status.newest is not None:
+        content |= written(status.newest.report, looks)
+    return dashboard.show_study("results.html", request, **content)
 
 
 @page("/studies/{study}/report.html", role="viewer", of_running=True)
-def report(desk: Desk, visit: Visit) -> Response:
+def report(dashboard: Dashboard, request: PageRequest) -> Response:
     """The whole report as one file to keep; it is opened from disk, where its styles may work."""
-    running = desk.of(visit)
-    seen = desk.results.see(running, visit.account.name)
-    if seen.result is None:
-        return desk.to(f"/studies/{running.name}/results", visit, "The report is not ready yet; try again in a moment.")
+    running = request.running
+    status = dashboard.reports.latest(running, request.account.name)
+    if status.newest is None:
+        return dashboard.redirect(
+            f"/studies/{running.name}/results", request, "The report is not ready yet; try again in a moment."
+        )
     name = f'attachment; filename="{running.name}-report.html"'
-    return Response(seen.result.page, media_type="text/html; charset=utf-8", headers={"content-disposition": name})
+    return Response(status.newest.page, media_type="text/html; charset=utf-8", headers={"content-disposition": name})
 
 
 def written(report: Report, looks: Sequence[Look]) -> dict[str, Any]:
@@ -97,3 +104,49 @@ def history(headline: Headline, looks: Sequence[Look]) -> object | None:
     last = points[-1]
     told = f"{headline.label} from look to look, last {last[1]:.3g} with interval {last[2]:.3g} to {last[3]:.3g}."
     return band(points, "judgments", told)
+
+
+# Everything a study has collected, as one file to keep; and the study itself.
+
+
+# The same content gives the same bytes.
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@page("/studies/{study}/export.zip", role="viewer", of_running=True)
+def export(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Judgments, answers, sessions, screens and findings under pseudonyms, as ``dialometer export`` writes them."""
+    from dialometer.exchange.export import export_study  # noqa: PLC0415 - polars is slow to load, and rarely needed
+
+    running = request.running
+    with tempfile.TemporaryDirectory(prefix="dialometer-export-") as folder:
+        out = Path(folder) / "export"
+        export_study(running.study, running.store, out)
+        content = zipped(sorted(out.iterdir()), f"{running.name}-export")
+    dashboard.note(request, "exported", running.name)
+    return _download(content, f"{running.name}-export.zip")
+
+
+@page("/studies/{study}/study.zip", role="viewer")
+def download(dashboard: Dashboard, request: PageRequest) -> Response:
+    """The study's folder: its file, items, texts and lock; never what was collected."""
+    folder = dashboard.studies.folders.folder(request.study)
+    return _download(zipped(study_files(folder), request.study), f"{request.study}.zip")
+
+
+def zipped(files: list[Path], folder: str) -> bytes:
+    """Files in one folder of an archive."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            entry = zipfile.ZipInfo(f"{folder}/{path.name}", _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, path.read_bytes())
+    return out.getvalue()
+
+
+def _download(content: bytes, name: str) -> Response:
+    return Response(
+        content, media_type="application/zip", headers={"content-disposition": f'attachment; filename="{name}"'}
+    )

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from typing import Any
 
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
-from dialometer.web.dashboard.dashboard import Desk, Visit, page
-from dialometer.web.dashboard.numbers import StudyNumbers, count_study
-from dialometer.web.dashboard.running_studies import Running
+from dialometer.web.dashboard.charts import BarRow, Series, Span, columns, lines_over_time, spans, stacked_bars
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, duration, page
+from dialometer.web.dashboard.numbers import StudyNumbers, count_study, over_time
+from dialometer.web.dashboard.pages.results import written
+from dialometer.web.dashboard.records import disagreement
+from dialometer.web.dashboard.running_studies import RunningStudy
 
 
-def numbers_of(desk: Desk, running: Running, at_ms: int, source: str = "") -> StudyNumbers:
+def numbers_of(dashboard: Dashboard, running: RunningStudy, at_ms: int, source: str = "") -> StudyNumbers:
     """The numbers of a study, counted at most every few seconds."""
     make = lambda: count_study(running.study, running.store, at_ms, source)  # noqa: E731
-    return desk.kept(running, ("numbers", source), make)
+    return dashboard.cached(running, ("numbers", source), make)
 
 
 @page("/", role="viewer")
-def studies(desk: Desk, visit: Visit) -> Response:
+def studies(dashboard: Dashboard, request: PageRequest) -> Response:
     """Every study with how far it has come; drafts and broken ones too."""
-    cards = [_card(desk, name, visit.at_ms) for name in desk.held.shelf.names()]
-    return desk.show("studies.html", visit, cards=cards, may_grow=desk.held.shelf.may_grow)
+    cards = [_card(dashboard, name, request.at_ms) for name in dashboard.studies.folders.names()]
+    return dashboard.show("studies.html", request, cards=cards, may_grow=dashboard.studies.folders.may_grow)
 
 
-def _card(desk: Desk, name: str, at_ms: int) -> dict[str, Any]:
-    held = desk.held
+def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
+    held = dashboard.studies
     card: dict[str, Any] = {"name": name, "title": name, "state": "draft", "numbers": None, "problem": ""}
     try:
         if held.is_open(name):
             running = held.running(name)
-            controls = desk.kept(running, "controls", running.store.controls)
-            numbers = numbers_of(desk, running, at_ms)
+            controls = dashboard.cached(running, "controls", running.store.controls)
+            numbers = numbers_of(dashboard, running, at_ms)
             return card | {"title": running.study.spec.title, "state": controls.state, "numbers": numbers}
         study, problems = held.checked(name)
         n_errors = sum(problem.severity == "error" for problem in problems)
@@ -43,3 +48,71 @@ def _card(desk: Desk, name: str, at_ms: int) -> dict[str, Any]:
     except DialometerError as error:
         card |= {"state": "broken", "problem": error.message.splitlines()[0]}
     return card
+
+
+# One study at a glance.
+
+
+SCREEN_WORDS = {"pre": "questions before", "post": "questions after", "item": "items", "practice": "practice items"}
+
+
+@page("/studies/{study}/", role="viewer", of_running=True)
+def overview(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Raters over time, cells, items, times, flags and money; renews itself."""
+    running = request.running
+    source = request.query.get("source", "")
+    numbers = numbers_of(dashboard, running, request.at_ms, source)
+    charts = dashboard.cached(running, ("charts", source, numbers.at_ms), lambda: draw(numbers))
+    status = dashboard.reports.peek(running)
+    report = written(status.newest.report, ()) if status.newest else {"headlines": (), "agreed": ""}
+    spreads = dashboard.cached(running, ("spread", numbers.source), lambda: disagreement(running, numbers.source))
+    content: dict[str, Any] = {
+        "spread": statistics.fmean(spreads.values()) if spreads else None,
+        "n_spread": len(spreads),
+    }
+    content |= {"numbers": numbers, "charts": charts, "status": status, "tab": "overview"}
+    return dashboard.show_study(
+        "overview.html", request, **content, headlines=report["headlines"], agreed=report["agreed"]
+    )
+
+
+def draw(numbers: StudyNumbers) -> dict[str, object]:
+    """The charts of the overview."""
+    counts = numbers.counts
+    moved = over_time(numbers.marks)
+    return {
+        "time": lines_over_time(
+            [Series(name, points) for name, points in moved.items()],
+            f"Raters over time: {counts.arrived} arrived, {counts.finished} finished, "
+            f"{counts.screened_out + counts.declined} screened out or declined, {counts.active} active now.",
+        ),
+        "cells": stacked_bars(
+            [BarRow(cell.label, (cell.finished, cell.active), cell.quota) for cell in numbers.cells],
+            ("finished", "active"),
+            "Raters by condition: "
+            + "; ".join(f"{cell.label} {cell.finished} finished, {cell.active} active" for cell in numbers.cells),
+        ),
+        "items": _item_chart(numbers),
+        "screens": spans(
+            [
+                Span(SCREEN_WORDS.get(one.screen, one.screen), one.low_s, one.median_s, one.high_s)
+                for one in numbers.screens
+            ],
+            duration,
+            "Median seconds by screen: "
+            + "; ".join(f"{SCREEN_WORDS.get(one.screen, one.screen)} {one.median_s:.0f}" for one in numbers.screens),
+            is_log=True,
+        ),
+    }
+
+
+def _item_chart(numbers: StudyNumbers) -> object:
+    counted = [item for item in numbers.items if item.wanted is not None] or numbers.items
+    done = Counter(item.done for item in counted)
+    wanted = next((item.wanted for item in counted if item.wanted is not None), None)
+    if not any(item.done for item in counted):
+        return columns((), wanted, "Nothing has been judged yet.")
+    n_full = sum(item.done >= wanted for item in counted) if wanted is not None else None
+    told = f"; {n_full} of {len(counted)} items have the {wanted} raters they need" if n_full is not None else ""
+    least, most = min(done), max(done)
+    return columns(sorted(done.items()), wanted, f"Items by number of raters, from {least} to {most}{told}.")

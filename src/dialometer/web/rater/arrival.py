@@ -1,0 +1,63 @@
+"""Where a rater comes from and where a rater goes back to: the parameters of links, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dialometer.model.session import Session
+from dialometer.model.study import Study
+from dialometer.quality.block_list import BlockList
+from dialometer.recruit.platforms import platform_of
+from dialometer.storage.sessions import Person
+from dialometer.storage.store import Store
+from dialometer.web.server.failures import RequestError
+
+_MAX_LENGTH = 200
+
+
+class NotInvited(RequestError):
+    """The study is open only to raters with an invitation, or sent by a platform."""
+
+    status = 403
+    page = "invitation"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivingRater:
+    """Who arrives. ``external_id`` is what the rater is called where they come from, empty for an open link."""
+
+    platform: str
+    external_id: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None:
+    """The rater that a link names; None where an open link names nobody. Raises :class:`NotInvited` where it must."""
+    platform = platform_of(study.spec.recruitment)
+    rater = platform.rater_in(query)
+    if platform.is_open and not rater:
+        return None
+    is_name = bool(rater) and len(rater) <= _MAX_LENGTH and rater.isprintable()
+    if not is_name or not platform.accepts(rater, study.folder):
+        raise NotInvited("this address names no rater", remedy="open the link exactly as you received it")
+    params = {
+        name: query[name][:_MAX_LENGTH]
+        for name in sorted(platform.kept_parameters)
+        if query.get(name, "").isprintable() and name in query
+    }
+    return ArrivingRater(study.spec.recruitment.platform, rater, params)
+
+
+def refusal_reason(study: Study, store: Store, external_id: str) -> str:
+    """Why there was no place, as the name of a page: blocked, paused or full."""
+    for rule in study.spec.quality:
+        if isinstance(rule, BlockList) and rule.blocks(external_id, study.texts.get(rule.file, "").splitlines()):
+            return "blocked"
+    return "paused" if store.controls().state == "paused" else "full"
+
+
+def way_back(study: Study, session: Session, person: Person | None) -> tuple[str, str]:
+    """The address to which a finished rater is sent and the code that shows it is finished; empty where there is none."""
+    rater, params = (person.external_id, person.params) if person else ("", {})
+    return platform_of(study.spec.recruitment).way_back(session.state, rater, params)

@@ -1,0 +1,143 @@
+"""One study being served: the engine with everything around it that requests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.types import Scope
+
+from dialometer.errors import AgentError, AnswersRejected, AssignmentError, DialometerError
+from dialometer.flow.chat import Chats
+from dialometer.flow.engine import Arrival, Flow
+from dialometer.model.session import Session, Source
+from dialometer.model.study import Study
+from dialometer.storage.corrections import SubmissionRefused
+from dialometer.storage.store import Store
+from dialometer.web.rater.arrival import ArrivingRater, refusal_reason
+from dialometer.web.rater.pages import Pages
+from dialometer.web.server.failures import RequestError
+from dialometer.web.server.metrics import SIZES, declare_metrics
+from dialometer.web.server.security import RateLimits, client_address, is_local
+from dialometer.web.server.settings import Settings
+from dialometer.web.server.submissions import NoSession, SentScreen, SubmissionResult, Submitter, Writer
+
+T = TypeVar("T")
+STUCK_S = 20.0
+"""A round of the writer that takes longer than this is a sign of trouble."""
+
+
+class NoPlace(RequestError):
+    """An arriving rater cannot take part; ``page`` says why in one word: full, paused or blocked."""
+
+    status = 403
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.page = reason
+        super().__init__(message)
+
+    def details(self) -> dict[str, object]:
+        return {"reason": self.page}
+
+
+class Service:
+    """What the routes work with. Holds no truth of its own: that is in the store."""
+
+    def __init__(self, study: Study, store: Store, settings: Settings) -> None:
+        self.study = study
+        self.store = store
+        self.settings = settings
+        self.flow = Flow(study, store)
+        self.pages = Pages(study)
+        self.chats = Chats(study, store)
+        _check_agents(study, self.chats)
+        self.arrivals = RateLimits(settings.arrivals_per_minute)
+        self.messages = RateLimits(settings.messages_per_minute)
+        self.drafts = RateLimits(settings.screens_per_minute)
+        self.metrics = declare_metrics(settings.runtime_folder)
+        self._sending = Submitter(self.flow, RateLimits(settings.screens_per_minute))
+        self.writer: Writer[SentScreen, SubmissionResult] = Writer(self._work)
+
+    def _work(self, batch: Sequence[SentScreen]) -> Sequence[SubmissionResult | Exception]:
+        self.metrics.observe("dialometer_commit_screens", SIZES, len(batch))
+        return self._sending(batch)
+
+    async def find(self, token: str) -> Session:
+        """The session that a token opens; raises :class:`NoSession`. A stale one goes on, since its rater is back."""
+        return await run_in_threadpool(self.session_of, token)
+
+    def session_of(self, token: str) -> Session:
+        """As :meth:`find`, for those who are in a thread already."""
+        session = self.store.session_by_token(token) if token else None
+        if session is None:
+            raise NoSession("there is no such session", remedy="open the study's link again")
+        return self.store.revive(session.id, self.flow.clock()) if session.state == "stale" else session
+
+    async def send(self, sent: SentScreen) -> SubmissionResult:
+        """Stores one screen; when this returns, it is on disk."""
+        try:
+            taken = await self.writer.put(sent)
+        except (AnswersRejected, SubmissionRefused) as error:
+            outcome = "rejected" if isinstance(error, AnswersRejected) else "refused"
+            self.metrics.add("dialometer_submissions_total", label="outcome", value=outcome)
+            raise
+        self.metrics.add("dialometer_submissions_total", label="outcome", value=taken.receipt.outcome)
+        return taken
+
+    async def arrive(
+        self, scope: Scope, arriving: ArrivingRater, *, source: Source = "person", at_ms: int | None = None
+    ) -> Arrival:
+        """A session for an arriving rater; raises :class:`NoPlace` or :class:`TooOften`."""
+        address = client_address(scope)
+        if source == "person" and not is_local(address):
+            self.arrivals.take(address)
+        try:
+            arrival = await run_in_threadpool(
+                self.flow.arrive,
+                platform=arriving.platform,
+                external_id=arriving.external_id,
+                params=arriving.params,
+                source=source,
+                at_ms=at_ms,
+            )
+        except AssignmentError as error:
+            kind = await run_in_threadpool(refusal_reason, self.study, self.store, arriving.external_id)
+            self.metrics.add("dialometer_refusals_total", label="reason", value=kind)
+            raise NoPlace(kind, error.message) from error
+        self.metrics.add("dialometer_arrivals_total")
+        return arrival
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Runs what waits for the database or takes long aside, so that others are served meanwhile."""
+        return await run_in_threadpool(work)
+
+    def check_health(self) -> dict[str, object]:
+        """Whether the database answers and the writer works; raises when not."""
+        with self.store.reading() as connection:
+            connection.exec_driver_sql("SELECT 1")
+        if self.writer.busy_s > STUCK_S:
+            raise DialometerError(f"the writer has been busy for {self.writer.busy_s:.0f} s")
+        return {"status": "ok", "study": self.study.spec.name, "n_waiting": self.writer.n_waiting}
+
+    def stop(self) -> None:
+        """Stores what is still waiting."""
+        self.writer.stop()
+
+
+def _check_agents(study: Study, chats: Chats) -> None:
+    """Builds every agent now, so that a mistake in its options is found before a rater meets it."""
+    for system in study.spec.systems:
+        if system.agent is None:
+            continue
+        try:
+            chats.agent(system.name)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise AgentError(
+                f"the agent of the system '{system.name}' is not in order: {first['msg']}",
+                where=f"study.yaml, options.{place}",
+                remedy="mend its options",
+            ) from error

@@ -1,0 +1,114 @@
+"""The application of one study: routes put together, nothing global."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route, Router
+from starlette.types import Receive, Scope, Send
+
+from dialometer.model.study import Study
+from dialometer.storage.store import Store
+from dialometer.web.api.fast_lane import FastLane
+from dialometer.web.api.routes import PATH, SUBMISSIONS, build_api
+from dialometer.web.rater.chat import ChatPages, ChatRoom
+from dialometer.web.rater.routes import RaterPages, WithdrawPages, error_page
+from dialometer.web.rater.service import Service
+from dialometer.web.rater.wizard import WizardPages, WizardQueue
+from dialometer.web.server.failures import as_json, wants_json
+from dialometer.web.server.guard import Guard
+from dialometer.web.server.metrics import RequestCounter
+from dialometer.web.server.settings import Settings
+from dialometer.web.server.static_files import STATIC, Assets
+
+
+class StudyApp:
+    """An ASGI application that serves one study. :meth:`close` stores what waits; a server does it when it stops."""
+
+    def __init__(self, service: Service, guard: Guard, lane: FastLane) -> None:
+        self.service = service
+        self._guard = guard
+        self._lane = lane
+        self._fast = {f"{root}{PATH}{SUBMISSIONS}" for root in ("", service.settings.root_path)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] in self._fast and scope["method"] == "POST":
+            await self._lane(scope, receive, send)
+        else:
+            await self._guard(scope, receive, send)
+
+    def close(self) -> None:
+        """Stores what was sent and not stored yet."""
+        self.service.stop()
+
+
+def create_app(
+    study: Study, store: Store, *, settings: Settings | None = None, on_close: Callable[[], None] | None = None
+) -> StudyApp:
+    """The application for a study and its store. ``on_close`` is called when a server has stopped it."""
+    settings = settings or Settings()
+    service = Service(study, store, settings)
+    queue = WizardQueue(service.chats)
+    room = ChatRoom(service, queue)
+
+    @asynccontextmanager
+    async def lifespan(_app: object) -> AsyncIterator[None]:
+        yield
+        await run_in_threadpool(service.stop)
+        if on_close is not None:
+            on_close()
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        if wants_json(request):
+            return as_json(error)
+        return await run_in_threadpool(error_page, service, request, error)
+
+    routes = [
+        Route(f"{PATH}{SUBMISSIONS}", _only_post, methods=["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]),
+        *RaterPages(service, room).routes(),
+        *ChatPages(service, room).routes(),
+        *WithdrawPages(service).routes(),
+        Mount(PATH, build_api(service, room)),
+        Mount("/static", Assets(directory=STATIC)),
+        *WizardPages(service, queue).routes(),
+        *_watching(service),
+    ]
+    # A router alone, without the framework's own answers to errors: every error reaches the guard.
+    app = Router(routes, lifespan=lifespan, redirect_slashes=False)
+    counter = RequestCounter(service.metrics)
+    return StudyApp(service, Guard(app, settings, counter, refuse), FastLane(service, counter))
+
+
+async def _only_post(_request: Request) -> Response:
+    """Whatever else is tried where the fast lane takes what is posted."""
+    raise HTTPException(405, headers={"Allow": "POST"})
+
+
+def _watching(service: Service) -> Iterable[Route]:
+    """Routes for those who look after the server."""
+
+    async def health(_request: Request) -> Response:
+        try:
+            return JSONResponse(await run_in_threadpool(service.check_health))
+        except Exception as error:
+            return JSONResponse({"status": "failing", "error": type(error).__name__}, 503)
+
+    async def metrics(_request: Request) -> Response:
+        counts = await run_in_threadpool(service.store.session_counts)
+        states: dict[str, int] = {}
+        for (_cell, state), n in counts.items():
+            states[state] = states.get(state, 0) + n
+        sessions = [(f'{{state="{state}"}}', float(n)) for state, n in sorted(states.items())]
+        waiting = [("", float(service.writer.n_waiting))]
+        gauges = {
+            "dialometer_sessions": ("Sessions by state.", sessions),
+            "dialometer_waiting": ("Screens waiting to be stored, in this process.", waiting),
+        }
+        return PlainTextResponse(service.metrics.render(gauges), media_type="text/plain; version=0.0.4")
+
+    return [Route("/healthz", health), Route("/metrics", metrics)]

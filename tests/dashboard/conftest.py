@@ -1,0 +1,124 @@
+"""A folder of small studies with simulated raters, a server for them, and visitors of every role."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from dashboard_cases import KEY, collect, cut
+from dashboard_visitor import Visitor
+
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.flow.engine import now_ms
+from dialometer.storage.store import Store
+from dialometer.web.dashboard import login as passwords
+from dialometer.web.dashboard.login import Login, first_owner_token
+from dialometer.web.dashboard.running_studies import StudyFolders
+from dialometer.web.run import open_server
+from dialometer.web.server.settings import Settings
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passwords():
+    """Argon2 with its smallest settings: what is tested is that it is used, not how slow it is."""
+    from argon2 import PasswordHasher
+
+    before = passwords._hasher
+    passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    passwords._of_nobody.cache_clear()
+    yield
+    passwords._hasher = before
+    passwords._of_nobody.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def answered(tmp_path_factory) -> Path:
+    """Two studies with raters, made once: ``likert`` (gold, attention) and ``anchoring`` (four cells)."""
+    parent = tmp_path_factory.mktemp("answered")
+    for name, n_items, n_raters in (("likert", 4, 8), ("anchoring", 3, 8)):
+        copy_template(name, parent / name)
+        cut(parent / name, n_items)
+        collect(parent / name, n_raters)
+    return parent
+
+
+@pytest.fixture
+def studies_folder(answered, tmp_path) -> Path:
+    """A folder of studies: two that are frozen and answered, one draft."""
+    from datetime import UTC, datetime
+
+    from dialometer.design.lock import freeze
+
+    parent = tmp_path / "studies"
+    shutil.copytree(answered, parent)
+    for name in ("likert", "anchoring"):
+        freeze(load_study(parent / name), parent / name, datetime.now(UTC))
+    copy_template("avatar", parent / "draft")
+    return parent
+
+
+class Site:
+    """A site with visitors."""
+
+    def __init__(self, folders: StudyFolders, **settings):
+        self.app = open_server(folders, Settings(api_key=KEY, **settings))
+        self.studies, self.accounts = self.app.studies, self.app.accounts
+        self.client = TestClient(self.app)
+        self.client.__enter__()
+        self.others = []
+
+    def visitor(self, **headers) -> Visitor:
+        client = TestClient(self.app, headers=headers)
+        client.portal = self.client.portal
+        return Visitor(client)
+
+    def owner(self) -> Visitor:
+        """The first owner, by the one-time link."""
+        visitor = self.visitor()
+        visitor.join(first_owner_token(self.accounts, is_asked=True), "ada")
+        assert visitor.status == 200, visitor.text
+        return visitor
+
+    def member(self, role: str, name: str = "") -> Visitor:
+        """Somebody invited."""
+        if not self.accounts.accounts():
+            self.owner()
+        visitor = self.visitor()
+        visitor.join(Login(self.accounts).invite(role, by="ada", at_ms=now_ms()), name or f"some-{role}")
+        assert visitor.status == 200, visitor.text
+        return visitor
+
+    def store(self, name: str) -> Store:
+        return self.studies.running(name).store
+
+    def close(self):
+        self.client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def site(studies_folder):
+    """A site for the folder of studies."""
+    opened = Site(StudyFolders(parent=str(studies_folder)))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def make_site():
+    """Sites for any studies."""
+    opened = []
+
+    def make(folders: StudyFolders, **settings) -> Site:
+        opened.append(Site(folders, **settings))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()

@@ -1,0 +1,199 @@
+"""Making a study in the browser: the folder is the truth, and its problems are those of the command line."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from dashboard_cases import KEY
+
+from dialometer.design.load import load_study
+from dialometer.design.lock import read_lock
+from dialometer.design.templates import template_folder, template_names
+from dialometer.web.dashboard.running_studies import StudyFolders
+
+
+@pytest.fixture
+def ada(site):
+    return site.owner()
+
+
+def make(ada, name="films", template="likert", title=""):
+    return ada.post("/new", {"name": name, "title": title, "from": f"template:{template}"})
+
+
+@pytest.mark.parametrize("template", template_names())
+def test_every_template_becomes_a_study(ada, site, studies_folder, template):
+    make(ada, "films", template, 'Of "films": and more')
+    assert ada.status == 200, ada.text
+    study = load_study(studies_folder / "films")
+    assert (study.spec.name, study.spec.title) == ("films", 'Of "films": and more')
+    assert "No errors." in ada.text
+    assert {p.name for p in (studies_folder / "films").iterdir()} == {
+        p.name for p in template_folder(template).iterdir()
+    }
+    assert site.client.get("/films/").status_code == 404, "a draft is not open to raters"
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a/b", "../up", "desk", "API", "likert", "LIKERT", "a" * 65, "ä", "a b"])
+def test_names_that_cannot_be(ada, studies_folder, name):
+    before = sorted(p.name for p in studies_folder.parent.rglob("*"))
+    assert make(ada, name).status == 422
+    assert sorted(p.name for p in studies_folder.parent.rglob("*")) == before
+
+
+def test_templates_and_studies_that_are_not_there(ada):
+    assert ada.post("/new", {"name": "films", "from": "template:../../etc"}).status == 422
+    assert ada.post("/new", {"name": "films", "from": "study:../../etc"}).status == 404
+    assert ada.post("/new", {"name": "films"}).status == 422
+
+
+def test_texts_are_edited_and_checked_like_on_the_command_line(ada, studies_folder):
+    make(ada)
+    folder = studies_folder / "films"
+    ada.get("/studies/films/files/study.yaml")
+    text = (folder / "study.yaml").read_text()
+    broken = text.replace("seed:", "sead:").replace("type: likert", "type: likkert", 1)
+    ada.post("/studies/films/files", {"file": "study.yaml", "text": broken.replace("\n", "\r\n")})
+    assert (folder / "study.yaml").read_text() == broken
+    command = [sys.executable, "-m", "dialometer", "check", str(folder), "--json"]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["problems"]
+    assert told
+    for problem in told:
+        assert problem["message"] in ada.text
+        assert f"{problem['file']}:{problem['line']}" in ada.text
+        assert problem["remedy"] in ada.text
+    assert ada.post("/studies/films/freeze").status == 422
+    assert told[0]["message"] in ada.text
+    ada.get("/studies/films/files/study.yaml")
+    ada.post("/studies/films/files", {"file": "study.yaml", "text": text})
+    assert "No errors." in ada.text
+    ada.post("/studies/films/files", {"file": "consent.md", "text": "# Consent\n\nÄ, 漢字, <b>"})
+    assert (folder / "consent.md").read_text(encoding="utf-8") == "# Consent\n\nÄ, 漢字, <b>"
+    assert "&lt;b&gt;" in ada.get("/studies/films/files/consent.md").page
+
+
+def test_items_are_uploaded(ada, studies_folder):
+    make(ada)
+    lines = (studies_folder / "films" / "items.jsonl").read_text().splitlines()
+    good = "\n".join(lines[:6]).encode() + b"\n"
+    upload = {"items": ("my own name.jsonl", good, "application/jsonl")}
+    ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=upload)
+    assert "Saved items.jsonl" in ada.text
+    assert (studies_folder / "films" / "items.jsonl").read_bytes() == good
+    bad = {"items": ("x.jsonl", b'{"id": "one"\n', "application/jsonl")}
+    ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=bad)
+    assert "items.jsonl:1" in ada.text
+    assert "problems to mend" in ada.text
+    latin = {"items": ("x.jsonl", "ä".encode("latin-1"), "text/plain")}
+    assert ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=latin).status == 422
+    assert "not UTF-8" in ada.text
+    assert ada.post("/studies/films/files", {}).status == 422
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside.md",
+        "/etc/passwd.md",
+        "a/b.md",
+        ".hidden.md",
+        "study.lock.json",
+        "run.py",
+        "x.md\x00.txt",
+        "..md",
+        "study.db",
+    ],
+)
+def test_files_stay_in_their_folder(ada, studies_folder, name):
+    make(ada)
+    before = {p: p.stat().st_mtime_ns for p in studies_folder.parent.rglob("*") if p.is_file() and ".db" not in p.name}
+    assert ada.post("/studies/films/files", {"file": name, "text": "x"}).status == 422
+    after = {p: p.stat().st_mtime_ns for p in studies_folder.parent.rglob("*") if p.is_file() and ".db" not in p.name}
+    assert after == before
+    for path in (
+        "/studies/films/files/study.db",
+        "/studies/likert/files/study.db",
+        "/studies/likert/files/.serving.json",
+    ):
+        assert ada.get(path).status == 404
+
+
+def test_freezing_and_starting(ada, site, studies_folder):
+    make(ada, "films", "likert")
+    ada.post("/studies/films/freeze")
+    assert "Frozen." in ada.text
+    assert "state-paused" in ada.page
+    assert len(read_lock(studies_folder / "films")) == 1
+    body = {"external_id": "r", "source": "simulated"}
+    head = {"authorization": f"Bearer {KEY}"}
+    assert site.client.post("/films/api/v1/sessions", json=body, headers=head).json()["reason"] == "paused"
+    assert ada.post("/studies/films/files", {"file": "consent.md", "text": "other"}).status == 422
+    assert "frozen study is not changed" in ada.text
+    assert ada.post("/studies/films/files/consent.md/delete").status == 422
+    ada.get("/studies/films/control")
+    ada.post("/studies/films/control", {"what": "start", "reason": "go"})
+    assert "running" in ada.text
+    assert site.client.post("/films/api/v1/sessions", json=body, headers=head).status_code in (200, 201)
+    assert "Start" in site.client.get("/films/").text
+    what = [deed.what for deed in site.accounts.deeds()]
+    assert "froze the study" in what
+    assert "made the study" in what
+
+
+def test_a_copy_has_no_data_and_no_lock(ada, studies_folder):
+    ada.get("/new")
+    ada.post("/new", {"name": "second", "title": "", "from": "study:likert"})
+    copied = {p.name for p in (studies_folder / "second").iterdir()}
+    assert "study.db" not in copied
+    assert "study.lock.json" not in copied
+    assert load_study(studies_folder / "second").spec.name == "second"
+
+
+def test_the_folder_can_be_downloaded(ada, studies_folder):
+    ada.get("/studies/likert/study.zip")
+    with zipfile.ZipFile(io.BytesIO(ada.response.content)) as archive:
+        names = archive.namelist()
+        assert "likert/study.yaml" in names
+        assert "likert/study.lock.json" in names
+        assert not any("db" in name.rsplit(".", 1)[-1] for name in names)
+        for name in names:
+            assert archive.read(name) == (studies_folder / name).read_bytes()
+    first = ada.response.content
+    assert ada.get("/studies/likert/study.zip").response.content == first
+
+
+def test_removing_a_file_of_a_draft(ada, studies_folder):
+    make(ada)
+    (studies_folder / "films" / "notes.txt").write_text("x")
+    ada.get("/studies/films/files/notes.txt")
+    ada.post("/studies/films/files/notes.txt/delete")
+    assert "Removed notes.txt" in ada.text
+    assert not (studies_folder / "films" / "notes.txt").exists()
+    assert ada.post("/studies/films/files/notes.txt/delete").status == 404
+
+
+def test_a_study_of_the_command_line_is_changed_on_disk_only(make_site, studies_folder):
+    site = make_site(StudyFolders((str(studies_folder / "draft"),)))
+    ada = site.owner()
+    ada.get("/studies/draft/files")
+    assert "changed on disk" in ada.text
+    assert ada.post("/studies/draft/files", {"file": "consent.md", "text": "x"}).status == 422
+    assert ada.post("/new", {"name": "films", "from": "template:likert"}).status == 422
+    assert "dialometer serve" in ada.text
+
+
+def test_what_cannot_be_opened_stays_a_draft(ada, site, studies_folder, monkeypatch):
+    make(ada)
+    from dialometer.errors import AgentError
+
+    def fail(*_args, **_more):
+        raise AgentError("the agent is not there", remedy="start it")
+
+    monkeypatch.setattr("dialometer.web.dashboard.running_studies.create_app", fail)
+    ada.get("/studies/films/files")
+    assert ada.post("/studies/films/freeze").status == 422
+    assert "The agent is not there — start it" in ada.text
+    assert not (studies_folder / "films" / "study.lock.json").exists()

@@ -1,0 +1,307 @@
+"""An experimenter in Chromium, from the first login to the export; and every page against WCAG 2.2 AA."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed")
+sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
+
+from axe_playwright_python.sync_playwright import Axe
+from dashboard_serving import API_KEY, serving_site
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from walking import CHROMIUM_ARGS, DESKTOP, PHONE, chromium
+
+from dialometer.design.load import load_study
+from dialometer.flow.engine import now_ms
+from dialometer.simulate.http_door import HttpDoor
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+
+pytestmark = pytest.mark.browser
+
+PASSWORD = "correct horse battery"
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+ALL_RULES = {"runOnly": {"type": "tag", "values": TAGS}, "rules": {"target-size": {"enabled": True}}}
+CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+AXE = Axe()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium or Chrome on the PATH")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser):
+    """Pages that complain when a script fails, something is refused by the policy, or another host is asked."""
+    problems, contexts = [], []
+
+    def watch(page: Page) -> None:
+        page.on("pageerror", lambda error: problems.append(f"script failed: {error}"))
+        page.on("console", lambda message: note(message.type, message.text))
+
+    def note(kind: str, text: str) -> None:
+        if kind == "error" and "Failed to load resource" not in text:
+            problems.append(f"console: {text}")
+
+    def open_one(**options) -> Page:
+        context = browser.new_context(**{**DESKTOP, "reduced_motion": "reduce", **options})
+        context.set_default_timeout(20_000)
+        context.on("page", watch)
+        context.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith("http://127.0.0.1:")
+                else problems.append(f"asked another host: {request.url}")
+            ),
+        )
+        contexts.append(context)
+        return context.new_page()
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert not problems, problems
+
+
+def complaints(page: Page, options) -> list[str]:
+    found = AXE.run(page, options=options).response
+    assert found["passes"], "axe looked at nothing"
+    return [
+        f"{violation['id']} at {node['target']}: {node['failureSummary']}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def examine(page: Page, where: str) -> None:
+    """The page as it stands: axe in light and dark, and nothing wider than a phone."""
+    assert complaints(page, ALL_RULES) == [], f"{where}, light"
+    page.emulate_media(color_scheme="dark")
+    assert complaints(page, CONTRAST) == [], f"{where}, dark"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 360, "height": 740})
+    too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert too_wide <= 0, f"{where}, on a phone: {too_wide} px too wide"
+    page.set_viewport_size(DESKTOP["viewport"])
+
+
+def come_in(page: Page, link: str) -> None:
+    page.goto(link)
+    examine(page, "join")
+    page.get_by_label("Name").fill("Ada")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("The same again").fill(PASSWORD)
+    page.get_by_role("button", name="Make account").click()
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
+
+
+def few_items(folder: Path) -> bytes:
+    lines = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
+    special = [x for x in lines if x.get("metadata", {}).get("practice") or x.get("metadata", {}).get("gold")]
+    plain = [x for x in lines if x not in special]
+    return "".join(json.dumps(x) + "\n" for x in special + plain[:10]).encode()
+
+
+def raters_come(folder: Path, url: str, n: int, seed: int) -> dict[str, int]:
+    """``dialometer simulate --url`` without the command line."""
+    study = load_study(folder)
+    habits = Habits(careless_share=0.3)
+    with HttpDoor(url, API_KEY) as door:
+        done = simulate(study, door, draw_truth(study, 1), n_raters=n, seed=seed, start_ms=now_ms(), habits=habits)
+    return {"arrived": done.n_arrived, "refused": done.n_refused, "judgments": done.n_judgments}
+
+
+def number(page: Page, name: str) -> int:
+    text = page.locator(f".facts.big div:has(dt:text-is('{name}')) dd").inner_text()
+    return int(text.split()[0].replace(",", ""))
+
+
+def test_from_the_first_login_to_the_export(tmp_path, open_page):
+    parent = tmp_path / "studies"
+    parent.mkdir()
+    with serving_site(parent) as served:
+        page = open_page()
+        come_in(page, served.owner_link())
+
+        # A study from a template, its items, its texts
+        page.get_by_role("link", name="New study").click()
+        examine(page, "new study")
+        page.get_by_role("textbox", name="Name").fill("travel")
+        page.get_by_role("textbox", name="Title").fill("Answers of a travel assistant")
+        page.get_by_role("radio", name="likert").check()
+        page.get_by_role("button", name="Make the study").click()
+        expect(page.get_by_role("status")).to_contain_text("Made the study travel")
+        folder = parent / "travel"
+        upload = {"name": "mine.jsonl", "mimeType": "application/jsonl", "buffer": few_items(folder)}
+        page.get_by_label("Items (JSON Lines)").set_input_files(files=[upload])
+        page.get_by_role("button", name="Upload items").click()
+        expect(page.get_by_role("status")).to_contain_text("Saved items.jsonl. No errors.")
+        page.get_by_role("link", name="study.yaml").click()
+        editor = page.get_by_label("study.yaml")
+        text = editor.input_value()
+        assert text == (folder / "study.yaml").read_text(encoding="utf-8")
+        editor.fill(text.replace("scale: agreement_5", "scale: agreement_6", 1))
+        page.get_by_role("button", name="Save and check").click()
+        expect(page.locator(".problems .is-error").first).to_contain_text("agreement_6")
+        expect(page.get_by_role("button", name="Freeze the study")).to_be_disabled()
+        examine(page, "files with an error")
+        page.get_by_label("study.yaml").fill(text)
+        page.get_by_role("button", name="Save and check").click()
+        expect(page.get_by_text("No errors.", exact=True)).to_be_visible()
+
+        # As raters see it
+        page.get_by_role("link", name="Preview").click()
+        frame = page.frame_locator("iframe")
+        expect(frame.get_by_role("heading", level=1)).to_be_visible()
+        frame.get_by_role("button", name="I agree").click()
+        expect(frame.locator("form.answers")).to_have_attribute("data-screen", "pre")
+        examine(page, "preview")
+        assert not (folder / "study.db").exists()
+
+        # Freeze and start
+        page.get_by_role("link", name="Files").click()
+        page.get_by_role("button", name="Freeze the study").click()
+        expect(page.get_by_role("heading", name="The study is paused")).to_be_visible()
+        page.get_by_role("button", name="Start").click()
+        expect(page.get_by_role("heading", name="The study is running")).to_be_visible()
+        examine(page, "control")
+
+        # Raters arrive, and the page shows it by itself
+        page.get_by_role("link", name="Overview").click()
+        assert number(page, "arrived") == 0
+        examine(page, "overview, nobody there")
+        page.evaluate("window.isTheSamePage = true")
+        come = threading.Thread(target=raters_come, args=(folder, f"{served.url}/travel", 8, 1))
+        come.start()
+        deadline = time.monotonic() + 60
+        while number(page, "finished") < 5:
+            assert time.monotonic() < deadline, page.locator(".facts.big").inner_text()
+            page.wait_for_timeout(250)
+        come.join()
+        assert page.evaluate("window.isTheSamePage"), "the page was not loaded again"
+        assert number(page, "arrived") >= 5
+        assert page.locator("svg.chart.wide polyline").count() >= 3
+        examine(page, "overview")
+
+        # One rater is excluded with a reason
+        page.get_by_role("link", name="Raters", exact=True).click()
+        examine(page, "raters")
+        page.get_by_label("Analysis").select_option("counts")
+        page.wait_for_url("**only_excluded=counts**")
+        n_counting = page.locator("tbody tr").count()
+        page.locator("tbody th a").first.click()
+        examine(page, "one rater")
+        page.get_by_label("Reason").fill("told us that a child had answered")
+        page.get_by_role("button", name="Exclude from the analysis").click()
+        expect(page.get_by_text("by ada: told us that a child had answered")).to_be_visible()
+        expect(page.locator(".state-excluded")).to_be_visible()
+        page.go_back()
+        page.go_back()
+        page.reload()
+        assert page.locator("tbody tr").count() == n_counting - 1
+
+        # The other pages
+        for name in ("Items", "Texts", "Quality"):
+            page.get_by_role("link", name=name, exact=True).click()
+            examine(page, name)
+        page.get_by_role("link", name="Items", exact=True).click()
+        page.get_by_role("link", name="Raters", exact=True).nth(1).click()
+        expect(page.locator("th[aria-sort=ascending]")).to_have_text("Raters")
+        page.locator("tbody th a").first.click()
+        examine(page, "one item")
+
+        # The answer comes by itself
+        page.get_by_role("link", name="Results", exact=True).click()
+        expect(page.get_by_text("Looking is not testing.")).to_be_visible()
+        expect(page.get_by_role("heading", name="The answer")).to_be_visible(timeout=90_000)
+        expect(page.get_by_role("heading", name="What the quality rules changed")).to_be_visible()
+        examine(page, "results")
+
+        # Pause: nobody new
+        page.get_by_role("link", name="Control", exact=True).click()
+        page.get_by_label("Reason").first.fill("looking at the first answers")
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("heading", name="The study is paused")).to_be_visible()
+        assert raters_come(folder, f"{served.url}/travel", 9, 2)["arrived"] == 0
+
+        # Export
+        page.get_by_role("link", name="Overview").click()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Export the data").click()
+        with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:
+            table = archive.read("travel-export/judgments.csv").decode()
+            sessions = archive.read("travel-export/sessions.csv").decode()
+        store = served.site.studies.running("travel").store
+        assert len(table.splitlines()) - 1 == sum(not j.is_practice for j in store.judgments())
+        assert "told us that a child had answered" in sessions
+
+        for path in ("", "accounts", "me", "nothing"):
+            page.goto(f"{served.url}/desk/{path}")
+            examine(page, path or "studies")
+        page.goto(f"{served.url}/desk/")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        examine(page, "login")
+
+    # The archive gives the same tables as the study itself
+    few = ("--resamples", "100")
+    dialometer("archive", folder, "--out", tmp_path / "travel.zip", *few)
+    dialometer("report", folder, "--out", tmp_path / "own", "--format", "csv", *few)
+    dialometer("report", tmp_path / "travel.zip", "--out", tmp_path / "archived", "--format", "csv", *few)
+    own, archived = tables_in(tmp_path / "own"), tables_in(tmp_path / "archived")
+    assert any("rule_effects" in name for name in own)
+    assert own == archived
+
+
+def dialometer(*arguments: object) -> None:
+    command = [sys.executable, "-m", "dialometer", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def tables_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.csv"))}
+
+
+def test_a_phone_without_scripts_can_do_it_too(tmp_path, open_page):
+    """No script: pages do not renew themselves, but everything else works."""
+    parent = tmp_path / "studies"
+    parent.mkdir()
+    with serving_site(parent) as served:
+        page = open_page(**PHONE, java_script_enabled=False)
+        page.goto(served.owner_link())
+        page.get_by_label("Name").fill("Ada")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_label("The same again").fill(PASSWORD)
+        page.get_by_role("button", name="Make account").tap()
+        page.get_by_role("link", name="New study").tap()
+        page.get_by_role("textbox", name="Name").fill("travel")
+        page.get_by_role("radio", name="acute").check()
+        page.get_by_role("button", name="Make the study").tap()
+        page.get_by_role("button", name="Freeze the study").tap()
+        page.get_by_role("button", name="Start").tap()
+        expect(page.get_by_role("heading", name="The study is running")).to_be_visible()
+        raters_come(parent / "travel", f"{served.url}/travel", 3, 1)
+        page.get_by_role("link", name="Raters", exact=True).tap()
+        page.get_by_label("Search").fill("R0002")
+        page.get_by_role("button", name="Show").tap()
+        expect(page.locator("tbody tr")).to_have_count(1)
