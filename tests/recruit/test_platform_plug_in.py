@@ -5,13 +5,13 @@ from typing import ClassVar
 
 import pytest
 import yaml
+from dialometer.web.server.app import create_app
 from starlette.testclient import TestClient
 from taking_part import Site
 
 from dialometer.design.load import load_study, read_study
 from dialometer.recruit.platform import PlatformApi, Submission
 from dialometer.recruit.platforms import PLATFORMS
-from dialometer.web.server.app import create_app
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
 
