@@ -142,7 +142,7 @@ def walk_ahead(flow: Flow, walks: list[tuple[Session, list[tuple[str, dict[str, 
                 prepared = flow.prepare(replace(session, step=index), key, answers, timing, f"ahead/{session.id}/{key}")
                 assert isinstance(prepared, Submission)
                 batch.append(prepared)
-        assert all(receipt.outcome == "stored" for receipt in flow.store.record(batch, flow.clock()))
+        assert all(receipt.outcome == "stored" for receipt in flow.store.submissions.record(batch, flow.clock()))
 
 
 def write_requests(
@@ -159,7 +159,7 @@ def write_requests(
     requests: list[list[bytes]] = [[] for _ in range(n_raters)]
     ahead = []
     for number, (session_id, token) in enumerate(sessions):
-        session = store.session(session_id)
+        session = store.sessions.get(session_id)
         screens = answers_of(study, flow.path(session), number + 1, seed=1)
         n_ahead = rng.randrange(len(screens)) if number < n_raters else 0
         ahead.append((session, screens[:n_ahead]))
@@ -292,7 +292,7 @@ def batches(study: Study, store: Store, n_raters: int = 200, n_screens: int = 20
             assert isinstance(prepared, Submission)
             batch.append(prepared)
         began = time.perf_counter()
-        receipts = store.record(batch, flow.clock())
+        receipts = store.submissions.record(batch, flow.clock())
         seconds += time.perf_counter() - began
         n += sum(receipt.outcome == "stored" for receipt in receipts)
     return n / seconds

@@ -22,7 +22,7 @@ N_JUDGMENTS = 1_000_000
 
 
 def open_sessions(store: Store, prefix: str, n_sessions: int) -> list[str]:
-    version = store.register_study("bench", "fingerprint", "{}", 0)
+    version = store.studies.register("bench", "fingerprint", "{}", 0)
     ids = [f"{prefix}-{n:06d}" for n in range(n_sessions)]
 
     def choose(snapshot: Snapshot) -> Draw:
@@ -30,7 +30,7 @@ def open_sessions(store: Store, prefix: str, n_sessions: int) -> list[str]:
         return Draw(ordinal=snapshot.ordinal, cell=snapshot.ordinal % 4, blocks=("main",), items=items)
 
     for session_id in ids:
-        store.arrive(
+        store.sessions.arrive(
             session_id=session_id,
             token=session_id,
             platform="link",
@@ -86,13 +86,13 @@ def recording(store: Store) -> None:
     batches = [batched[start : start + N_PER_BATCH] for start in range(0, len(batched), N_PER_BATCH)]
     start = time.perf_counter()
     for batch in batches:
-        assert all(receipt.outcome == "stored" for receipt in store.record(batch, 2))
+        assert all(receipt.outcome == "stored" for receipt in store.submissions.record(batch, 2))
     per_s = len(batched) / (time.perf_counter() - start)
 
     single = screens(open_sessions(store, "single", 25))[:N_ONE_BY_ONE]
     start = time.perf_counter()
     for one in single:
-        assert store.record([one], 2)[0].outcome == "stored"
+        assert store.submissions.record([one], 2)[0].outcome == "stored"
     single_per_s = len(single) / (time.perf_counter() - start)
     print(f"batches of {N_PER_BATCH}:            {per_s:10,.0f} submissions/s")
     print(f"one commit per submission: {single_per_s:10,.0f} submissions/s   (ratio {per_s / single_per_s:.1f})")
@@ -115,13 +115,13 @@ def reading(store: Store) -> None:
             yield ImportedSession(id=session_id, rater=str(n), condition={"anchor": "both"}, judgments=entries)
 
     start = time.perf_counter()
-    store.import_rows(sessions(), file_name="bench", sha256="bench", format="bench", study_version=1, at_ms=3)
+    store.imports.add(sessions(), file_name="bench", sha256="bench", format="bench", study_version=1, at_ms=3)
     print(f"import of {N_JUDGMENTS:,}:      {time.perf_counter() - start:10.1f} s")
     start = time.perf_counter()
-    columns = store.judgment_columns()
+    columns = store.records.judgment_columns()
     print(f"{len(columns['id']):,} judgments as columns:{time.perf_counter() - start:8.1f} s")
     start = time.perf_counter()
-    n = sum(1 for _ in store.judgments())
+    n = sum(1 for _ in store.records.judgments())
     print(f"{n:,} judgments as objects:{time.perf_counter() - start:8.1f} s")
 
 

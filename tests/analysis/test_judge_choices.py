@@ -62,7 +62,7 @@ def test_the_section_tells_models_and_people_apart(tmp_path):
     with Store.open(tmp_path / "study" / "study.db") as store:
         flow = Flow(study, store)
         simulate(study, EngineDoor(flow), draw_truth(study, 1), n_raters=9, seed=1, start_ms=1_760_000_000_000)
-        with store.writing() as connection:  # three of them are models from now on
+        with store.database.writing() as connection:  # three of them are models from now on
             connection.exec_driver_sql("UPDATE sessions SET source = 'model' WHERE ordinal > 6")
             models = "(SELECT rater_id FROM sessions WHERE source = 'model')"
             named = "UPDATE people SET external_id = 'tiny#' || external_id"

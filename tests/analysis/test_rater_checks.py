@@ -115,8 +115,8 @@ def test_gold_answers_are_judged_as_the_rule_does(walked):
         every = pl.concat([data.judgments, data.set_aside])
         found = {row["rater"]: row for row in gold_frame(study, every).iter_rows(named=True)}
         rules = [rule for rule in study.spec.quality if isinstance(rule, Gold)]
-        for session in store.sessions():
-            record = SessionRecord(judgments=tuple(j for j in store.judgments(session.id) if not j.is_practice))
+        for session in store.sessions.all():
+            record = SessionRecord(judgments=tuple(j for j in store.records.judgments(session.id) if not j.is_practice))
             has_failed = any(rule.findings(study, session, record) for rule in rules)
             row = found.get(f"R{session.ordinal:04d}")
             if row is not None:

@@ -45,9 +45,9 @@ def avatar(template, tmp_path):
 
 
 def by_hand(store, system, ids, *, with_excluded):
-    sessions = {s.id: s for s in store.sessions()}
+    sessions = {s.id: s for s in store.sessions.all()}
     values = {}
-    for judgment in store.judgments():
+    for judgment in store.records.judgments():
         session = sessions[judgment.session_id]
         if judgment.system == system and (with_excluded or not session.is_excluded) and not judgment.is_practice:
             values.setdefault(session.id, []).append(judgment.value)
@@ -56,11 +56,11 @@ def by_hand(store, system, ids, *, with_excluded):
 
 def test_the_avatar_rule_is_shown_with_and_without(avatar):
     study, store = avatar
-    excluded = {s.id for s in store.sessions() if s.is_excluded}
+    excluded = {s.id for s in store.sessions.all() if s.is_excluded}
     assert 2 <= len(excluded) < 30
     report = analyse(study, store, n_resamples=100)
     counts = {row[0]: row for row in table_of(report, "rule_counts").rows}
-    n_lost = sum(not j.is_practice for j in store.judgments() if j.session_id in excluded)
+    n_lost = sum(not j.is_practice for j in store.records.judgments() if j.session_id in excluded)
     assert counts["gold"][1:] == ("excludes", len(excluded), n_lost)
     for rule, _, _criterion, label, kept, given in table_of(report, NAME).rows:
         assert rule == "gold"
@@ -75,7 +75,7 @@ def test_the_avatar_rule_is_shown_with_and_without(avatar):
 def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path):
     study = template("strategies", ("at_least_s: 180, action: exclude", "at_least_s: 420, action: flag"))
     with collect(study, tmp_path / "s.db", careless=0.0) as store:
-        flagged = {logged.session_id for logged in store.findings()}
+        flagged = {logged.session_id for logged in store.records.findings()}
         assert 2 <= len(flagged) < 29
         report = analyse(study, store, n_resamples=100)
         rows = table_of(report, NAME).rows
@@ -83,7 +83,7 @@ def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path):
         criterion = study.spec.criteria[0]
         chosen = [
             (j.session_id, j.value == "experimental")
-            for j in store.judgments()
+            for j in store.records.judgments()
             if j.criterion == criterion.name and not j.is_practice
         ]
         row = next(r for r in rows if r[2] == (criterion.label or criterion.name) and r[3].startswith("Experimental"))
@@ -115,7 +115,7 @@ def test_magnitudes_are_averaged_by_their_logarithms(template, tmp_path):
         )
         own = [
             j.value
-            for j in store.judgments()
+            for j in store.records.judgments()
             if (j.criterion, j.system) == (criterion, system) and not j.is_practice and j.scale == "magnitude"
         ]
         if min(own) > 0:

@@ -51,8 +51,8 @@ def talked(tmp_path_factory):
         flow = Flow(study, store, clock=lambda: START_MS)
         habits = Habits(careless_share=0)
         simulate(study, EngineDoor(flow), truth, n_raters=60, seed=21, start_ms=START_MS, habits=habits)
-        turns = store.chat_turns()
-        ordinals = {session.id: session.ordinal for session in store.sessions()}
+        turns = store.conversations.turns()
+        ordinals = {session.id: session.ordinal for session in store.sessions.all()}
         data = load_data(study, store)
     return study, truth, data, turns, ordinals
 

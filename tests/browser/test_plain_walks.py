@@ -77,11 +77,11 @@ def test_every_condition_can_be_answered_without_scripts(name: str, tmp_path: Pa
             for _cell in study.cells:
                 client.cookies.clear()
                 walk(PlainBrowser(client), study.spec.language)
-        sessions = list(store.sessions())
+        sessions = list(store.sessions.all())
         assert {session.draw.cell for session in sessions} == set(range(len(study.cells)))
         for session in sessions:
             assert session.state == "completed"
-            assert store.record_of(session.id).judgments
+            assert store.records.of_session(session.id).judgments
 
 
 def walk(browser: PlainBrowser, language: str) -> None:
@@ -174,8 +174,8 @@ def test_whole_dialogues_and_pairs_of_responses(name: str, change: Any, expected
     with Store.open(tmp_path / "walk.db") as store:
         with TestClient(create_app(study, store)) as client:
             walk(PlainBrowser(client), "en")
-        (session,) = store.sessions()
-        assert {judgment.system for judgment in store.record_of(session.id).judgments} == expected
+        (session,) = store.sessions.all()
+        assert {judgment.system for judgment in store.records.of_session(session.id).judgments} == expected
 
 
 def test_no_system_is_named(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def test_typing_survives_a_lost_connection(replies: Served, open_page: Callable[
     assert page.input_value("#f2-1") == "51"
     rater.answer()
     rater.send()
-    (session,) = replies.store.sessions()
-    answers = {answer.question: answer.value for answer in replies.store.record_of(session.id).answers}
+    (session,) = replies.store.sessions.all()
+    answers = {answer.question: answer.value for answer in replies.store.records.of_session(session.id).answers}
     assert answers["age"] == 51
     assert answers["story"] == "written in a tunnel"
     assert answers["device"] == "Yes"
@@ -86,8 +86,8 @@ def test_a_double_click_and_a_resent_form_count_once(replies: Served, open_page:
     assert again == "opaqueredirect"
     page.reload()
     assert rater.key() == "instructions"
-    (session,) = replies.store.sessions()
-    record = replies.store.record_of(session.id)
+    (session,) = replies.store.sessions.all()
+    record = replies.store.records.of_session(session.id)
     assert [visit.screen for visit in record.visits].count("pre") == 1
     assert len(record.answers) == len({answer.question for answer in record.answers})
 
@@ -104,7 +104,7 @@ def test_a_tab_left_behind_says_so(replies: Served, open_page: Callable[..., Pag
     with behind.expect_navigation():
         behind.click("#answers .actions button")
     assert rater.key() == ahead.key() == "instructions"
-    (session,) = replies.store.sessions()
+    (session,) = replies.store.sessions.all()
     assert session.step == 2
 
 
@@ -119,12 +119,12 @@ def test_going_back_shows_and_corrects_the_earlier_answers(replies: Served, open
     assert "earlier page" in page.inner_text("main")
     assert page.is_checked('input[name="clarity.1"][value="4"]')
     assert page.locator("[data-ranking] .rank-place").all_inner_texts() == ["1", "2", "3"]
-    (session,) = replies.store.sessions()
-    before = replies.store.record_of(session.id).judgments
+    (session,) = replies.store.sessions.all()
+    before = replies.store.records.of_session(session.id).judgments
     page.locator('label:has(input[name="clarity.1"][value="6"])').click()
     rater.send()
     assert rater.key() == "item/r2"
-    after = replies.store.record_of(session.id).judgments
+    after = replies.store.records.of_session(session.id).judgments
     changed = [j for j in after if j.replaces is not None]
     assert [(j.item_id, j.criterion, j.value) for j in changed] == [("r1", "clarity", 6)]
     assert len(after) == len(before)
@@ -169,8 +169,8 @@ def test_a_late_answer_is_kept_as_late(
     expect(page.locator(".countdown-time")).to_contain_text("The time is up", timeout=300)
     rater.answer()
     rater.send()
-    (session,) = served.store.sessions()
-    record = served.store.record_of(session.id)
+    (session,) = served.store.sessions.all()
+    record = served.store.records.of_session(session.id)
     assert {j.is_late for j in record.judgments if j.item_id == "r1"} == {True}
     (visit,) = [visit for visit in record.visits if visit.screen == "item/r1"]
     assert visit.is_late
@@ -186,8 +186,8 @@ def test_lost_focus_is_counted(replies: Served, open_page: Callable[..., Page]) 
         page.evaluate("() => window.dispatchEvent(new Event('focus'))")
     rater.answer()
     rater.send()
-    (session,) = replies.store.sessions()
-    (visit,) = [visit for visit in replies.store.record_of(session.id).visits if visit.screen == "pre"]
+    (session,) = replies.store.sessions.all()
+    (visit,) = [visit for visit in replies.store.records.of_session(session.id).visits if visit.screen == "pre"]
     assert visit.focus_lost_n == 2
     assert visit.focus_lost_s >= 0.2
     assert visit.first_input_at_ms is not None
@@ -200,9 +200,9 @@ def test_declining_ends_politely(replies: Served, open_page: Callable[..., Page]
     with page.expect_navigation():
         page.click("button[value=decline]")
     assert page.inner_text("h1") == "You are not taking part"
-    (session,) = replies.store.sessions()
+    (session,) = replies.store.sessions.all()
     assert session.state == "declined"
-    assert not replies.store.record_of(session.id).answers
+    assert not replies.store.records.of_session(session.id).answers
 
 
 def test_a_second_attempt_is_told_kindly_and_a_third_does_not_follow(
@@ -246,5 +246,5 @@ def test_the_study_works_under_a_path(
     rater = Rater(open_page(**DESKTOP))
     rater.walk(served.url)
     assert rater.page.url.endswith("/films/s")
-    (session,) = served.store.sessions()
+    (session,) = served.store.sessions.all()
     assert session.state == "completed"

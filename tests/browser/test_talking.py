@@ -108,8 +108,8 @@ def test_a_message_sent_into_the_void_can_be_sent_again_and_counts_once(
     page.unroute("**/s/chat")
     page.click("#say button")
     expect(page.locator("#log .turn")).to_have_count(3)
-    (session,) = chat.store.sessions()
-    assert [turn.role for turn in chat.store.chat_turns(session.id)] == ["user", "agent"]
+    (session,) = chat.store.sessions.all()
+    assert [turn.role for turn in chat.store.conversations.turns(session.id)] == ["user", "agent"]
 
 
 def test_unsent_words_survive_a_reload(chat: Served, open_page: Callable[..., Page]) -> None:

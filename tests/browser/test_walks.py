@@ -44,9 +44,9 @@ def test_a_session_can_be_walked(
     rater = kind(open_page(**device), right=RIGHT)
     rater.walk(served.url)
     assert not rater.page.query_selector("#answers"), rater.page.inner_text("main")
-    (session,) = served.store.sessions()
+    (session,) = served.store.sessions.all()
     assert session.state == "completed"
-    record = served.store.record_of(session.id)
+    record = served.store.records.of_session(session.id)
     assert {visit.screen for visit in record.visits} == set(rater.seen)
     assert len(record.visits) == len(rater.seen)
     assert record.judgments

@@ -31,5 +31,5 @@ def test_the_code_on_the_last_page_withdraws(
     page.get_by_label("Your withdrawal code").fill(code.lower())
     page.get_by_role("button", name="Erase my answers").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("withdrawn")
-    (session,) = served.store.sessions()
+    (session,) = served.store.sessions.all()
     assert (session.state, session.rater_id) == ("withdrawn", "")

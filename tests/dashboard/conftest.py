@@ -88,7 +88,7 @@ class Site:
 
     def member(self, role: str, name: str = "") -> Visitor:
         """Somebody invited."""
-        if not self.accounts.accounts():
+        if not self.accounts.all():
             self.owner()
         visitor = self.visitor()
         visitor.join(Login(self.accounts).invite(role, by="ada", at_ms=now_ms()), name or f"some-{role}")

@@ -46,7 +46,7 @@ def test_pausing_keeps_newcomers_out_and_lets_raters_go_on(open_site):
     assert arrive(open_site, "b").status_code in (200, 201)
     decide(ada, what="close", reason="enough")
     assert arrive(open_site, "c").json()["reason"] in ("full", "paused")
-    log = [(one.kind, one.value, one.made_by, one.reason) for one in open_site.store("anchoring").control_log()]
+    log = [(one.kind, one.value, one.made_by, one.reason) for one in open_site.store("anchoring").control.log()]
     assert log == [
         ("study", "paused", "ada", "because"),
         ("study", "running", "ada", "because"),
@@ -62,14 +62,14 @@ def test_one_cell_can_be_closed_and_given_a_quota(open_site):
     decide(ada, what="quota", cell="2", quota="0")
     for n in range(6):
         arrive(open_site, f"r{n}")
-    cells = [session.draw.cell for session in open_site.store("anchoring").sessions()]
+    cells = [session.draw.cell for session in open_site.store("anchoring").sessions.all()]
     assert cells.count(0) == 0
     assert cells.count(1) == 1
     assert cells.count(2) == 0
     assert cells.count(3) == 5
     decide(ada, what="open", cell="0")
     arrive(open_site, "one-more")
-    assert open_site.store("anchoring").sessions()[-1].draw.cell == 0
+    assert open_site.store("anchoring").sessions.all()[-1].draw.cell == 0
 
 
 def test_the_quota_of_the_study_can_be_changed_and_lifted(open_site):
@@ -96,7 +96,7 @@ def test_the_quota_of_the_study_can_be_changed_and_lifted(open_site):
 def test_what_makes_no_sense_is_refused(open_site, form):
     ada = open_site.owner()
     assert decide(ada, **form).status == 422
-    assert open_site.store("anchoring").control_log() == []
+    assert open_site.store("anchoring").control.log() == []
 
 
 def test_wizards_find_their_link(make_site, tmp_path):

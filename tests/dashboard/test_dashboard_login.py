@@ -36,7 +36,7 @@ def test_the_first_owner_comes_by_a_link_that_works_once(site):
     second = site.visitor().join(token, "eve")
     assert second.status == 403
     assert "used already or is too old" in second.text
-    assert [account.name for account in site.accounts.accounts()] == ["ada"]
+    assert [account.name for account in site.accounts.all()] == ["ada"]
     assert first_owner_token(site.accounts) == ""
     assert first_owner_token(site.accounts, is_asked=True)
 
@@ -69,13 +69,13 @@ def test_a_refused_account_leaves_the_link_usable(site, name, password, again, t
     assert visitor.status == 422
     assert told in visitor.text
     assert "<script>" not in visitor.page
-    assert not site.accounts.accounts()
+    assert not site.accounts.all()
     assert "ada (owner)" in visitor.join(token).text
 
 
 def test_passwords_are_kept_as_argon2_hashes(site):
     site.owner()
-    (account,) = site.accounts.accounts()
+    (account,) = site.accounts.all()
     assert account.password_hash.startswith("$argon2id$")
     assert PASSWORD not in account.password_hash
     assert is_right(PASSWORD, account.password_hash)
@@ -200,7 +200,7 @@ def test_owners_look_after_accounts(site):
     token = ada.page.split("/desk/join?token=")[1].split("<")[0].split('"')[0]
     bob = site.visitor().join(token, "bob")
     assert "bob (editor)" in bob.text
-    number = site.accounts.account_named("bob").id
+    number = site.accounts.named("bob").id
     ada.post(f"/accounts/{number}/change", {"what": "role", "role": "viewer"})
     assert "bob is now viewer" in ada.text
     assert "bob (viewer)" in bob.get("/").text
@@ -212,7 +212,7 @@ def test_owners_look_after_accounts(site):
     ada.post(f"/accounts/{number}/change", {"what": "close"})
     assert bob.get("/").text.startswith("Sign in")
     assert site.visitor().sign_in("bob", "some other words").status == 422
-    own = site.accounts.account_named("ada").id
+    own = site.accounts.named("ada").id
     assert ada.post(f"/accounts/{own}/change", {"what": "role", "role": "viewer"}).status == 409
     assert "last owner" in ada.text
     log = " ".join(ada.get("/accounts").text.split("What was done")[1:])

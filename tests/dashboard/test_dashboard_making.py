@@ -138,7 +138,7 @@ def test_freezing_and_starting(ada, site, studies_folder):
     assert "running" in ada.text
     assert site.client.post("/films/api/v1/sessions", json=body, headers=head).status_code in (200, 201)
     assert "Start" in site.client.get("/films/").text
-    what = [deed.what for deed in site.accounts.deeds()]
+    what = [deed.what for deed in site.accounts.actions()]
     assert "froze the study" in what
     assert "made the study" in what
 

@@ -50,8 +50,8 @@ def test_a_stranger_gets_nothing_from_any_route(site, cookie):
             if response.status_code == 303:
                 assert response.headers["location"].startswith("/desk/login?next="), told
             assert not response.content or not any(word in response.text for word in TITLES), told
-    assert not site.store("likert").control_log()
-    assert [account.name for account in site.accounts.accounts()] == ["ada"]
+    assert not site.store("likert").control.log()
+    assert [account.name for account in site.accounts.all()] == ["ada"]
 
 
 def test_a_stranger_learns_nothing_from_addresses_that_are_not_there(site):
@@ -86,8 +86,8 @@ def test_a_role_is_held_to_its_pages(site, role):
         member.get(path) if page.method == "GET" else member.post(path, csrf=csrf)
         assert member.status == 403, (role, path)
         assert "your account may not do this" in member.text.lower()
-    assert not site.store("likert").control_log()
-    assert not list(site.store("likert").exclusion_log("x"))
+    assert not site.store("likert").control.log()
+    assert not list(site.store("likert").exclusions.log("x"))
 
 
 def test_every_form_needs_its_mark(site):

@@ -84,4 +84,4 @@ def test_drafts_chats_and_files_of_a_preview(looking):
 
 def test_there_is_no_store_to_write_to(looking):
     with pytest.raises(FlowError, match="stores nothing"):
-        NoStore().record([])
+        NoStore().submissions.record([])

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dialometer.analysis.base.choose import analyse
-from dialometer.storage.watching import Look
+from dialometer.storage.looks import Look
 from dialometer.web.dashboard import live_report as looking
 from dialometer.web.dashboard.pages.results import history
 from dialometer.web.dashboard.running_studies import StudyFolders
@@ -49,7 +49,7 @@ def test_the_answer_appears_with_warning_agreement_and_rules(at):
     assert "Results with each rule and without it" in ada.text
     agreement = next(s for s in same.sections if "agreement" in s.name)
     assert agreement.title in ada.text
-    (look,) = running.store.looks()
+    (look,) = running.store.looks.all()
     assert (look.made_by, look.n_judgments) == ("ada", same.provenance["n_judgments"])
     shown = [(seen["label"], seen["value"]) for seen in look.seen]
     assert shown == [(h.label, pytest.approx(h.estimate.value)) for h in same.summary.headlines if h.estimate]
@@ -63,7 +63,7 @@ def test_the_answer_appears_with_warning_agreement_and_rules(at):
     assert ada.response.headers["content-disposition"].startswith("attachment")
     assert same.summary.answer.split(".")[0] in ada.page
     ada.get("/studies/likert/results")
-    assert len(running.store.looks()) == 1, "nothing has happened since, so there is nothing new to see"
+    assert len(running.store.looks.all()) == 1, "nothing has happened since, so there is nothing new to see"
 
 
 def test_new_data_are_a_new_look_after_a_rest(at, monkeypatch):
@@ -72,12 +72,12 @@ def test_new_data_are_a_new_look_after_a_rest(at, monkeypatch):
     site, ada = at()
     wait_for(ada, "The answer")
     store = site.store("likert")
-    session = next(s for s in store.sessions() if not s.is_excluded)
-    store.exclude(session.id, "ada", "for the test", 1)
+    session = next(s for s in store.sessions.all() if not s.is_excluded)
+    store.exclusions.exclude(session.id, "ada", "for the test", 1)
     ada.get("/studies/likert/results")
     assert "newer data have come in" in ada.text
     wait_for(ada, "2 looks at the results")
-    first, second = store.looks()
+    first, second = store.looks.all()
     assert second.n_judgments < first.n_judgments
     assert ada.page.count('class="band"') >= 2
 
@@ -98,7 +98,7 @@ def test_new_data_are_a_new_look_after_a_rest(at, monkeypatch):
 def test_what_goes_wrong_is_said(at, command, told):
     site, ada = at(command)
     wait_for(ada, told)
-    assert site.store("likert").looks() == []
+    assert site.store("likert").looks.all() == []
     ada.get("/studies/likert/report.html")
     assert "not ready yet" in ada.text
 
@@ -135,4 +135,4 @@ def test_an_analysis_ends_with_the_server(make_site, studies_folder):
     results.close()
     assert process.wait(20) != 0
     wait_for(ada, "the analysis failed")
-    assert site.store("likert").looks() == []
+    assert site.store("likert").looks.all() == []

@@ -251,7 +251,7 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
             table = archive.read("travel-export/judgments.csv").decode()
             sessions = archive.read("travel-export/sessions.csv").decode()
         store = served.site.studies.running("travel").store
-        assert len(table.splitlines()) - 1 == sum(not j.is_practice for j in store.judgments())
+        assert len(table.splitlines()) - 1 == sum(not j.is_practice for j in store.records.judgments())
         assert "told us that a child had answered" in sessions
 
         for path in ("", "accounts", "me", "nothing"):

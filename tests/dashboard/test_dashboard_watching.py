@@ -14,7 +14,7 @@ from dashboard_cases import KEY, collect, cut
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.submissions import Timing
-from dialometer.storage.arrivals import release_stale
+from dialometer.storage.sessions import release_stale
 from dialometer.web.dashboard.numbers import count_study, over_time, screen_times
 from dialometer.web.dashboard.running_studies import StudyFolders
 
@@ -69,14 +69,14 @@ def test_a_frozen_study_that_was_changed_is_not_served(make_site, studies_folder
 
 def test_the_overview_counts_what_the_database_holds(ada, site):
     store = site.store("likert")
-    sessions = store.sessions()
+    sessions = store.sessions.all()
     ada.get("/studies/likert/")
     assert fact(ada, "arrived") == len(sessions)
     assert fact(ada, "finished") == sum(s.state == "completed" for s in sessions)
     assert fact(ada, "excluded") == sum(s.is_excluded for s in sessions)
     assert fact(ada, "finished and count") == sum(s.state == "completed" and not s.is_excluded for s in sessions)
-    assert fact(ada, "judgments") == len(list(store.judgments()))
-    found = Counter((logged.finding.rule, logged.finding.action) for logged in store.findings())
+    assert fact(ada, "judgments") == len(list(store.records.judgments()))
+    found = Counter((logged.finding.rule, logged.finding.action) for logged in store.records.findings())
     cells = re.search(r"<th scope=\"row\">gold</th>((?:<td[^>]*>\d+</td>)+)", ada.page)[1]
     assert [int(n) for n in re.findall(r">(\d+)<", cells)] == [0, found["gold", "exclude"], 0]
     pay = site.studies.running("likert").study.spec.recruitment
@@ -92,7 +92,7 @@ def test_numbers_of_money_forecast_replaces_the_excluded(site):
     running = site.studies.running("likert")
     numbers = count_study(running.study, running.store, now_ms())
     money, counts = numbers.money, numbers.counts
-    running.store.set_quota(100, by="ada", reason="more", at_ms=1)
+    running.store.control.set_quota(100, by="ada", reason="more", at_ms=1)
     more = count_study(running.study, running.store, now_ms()).money
     assert more.wanted == 100
     assert more.missing == 100 - counts.valid
@@ -104,8 +104,8 @@ def test_numbers_of_money_forecast_replaces_the_excluded(site):
 
 def test_numbers_know_sources_and_quotas_per_cell(site):
     running = site.studies.running("anchoring")
-    running.store.set_cell_quota(2, 7, by="ada", reason="", at_ms=1)
-    running.store.set_cell_open(1, False, by="ada", reason="", at_ms=2)
+    running.store.control.set_cell_quota(2, 7, by="ada", reason="", at_ms=1)
+    running.store.control.set_cell_open(1, False, by="ada", reason="", at_ms=2)
     numbers = count_study(running.study, running.store, now_ms())
     assert numbers.source == "simulated"
     assert [cell.quota for cell in numbers.cells] == [None, None, 7, None]
@@ -114,9 +114,9 @@ def test_numbers_know_sources_and_quotas_per_cell(site):
     people = count_study(running.study, running.store, now_ms(), "person")
     assert people.counts.arrived == 0
     for item in numbers.items:
-        done = len({j.session_id for j in running.store.judgments_on(item.id) if not j.is_practice})
-        excluded = {s.id for s in running.store.sessions(is_excluded=True)}
-        lost = len({j.session_id for j in running.store.judgments_on(item.id)} & excluded)
+        done = len({j.session_id for j in running.store.records.judgments_on(item.id) if not j.is_practice})
+        excluded = {s.id for s in running.store.sessions.all(is_excluded=True)}
+        lost = len({j.session_id for j in running.store.records.judgments_on(item.id)} & excluded)
         assert item.done == done - lost
 
 
@@ -138,17 +138,17 @@ def test_times_are_medians_by_kind():
 def test_raters_sort_filter_and_leave_as_csv(ada, site):
     store = site.store("likert")
     rows = rows_of(ada, "/studies/likert/raters")
-    assert len(rows) == len(store.sessions())
-    assert {row["rater"] for row in rows} == {f"R{s.ordinal:04d}" for s in store.sessions()}
+    assert len(rows) == len(store.sessions.all())
+    assert {row["rater"] for row in rows} == {f"R{s.ordinal:04d}" for s in store.sessions.all()}
     excluded = rows_of(ada, "/studies/likert/raters", only_excluded="excluded")
-    assert len(excluded) == sum(s.is_excluded for s in store.sessions()) > 0
+    assert len(excluded) == sum(s.is_excluded for s in store.sessions.all()) > 0
     assert all("gold" in row["flags"] or "attention" in row["flags"] for row in excluded)
     by_number = [row["rater"] for row in rows_of(ada, "/studies/likert/raters", sort="rater")]
     assert by_number == sorted(by_number)
     assert [row["rater"] for row in rows_of(ada, "/studies/likert/raters", sort="-rater")] == by_number[::-1]
     assert [row["rater"] for row in rows_of(ada, "/studies/likert/raters", q="r0003")] == ["R0003"]
     assert "simulated-" not in ada.get("/studies/likert/raters").page, "no identifier of a platform"
-    people = {store.person(s.id).external_id for s in store.sessions()}
+    people = {store.sessions.person(s.id).external_id for s in store.sessions.all()}
     assert not any(name in ada.page for name in people if name)
 
 
@@ -156,15 +156,15 @@ def test_a_raters_page_shows_path_answers_gold_and_flags(ada, site):
     store = site.store("likert")
     session = next(
         s
-        for s in store.sessions()
-        if s.is_excluded and any(logged.finding.rule == "gold" for logged in store.findings(s.id))
+        for s in store.sessions.all()
+        if s.is_excluded and any(logged.finding.rule == "gold" for logged in store.records.findings(s.id))
     )
     ada.get(f"/studies/likert/raters/{session.ordinal}")
-    for logged in store.findings(session.id):
+    for logged in store.records.findings(session.id):
         assert logged.finding.reason in ada.text
     assert "failed" in ada.text
     assert "gold, failed" in ada.text
-    record = store.record_of(session.id)
+    record = store.records.of_session(session.id)
     assert ada.page.count("<tr") >= len(record.visits)
     judgment = next(j for j in record.judgments if not j.is_practice)
     assert judgment.item_id in ada.text
@@ -175,23 +175,23 @@ def test_a_raters_page_shows_path_answers_gold_and_flags(ada, site):
 
 def test_excluding_and_restoring_need_a_reason_and_are_logged(ada, site):
     store = site.store("likert")
-    session = next(s for s in store.sessions() if not s.is_excluded)
-    n_before = len(list(store.judgments(session.id)))
+    session = next(s for s in store.sessions.all() if not s.is_excluded)
+    n_before = len(list(store.records.judgments(session.id)))
     path = f"/studies/likert/raters/{session.ordinal}/decision"
     assert ada.post(path, {"what": "exclude", "reason": "  "}).status == 422
-    assert not store.session(session.id).is_excluded
+    assert not store.sessions.get(session.id).is_excluded
     ada.post(path, {"what": "exclude", "reason": "wrote <b>nonsense</b>"})
     assert "Excluded." in ada.text
     assert "by ada: wrote <b>nonsense</b>" in ada.text
     assert "<b>nonsense" not in ada.page
-    assert store.session(session.id).is_excluded
-    assert len(list(store.judgments(session.id))) == n_before
+    assert store.sessions.get(session.id).is_excluded
+    assert len(list(store.records.judgments(session.id))) == n_before
     row = next(r for r in rows_of(ada, "/studies/likert/raters") if r["rater"] == f"R{session.ordinal:04d}")
     assert row["excluded"] == "excluded"
     ada.get(f"/studies/likert/raters/{session.ordinal}")
     ada.post(path, {"what": "restore", "reason": "it was sense"})
-    assert not store.session(session.id).is_excluded
-    log = [(one.is_excluded, one.made_by, one.reason) for one in store.exclusion_log(session.id)]
+    assert not store.sessions.get(session.id).is_excluded
+    log = [(one.is_excluded, one.made_by, one.reason) for one in store.exclusions.log(session.id)]
     assert log == [(True, "ada", "wrote <b>nonsense</b>"), (False, "ada", "it was sense")]
 
 
@@ -200,10 +200,10 @@ def test_items_and_one_item(ada, site):
     rows = rows_of(ada, "/studies/likert/items")
     assert [row["item"] for row in rows] == [item.id for item in study.rated_items]
     assert all(0 <= float(row["disagreement"]) <= 1 for row in rows)
-    counted = {s.id for s in store.sessions() if not s.is_excluded}
+    counted = {s.id for s in store.sessions.all() if not s.is_excluded}
     for row in rows:
         groups = {}
-        for j in store.judgments_on(row["item"]):
+        for j in store.records.judgments_on(row["item"]):
             if j.session_id in counted and not j.is_practice:
                 groups.setdefault((j.criterion, j.system), []).append(j.value)
         ends = {"relevance": 4, "fluency": 4, "helpfulness": 6}
@@ -214,16 +214,16 @@ def test_items_and_one_item(ada, site):
     for turn in item.context:
         assert turn.text[:30] in ada.text
     judged = rows_of(ada, f"/studies/likert/items/{item.id}")
-    assert len(judged) == len(store.judgments_on(item.id))
+    assert len(judged) == len(store.records.judgments_on(item.id))
     assert {row["counts"] for row in judged} <= {"counts", "left out", "practice"}
     assert ada.get("/studies/likert/items/nothing").status == 404
 
 
 def test_texts_can_be_searched(ada, site):
     store = site.store("likert")
-    found = next(a for a in store.answers() if a.question == "comments")
+    found = next(a for a in store.records.answers() if a.question == "comments")
     text = "the =SUM(1) button was <hidden>"
-    store.correct(replace(found, value=text, replaces=found.id, corrected_by="test", id=None))
+    store.submissions.correct(replace(found, value=text, replaces=found.id, corrected_by="test", id=None))
     rows = rows_of(ada, "/studies/likert/texts", q="button")
     assert [row["text"] for row in rows] == [text]
     ada.get("/studies/likert/texts", q="BUTTON was")
@@ -237,7 +237,7 @@ def test_the_quality_page_shows_rules_findings_and_gold(ada, site):
     for words in ("after every gold item or check", "when a session ends", "excludes from the analysis", "only flags"):
         assert words in ada.text
     rows = rows_of(ada, "/studies/likert/quality")
-    assert len(rows) == len(list(store.findings()))
+    assert len(rows) == len(list(store.records.findings()))
     gold = re.findall(
         r"items/(gold_\w+)\">[^<]+</a></th><td class=\"count\">(\d+)</td><td class=\"count\">(\d+)", ada.page or ""
     )
@@ -246,7 +246,7 @@ def test_the_quality_page_shows_rules_findings_and_gold(ada, site):
         r"items/(gold_\w+)\">[^<]+</a></th><td class=\"count\">(\d+)</td><td class=\"count\">(\d+)", ada.page
     )
     assert len(gold) == 2
-    n_failed = sum("gold_shuttle" in logged.finding.details.get("failed", []) for logged in store.findings())
+    n_failed = sum("gold_shuttle" in logged.finding.details.get("failed", []) for logged in store.records.findings())
     by_item = {item: (int(n), int(passed)) for item, n, passed in gold}
     assert by_item["gold_shuttle"][0] - by_item["gold_shuttle"][1] >= n_failed > 0
 
@@ -257,8 +257,8 @@ def test_everything_can_be_exported(ada, site):
         names = {name.split("/")[1] for name in archive.namelist()}
         assert {"judgments.csv", "sessions.csv", "data_dictionary.md"} <= names
         n_rows = len(archive.read("likert-export/judgments.csv").decode().splitlines()) - 1
-    assert n_rows == sum(not j.is_practice for j in site.store("likert").judgments())
-    assert any(deed.what == "exported" for deed in site.accounts.deeds())
+    assert n_rows == sum(not j.is_practice for j in site.store("likert").records.judgments())
+    assert any(deed.what == "exported" for deed in site.accounts.actions())
 
 
 def test_a_page_that_is_known_is_not_sent_again(ada):
@@ -275,7 +275,7 @@ def test_one_study_by_itself_keeps_its_address(make_site, studies_folder):
     assert "Start" in site.client.get("/").text
     ada = site.owner()
     assert "Rating the answers" in ada.get("/studies/likert/").text
-    assert site.accounts is site.store("likert")
+    assert site.accounts is site.store("likert").accounts
     ada.get("/studies/likert/control")
     ada.post("/studies/likert/control", {"what": "pause", "reason": "lunch"})
     assert site.client.get("/healthz").json()["study"] == site.studies.running("likert").study.spec.name
@@ -310,7 +310,7 @@ def test_every_page_opens_on_both_databases(make_site, studies_folder, database_
     collect(folder, 5, database=database_url if "://" in database_url else None)
     site = make_site(StudyFolders((str(folder),), database=database_url if "://" in database_url else ""))
     ada = site.owner()
-    n_sessions = len(site.store("likert").sessions())
+    n_sessions = len(site.store("likert").sessions.all())
     assert n_sessions >= 5
     assert fact(ada.get("/studies/likert/"), "arrived") == n_sessions
     for path in (
@@ -328,7 +328,7 @@ def test_every_page_opens_on_both_databases(make_site, studies_folder, database_
         assert ada.get(f"/studies/likert/{path}").status == 200, path
     assert len(rows_of(ada, "/studies/likert/items")) > 4
     ada.post("/studies/likert/raters/1/decision", {"what": "exclude", "reason": "for the test"})
-    assert site.store("likert").session(site.store("likert").session_id_of(1)).is_excluded
+    assert site.store("likert").sessions.get(site.store("likert").sessions.id_of(1)).is_excluded
 
 
 def straight_liner(site, name="likert"):
@@ -344,10 +344,10 @@ def straight_liner(site, name="likert"):
         answers[check.name] = check.answer
         at_ms = flow.clock()
         flow.submit(session.id, screen.key, answers, Timing(at_ms - 60_000, at_ms), f"t-{session.step}")
-        session = running.store.session(session.id)
-    with running.store.writing() as connection:
+        session = running.store.sessions.get(session.id)
+    with running.store.database.writing() as connection:
         release_stale(connection, now_ms() + 10_000)
-    return running.store.session(session.id)
+    return running.store.sessions.get(session.id)
 
 
 def test_rules_of_the_end_can_look_at_raters_who_left(make_site, tmp_path):
@@ -358,7 +358,7 @@ def test_rules_of_the_end_can_look_at_raters_who_left(make_site, tmp_path):
     left = straight_liner(site)
     assert left.state == "stale"
     store = site.store("likert")
-    before = {logged.finding.rule for logged in store.findings(left.id)}
+    before = {logged.finding.rule for logged in store.records.findings(left.id)}
     assert "straight_lining" not in before
     ada.get(f"/studies/likert/raters/{left.ordinal}")
     assert "If the session ended now" in ada.text
@@ -366,9 +366,9 @@ def test_rules_of_the_end_can_look_at_raters_who_left(make_site, tmp_path):
     ada.get("/studies/likert/quality")
     ada.post("/studies/likert/quality/left")
     assert "found something about 1 of" in ada.text
-    found = [logged.finding for logged in store.findings(left.id) if logged.finding.rule == "straight_lining"]
+    found = [logged.finding for logged in store.records.findings(left.id) if logged.finding.rule == "straight_lining"]
     assert found
-    n = len(list(store.findings(left.id)))
+    n = len(list(store.records.findings(left.id)))
     ada.post("/studies/likert/quality/left")
     assert "found something about 0 of" in ada.text
-    assert len(list(store.findings(left.id))) == n, "each rule finds once"
+    assert len(list(store.records.findings(left.id))) == n, "each rule finds once"

@@ -110,6 +110,6 @@ def stored(tmp_path: Path) -> Callable[..., list[Judgment]]:
 
     def call(folder: str = "in", database: str = "") -> list[Judgment]:
         with Store.open(database or tmp_path / f"{folder}.db") as store:
-            return list(store.judgments())
+            return list(store.records.judgments())
 
     return call

@@ -53,10 +53,10 @@ def test_on_both_databases_with_exclusions_and_people(collect, database_url, tmp
     study, folder = collect("likert", database_url, n_raters=5, careless_share=0.5, drop_out=0.4)
     source = tmp_path / "source.db"
     with Store.open(database_url) as store:
-        sessions = store.sessions()
-        store.exclude(sessions[0].id, "me", 'odd, "so to speak"', 1)
+        sessions = store.sessions.all()
+        store.exclusions.exclude(sessions[0].id, "me", 'odd, "so to speak"', 1)
         export_study(study, store, tmp_path / "one")
-        store.withdraw(sessions[-1].id, 1)
+        store.withdrawals.withdraw(sessions[-1].id, 1)
         export_study(study, store, tmp_path / "out")
     states = {row["state"] for row in rows(tmp_path / "one" / "sessions.csv")}
     assert {"completed", "active"} <= states, "the case should have unfinished sessions"
@@ -92,13 +92,13 @@ def test_corrected_rows_do_not_come_twice(collect, tmp_path, rows):
     database = str(tmp_path / "a.db")
     study, folder = collect("likert", database, n_raters=2)
     with Store.open(database) as store:
-        first = next(j for j in store.judgments() if not j.is_practice)
+        first = next(j for j in store.records.judgments() if not j.is_practice)
         new = 1 if first.value != 1 else 2
         again = replace(first, id=None, value=new, replaces=first.id, corrected_by="rater")
-        second = store.correct(again)
-        store.correct(replace(again, value=first.value, replaces=second))
-        answer = next(iter(store.answers()))
-        store.correct(replace(answer, id=None, replaces=answer.id, corrected_by="rater"))
+        second = store.submissions.correct(again)
+        store.submissions.correct(replace(again, value=first.value, replaces=second))
+        answer = next(iter(store.records.answers()))
+        store.submissions.correct(replace(answer, id=None, replaces=answer.id, corrected_by="rater"))
         export_study(study, store, tmp_path / "all", include_corrected=True)
         export_study(study, store, tmp_path / "one")
     done = import_files(folder, [tmp_path / "all"], tmp_path / "b.db", at_ms=1)
@@ -181,7 +181,7 @@ def test_pseudonyms_of_two_exports_are_different_people(collect, tmp_path):
             export_study(study, store, tmp_path / name)
     import_files(folder, [tmp_path / "a", tmp_path / "b"], tmp_path / "c.db", at_ms=1)
     with Store.open(tmp_path / "c.db") as store:
-        sessions = store.sessions()
+        sessions = store.sessions.all()
         assert len({session.rater_id for session in sessions}) == len(sessions) == 5
         assert {session.source for session in sessions} == {"simulated"}, "nobody takes them for people"
 

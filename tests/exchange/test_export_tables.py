@@ -16,6 +16,7 @@ from dialometer.exchange.export import CsvWriter, export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.submissions import Timing
 from dialometer.model.session import Answer, Judgment
+from dialometer.storage.records import Records
 from dialometer.storage.rows import token_hash
 from dialometer.storage.store import Store
 from dialometer.storage.table import COLUMNS, long_table
@@ -29,17 +30,17 @@ def test_every_table_has_every_row(collect, database_url, tmp_path, rows):
     study, _ = collect("likert", database_url, n_raters=4, careless_share=0.6)
     with Store.open(database_url) as store:
         done = export_study(study, store, tmp_path / "out")
-        judgments = [j for j in store.judgments() if not j.is_practice]
-        table = long_table(store.judgment_batches()).filter(~pl.col("is_practice"))
-        sessions = store.sessions()
+        judgments = [j for j in store.records.judgments() if not j.is_practice]
+        table = long_table(store.records.judgment_batches()).filter(~pl.col("is_practice"))
+        sessions = store.sessions.all()
         counts = {
             "judgments.csv": len(judgments),
-            "answers.csv": len(list(store.answers())),
-            "screens.csv": len(list(store.visits())),
-            "findings.csv": len(list(store.findings())),
+            "answers.csv": len(list(store.records.answers())),
+            "screens.csv": len(list(store.records.visits())),
+            "findings.csv": len(list(store.records.findings())),
             "sessions.csv": len(sessions),
         }
-        reasons = {entry.session_id: entry.reason for entry in store.exclusion_log()}
+        reasons = {entry.session_id: entry.reason for entry in store.exclusions.log()}
     assert {name: len(rows(tmp_path / "out" / name)) for name in counts} == counts == done.n_rows
     assert counts["findings.csv"] > 0, "the case should have findings"
     written = rows(tmp_path / "out" / "judgments.csv")
@@ -62,7 +63,7 @@ def test_conditions_are_columns_in_both_tables(collect, tmp_path, rows):
     study, _ = collect("anchoring", database, n_raters=4)
     with Store.open(database) as store:
         export_study(study, store, tmp_path / "out")
-        conditions = {f"R{s.ordinal:04d}": s.condition for s in store.sessions()}
+        conditions = {f"R{s.ordinal:04d}": s.condition for s in store.sessions.all()}
     for name in ("judgments.csv", "sessions.csv"):
         for row in rows(tmp_path / "out" / name):
             told = {"anchor": row["factor_anchor"], "layout": row["factor_layout"]}
@@ -78,8 +79,8 @@ def test_no_identifier_leaves_the_database(collect, database_url, tmp_path, form
         first = {"writes_english": "Yes"}
         flow.submit(arrival.session.id, flow.screen(arrival.session).key, first, Timing(1, 2), "tok-1")
         secret = [arrival.token, token_hash(arrival.token), "77-study", "tok-1"]
-        for session in store.sessions():
-            secret += [session.id, session.rater_id, store.person(session.id).external_id]
+        for session in store.sessions.all():
+            secret += [session.id, session.rater_id, store.sessions.person(session.id).external_id]
         assert len(secret) == 13
         assert all(len(text) >= 5 for text in secret)
         folder = export_study(study, store, tmp_path / "out", format=format).folder
@@ -143,12 +144,12 @@ def test_all_formats_hold_the_same(collect, tmp_path):
 
 def corrected(study, store) -> tuple[int, int]:
     """One judgment and one answer corrected; their numbers."""
-    judgment = next(j for j in store.judgments() if not j.is_practice)
-    answer = next(iter(store.answers()))
+    judgment = next(j for j in store.records.judgments() if not j.is_practice)
+    answer = next(iter(store.records.answers()))
     fields = {name: getattr(judgment, name) for name in Judgment.__dataclass_fields__}
-    store.correct(Judgment(**{**fields, "id": None, "replaces": judgment.id, "corrected_by": "rater"}))
+    store.submissions.correct(Judgment(**{**fields, "id": None, "replaces": judgment.id, "corrected_by": "rater"}))
     fields = {name: getattr(answer, name) for name in Answer.__dataclass_fields__}
-    store.correct(Answer(**{**fields, "id": None, "replaces": answer.id, "corrected_by": "rater"}))
+    store.submissions.correct(Answer(**{**fields, "id": None, "replaces": answer.id, "corrected_by": "rater"}))
     return judgment.id, answer.id
 
 
@@ -159,7 +160,7 @@ def test_practice_and_corrected_only_on_request(collect, database_url, tmp_path,
         judgment, answer = corrected(study, store)
         plain = export_study(study, store, tmp_path / "plain")
         whole = export_study(study, store, tmp_path / "whole", include_practice=True, include_corrected=True)
-        n_practice = sum(j.is_practice for j in store.judgments())
+        n_practice = sum(j.is_practice for j in store.records.judgments())
     assert before.n_practice_left_out == plain.n_practice_left_out == n_practice > 0
     assert plain.n_rows["judgments.csv"] == before.n_rows["judgments.csv"]
     assert whole.n_rows["judgments.csv"] == before.n_rows["judgments.csv"] + n_practice + 1
@@ -286,7 +287,7 @@ def test_rows_are_read_and_written_in_parts(collect, tmp_path, monkeypatch):
     study, _ = collect("strategies", database, n_raters=3)
     monkeypatch.setattr(rows_module, "N_PER_FRAME", 7)
     events = []
-    batches, write = Store.judgment_batches, CsvWriter.write
+    batches, write = Records.judgment_batches, CsvWriter.write
 
     def read_part(self, **options):
         for batch in batches(self, **options):
@@ -297,7 +298,7 @@ def test_rows_are_read_and_written_in_parts(collect, tmp_path, monkeypatch):
         events.append(("write", frame.height))
         write(self, frame)
 
-    monkeypatch.setattr(Store, "judgment_batches", read_part)
+    monkeypatch.setattr(Records, "judgment_batches", read_part)
     monkeypatch.setattr(CsvWriter, "write", write_part)
     with Store.open(database) as store:
         export_study(study, store, tmp_path / "out")

@@ -40,7 +40,7 @@ def test_what_fits_is_stored_under_the_studys_names(into_template, stored, datab
         ("hred", "readability", 0, "magnitude", "main"),
     ]
     with Store.open(database_url) as store:
-        session = store.sessions()[0]
+        session = store.sessions.all()[0]
     assert session.condition == {"anchor": "both", "layout": "together"}
     assert done.study.cells[session.draw.cell] == session.condition
 
@@ -133,7 +133,7 @@ def test_raters_of_one_name_are_one_person_across_files(into_template, tmp_path)
     for number, item in enumerate(("c01", "c02")):
         into_template(HEAD + f"ann,{item},hred,readability,100,both,together\n", name=f"{number}.csv")
     with Store.open(tmp_path / "in.db") as store:
-        sessions = store.sessions()
+        sessions = store.sessions.all()
     assert len(sessions) == 2
     assert len({session.rater_id for session in sessions}) == 1
 
@@ -158,7 +158,7 @@ def test_a_file_is_stored_whole_or_not_at_all(into_template, stored, monkeypatch
         into_template(text, database=database_url)
     assert len(calls) == 2
     with Store.open(database_url) as store:
-        assert (store.sessions(), store.imports(), list(store.judgments())) == ([], [], [])
+        assert (store.sessions.all(), store.imports.all(), list(store.records.judgments())) == ([], [], [])
 
 
 def test_a_new_study_goes_again_when_storing_fails(bring_in, tmp_path):

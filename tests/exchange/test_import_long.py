@@ -39,9 +39,9 @@ def test_a_long_table_becomes_judgments_of_a_new_study(bring_in, stored, databas
     assert [j.position for j in judgments] == [1, 1, 2, 2, 1, 1], "the times tell the order"
     assert {j.order for j in judgments} == {()}, "nothing tells the order on the screen"
     with Store.open(database_url) as store:
-        sessions = store.sessions()
-        people = [store.person(session.id) for session in sessions]
-        entry = store.imports()[0]
+        sessions = store.sessions.all()
+        people = [store.sessions.person(session.id) for session in sessions]
+        entry = store.imports.all()[0]
     assert [(person.platform, person.external_id) for person in people] == [
         ("imported:long", n) for n in ("ann", "bob")
     ]
@@ -59,8 +59,8 @@ def test_unknown_times_stay_unknown(bring_in, tmp_path):
 
     bring_in("rater,item,criterion,value\nann,1,q,3\nann,2,q,4\n")
     with Store.open(tmp_path / "in.db") as store:
-        table = long_table(store.judgment_batches())
-        assert [session.finished_at_ms for session in store.sessions()] == [None]
+        table = long_table(store.records.judgment_batches())
+        assert [session.finished_at_ms for session in store.sessions.all()] == [None]
     for column in ("shown_at", "answered_at", "duration_s"):
         assert table[column].null_count() == 2
     assert table["position"].to_list() == [0, 0]
@@ -110,7 +110,10 @@ def test_constants_conditions_and_durations(bring_in, stored, tmp_path):
     assert [system.model_dump()["label"] for system in done.study.spec.systems] == ["My Bot 2"]
     assert {j.system for j in stored()} == {"My_Bot_2"}
     with Store.open(tmp_path / "in.db") as store:
-        assert [(s.condition, s.draw.cell) for s in store.sessions()] == [({"temp": "hot"}, 0), ({"temp": "cold"}, 1)]
+        assert [(s.condition, s.draw.cell) for s in store.sessions.all()] == [
+            ({"temp": "hot"}, 0),
+            ({"temp": "cold"}, 1),
+        ]
 
 
 def test_semicolons_byte_order_mark_and_gzip(bring_in, stored, tmp_path):

@@ -62,7 +62,7 @@ def attempt(content: bytes, format: str, suffix: str = ".csv") -> None:
         else:
             load_study(folder / "in")
             with Store.open(folder / "in.db") as store:
-                assert len(list(store.judgments())) == done.files[0].n_judgments > 0
+                assert len(list(store.records.judgments())) == done.files[0].n_judgments > 0
 
 
 @pytest.mark.parametrize("format", HEADS)

@@ -39,8 +39,8 @@ def test_a_batch_file_with_its_usual_columns(bring_in, stored, tmp_path):
     turns = done.study.items_by_id["d1"].turns
     assert [(turn.speaker, turn.text) for turn in turns] == [("User", "Hello"), ("Agent", "Hi")]
     with Store.open(tmp_path / "in.db") as store:
-        assert {store.person(s.id).platform for s in store.sessions()} == {"imported:batch"}
-        assert [answer.value for answer in store.answers()] == [33, 41]
+        assert {store.sessions.person(s.id).platform for s in store.sessions.all()} == {"imported:batch"}
+        assert [answer.value for answer in store.records.answers()] == [33, 41]
 
 
 def test_answers_in_one_cell_of_json(bring_in, stored):

@@ -52,8 +52,10 @@ def expected(method: str) -> list[tuple[str, str, str, str, float]]:
 
 
 def stored(store: Store) -> list[tuple[str, str, str, str, float]]:
-    raters = {session.id: store.person(session.id).external_id for session in store.sessions()}
-    return sorted((raters[j.session_id], j.item_id, j.system, j.criterion, float(j.value)) for j in store.judgments())
+    raters = {session.id: store.sessions.person(session.id).external_id for session in store.sessions.all()}
+    return sorted(
+        (raters[j.session_id], j.item_id, j.system, j.criterion, float(j.value)) for j in store.records.judgments()
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -72,8 +74,8 @@ def test_rankme_files(tmp_path, database_url, method):
     assert file.left_out == {}
     with Store.open(database_url) as store:
         assert stored(store) == expected(method)
-        judgments = list(store.judgments())
-        session = store.sessions()[0]
+        judgments = list(store.records.judgments())
+        session = store.sessions.all()[0]
     assert {j.scale for j in judgments} == {"likert" if method == "likert" else "magnitude"}
     times = [j.answered_at_ms for j in judgments]
     assert min(times) > 1_509_700_000_000, "November 2017, not April"
@@ -102,7 +104,7 @@ def test_all_three_methods_are_one_study_with_three_conditions(tmp_path, rows):
     assert sum(file.n_judgments for file in done.files) == 2742 + 2700 + 2700
     with Store.open(tmp_path / "in.db") as store:
         export_study(done.study, store, tmp_path / "out")
-        sessions = store.sessions()
+        sessions = store.sessions.all()
     assert len(sessions) == 16 + 23 + 16
     ids = {row["_worker_id"] for name in names for row in rows_of(name)}
     assert len({session.rater_id for session in sessions}) == len(ids)
@@ -131,7 +133,7 @@ def test_crs_arena_votes(tmp_path, database_url, rows):
     assert (file.format, file.n_judgments, file.n_raters, file.n_items) == ("votes", len(raw), 80, 81)
     assert len(file.systems) == 9
     with Store.open(database_url) as store:
-        judgments = list(store.judgments())
+        judgments = list(store.records.judgments())
         export_study(done.study, store, tmp_path / "out")
     assert Counter(j.value for j in judgments) == Counter(row["vote"] for row in raw)
     assert Counter(j.value for j in judgments)["tie"] == 22

@@ -44,7 +44,7 @@ def levels(study):
 
 def judged(folder):
     with Store.open(folder / "study.db") as store:
-        return list(store.judgments())
+        return list(store.records.judgments())
 
 
 # Potato

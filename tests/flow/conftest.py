@@ -53,7 +53,7 @@ class Person:
 
     @property
     def session(self):
-        return self.flow.store.session(self.session_id)
+        return self.flow.store.sessions.get(self.session_id)
 
     @property
     def screen(self):

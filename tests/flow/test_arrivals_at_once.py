@@ -54,7 +54,7 @@ def test_cells_stay_balanced(folder, study_url):
     path = folder("anchoring")
     assert arrive_at_once(path, study_url) == 0
     with Store.open(study_url) as store:
-        sessions = list(store.sessions())
+        sessions = list(store.sessions.all())
     assert sorted(session.ordinal for session in sessions) == list(range(1, N_PROCESSES * N_EACH + 1))
     assert set(Counter(session.draw.cell for session in sessions).values()) == {10}
 
@@ -67,6 +67,6 @@ def test_items_keep_their_quota(folder, study_url):
     study = load_study(path)
     gold = {item.id for item in study.items if item.metadata.get("gold")}
     with Store.open(study_url) as store:
-        counts = Counter(i for s in store.sessions() for ids in s.draw.items.values() for i in ids if i not in gold)
+        counts = Counter(i for s in store.sessions.all() for ids in s.draw.items.values() for i in ids if i not in gold)
     assert len(counts) == 20
     assert set(counts.values()) == {5}

@@ -66,7 +66,7 @@ def test_judgments_name_the_system_that_stood_at_the_place(shorten, arrive):
     texts = {option.place: option.turns[0].text for option in screen.item.options}
     values = {field.name: 10 * int(field.target) for field in screen.fields}
     person.submit(values)
-    stored = [j for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    stored = [j for j in person.flow.store.records.of_session(person.session_id).judgments if not j.is_practice]
     assert len(stored) == len(screen.fields)
     for judgment in stored:
         assert item.responses[judgment.system] == texts[str(judgment.side)]
@@ -85,7 +85,7 @@ def test_pairwise_choices_are_stored_as_systems(shorten, arrive):
     left = screen.item.options[0].turns
     expected = next(side.system for side in (item.a, item.b) if side.turns == left)
     person.submit({field.name: "1" for field in screen.fields})
-    stored = [j for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    stored = [j for j in person.flow.store.records.of_session(person.session_id).judgments if not j.is_practice]
     assert {j.value for j in stored} == {expected}
     assert {j.side for j in stored} == {1}
     assert stored[0].order[0] == expected
@@ -103,7 +103,7 @@ def test_wrong_answers_are_told_at_their_fields_and_nothing_is_stored(shorten, a
         person.submit(answers)
     assert set(caught.value.fields) == {first, last}
     assert person.session.step == before.step
-    assert person.flow.store.record_of(person.session_id).judgments == []
+    assert person.flow.store.records.of_session(person.session_id).judgments == []
 
 
 def test_the_same_submission_counts_once(shorten, arrive):
@@ -116,7 +116,7 @@ def test_the_same_submission_counts_once(shorten, arrive):
     other_tab = person.submit(answers, token="t-2", key=key)
     assert (first.outcome, again.outcome, other_tab.outcome) == ("stored", "repeated", "outdated")
     assert again.step == first.step
-    stored = person.flow.store.record_of(person.session_id)
+    stored = person.flow.store.records.of_session(person.session_id)
     assert len({(j.item_id, j.criterion, j.system) for j in stored.judgments}) == len(stored.judgments)
 
 
@@ -148,7 +148,7 @@ def test_stale_sessions_give_their_place_away_and_can_still_come_back(shorten, a
     other = arrive(study, "quick")
     assert other.session.draw.cell == person.session.draw.cell
     assert person.session.state == "stale"
-    person.flow.store.revive(person.session_id, clock.ms)
+    person.flow.store.sessions.revive(person.session_id, clock.ms)
     assert person.finish().state == "completed"
 
 
@@ -169,7 +169,7 @@ def test_late_answers_are_stored_as_late(shorten, arrive):
     assert person.screen.deadline_s == 20
     person.submit(seconds=19)
     person.submit(seconds=21)
-    late = [j.is_late for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    late = [j.is_late for j in person.flow.store.records.of_session(person.session_id).judgments if not j.is_practice]
     assert set(late) == {True, False}
 
 
@@ -186,12 +186,12 @@ def test_going_back_is_a_correction_and_only_where_allowed(shorten, arrive):
     receipt = person.submit({field.name: 40 if i else 90 for i, field in enumerate(fields)}, key=key)
     assert receipt.outcome == "stored"
     assert receipt.step == step + 1
-    current = [j for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice]
+    current = [j for j in person.flow.store.records.of_session(person.session_id).judgments if not j.is_practice]
     assert sorted(j.value for j in current) == [40] * (len(fields) - 1) + [90]
     changed = next(j for j in current if j.value == 90)
     assert changed.replaces is not None
     assert changed.reason
-    every = list(person.flow.store.judgments(person.session_id, include_corrected=True))
+    every = list(person.flow.store.records.judgments(person.session_id, include_corrected=True))
     assert sum(not j.is_practice for j in every) == len(fields) + 1
     with pytest.raises(FlowError):
         person.flow.screen(person.session, 0)
@@ -218,7 +218,7 @@ def test_unlimited_raters_may_go_on_or_stop(shorten, arrive):
     assert len(person.session.draw.items["main"]) > n_first
     person.given["more"] = "no"
     assert person.finish().state == "completed"
-    judged = {j.item_id for j in person.flow.store.record_of(person.session_id).judgments if not j.is_practice}
+    judged = {j.item_id for j in person.flow.store.records.of_session(person.session_id).judgments if not j.is_practice}
     assert judged == set(person.session.draw.items["main"])
 
 

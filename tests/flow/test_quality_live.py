@@ -6,7 +6,9 @@ from dialometer.errors import AssignmentError
 
 
 def findings(person):
-    return [(logged.finding.rule, logged.finding.action) for logged in person.flow.store.findings(person.session_id)]
+    return [
+        (logged.finding.rule, logged.finding.action) for logged in person.flow.store.records.findings(person.session_id)
+    ]
 
 
 def test_gold_below_four_excludes_and_reopens_the_places(shorten, arrive):
@@ -21,7 +23,9 @@ def test_gold_below_four_excludes_and_reopens_the_places(shorten, arrive):
     assert findings(person).count(("gold", "exclude")) == 1
     assert person.session.is_excluded
     assert person.session.state == "active"
-    free = sum(counts.get("reserved", 0) + counts.get("done", 0) for counts in person.flow.store.item_counts().values())
+    free = sum(
+        counts.get("reserved", 0) + counts.get("done", 0) for counts in person.flow.store.counts.item_counts().values()
+    )
     assert free == 0
 
 

@@ -22,7 +22,7 @@ TEMPLATES = ("acute", "anchoring", "best-worst", "likert", "strategies", "chat")
 
 def table_of(folder):
     with Store.open(folder / "study.db") as store:
-        return long_table(store.judgment_batches()).filter(~pl.col("is_practice"))
+        return long_table(store.records.judgment_batches()).filter(~pl.col("is_practice"))
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -38,7 +38,7 @@ def collected(tmp_path_factory):
 def test_conversations_of_a_study(collected):
     rated = read_rated(collected)
     with Store.open(collected / "study.db") as store:
-        spoken = {(turn.role, turn.text) for turn in store.chat_turns()}
+        spoken = {(turn.role, turn.text) for turn in store.conversations.turns()}
     assert len(rated) > 10
     assert {one.bot for one in rated} == {"juno", "tak"}
     assert all(one.id == f"{one.user}/{one.dialogue.metadata['item']}" for one in rated)

@@ -144,8 +144,8 @@ def test_noisy_ratings_come_back_as_flags_in_the_report(tmp_path):
     assert flag_noisy(folder, noisy, at_ms=START_MS) == 3
     assert flag_noisy(folder, noisy, at_ms=START_MS) == 0
     with Store.open(folder / "study.db") as store:
-        flagged = [logged for logged in store.findings() if logged.finding.rule == RULE]
-        assert not any(session.is_excluded for session in store.sessions())
+        flagged = [logged for logged in store.records.findings() if logged.finding.rule == RULE]
+        assert not any(session.is_excluded for session in store.sessions.all())
     assert {logged.finding.action for logged in flagged} == {"flag"}
     assert {logged.finding.details["judgment"] for logged in flagged} == {
         one.rated.dialogue.metadata["judgment"] for one in noisy

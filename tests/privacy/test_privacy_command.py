@@ -20,10 +20,9 @@ from dialometer.flow.submissions import Timing
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, draw_rater
 from dialometer.simulate.truth import draw_truth
-from dialometer.storage.exclusions import DAY_MS
 from dialometer.storage.schema import metadata
 from dialometer.storage.store import Store
-from dialometer.storage.withdrawal_codes import withdrawal_code
+from dialometer.storage.withdrawals import DAY_MS, withdrawal_code
 
 SECRET = "I am Maria Quimby of Elm Street"
 PERSON = "PID-5f0c-quimby"
@@ -37,7 +36,7 @@ def take_part(study, store, external_id, at_ms, remark=""):
     ).session
     rater, truth = draw_rater(1, 3, Habits(careless_share=0)), draw_truth(study, 3)
     for n in range(80):
-        session = store.session(session.id)
+        session = store.sessions.get(session.id)
         screen = flow.screen(session)
         if screen.kind == "done":
             return session
@@ -110,7 +109,7 @@ def test_a_withdrawal_reaches_database_export_and_new_copies(folder, run, tmp_pa
     assert done["made_before"] == [str(folder / "export")], "copies made before are named"
     with Store.open(folder / "study.db") as store:
         after = export_study(study, store, tmp_path / "new")
-        assert store.person(gone.id) is None
+        assert store.sessions.person(gone.id) is None
     for path in [*files(tmp_path / "new"), *folder.glob("study.db*")]:
         content = path.read_bytes()
         for word in (SECRET, PERSON, gone.id):
@@ -130,7 +129,7 @@ def test_a_wrong_code_erases_nothing(folder, run):
     assert done.exit_code != 0
     assert "no session of this study has the code" in str(done.exception)
     with Store.open(folder / "study.db") as store:
-        assert [session.state for session in store.sessions()] == ["completed"]
+        assert [session.state for session in store.sessions.all()] == ["completed"]
 
 
 def test_without_yes_it_asks_first(folder, run):
@@ -139,7 +138,7 @@ def test_without_yes_it_asks_first(folder, run):
         session = take_part(study, store, PERSON, now_ms())
     assert run("--withdraw", withdrawal_code(session.id), fails=True).exit_code == 1
     with Store.open(folder / "study.db") as store:
-        assert store.session(session.id).state == "completed"
+        assert store.sessions.get(session.id).state == "completed"
 
 
 def test_what_is_past_its_time_goes(folder, run):
@@ -153,10 +152,10 @@ def test_what_is_past_its_time_goes(folder, run):
     done = json.loads(run("--apply-retention", "--yes", "--json").stdout)
     assert (done["identifiers_erased"], done["sessions_erased"]) == (2, 1)
     with Store.open(folder / "study.db") as store:
-        assert store.session(old.id).state == "withdrawn"
-        assert (store.person(named.id).external_id, dict(store.person(named.id).params)) == ("", {})
-        assert list(store.judgments(named.id)), "what was given stays, under the pseudonym"
-        assert store.person(fresh.id).external_id == "PID-fresh"
+        assert store.sessions.get(old.id).state == "withdrawn"
+        assert (store.sessions.person(named.id).external_id, dict(store.sessions.person(named.id).params)) == ("", {})
+        assert list(store.records.judgments(named.id)), "what was given stays, under the pseudonym"
+        assert store.sessions.person(fresh.id).external_id == "PID-fresh"
     content = b"".join(path.read_bytes() for path in folder.glob("study.db*"))
     assert b"PID-named" not in content
     assert b"PID-old" not in content

@@ -38,8 +38,10 @@ def study(tmp_path):
 
 def test_a_person_of_two_files_is_one_rater_with_two_sessions(study):
     with Store.open(study.folder / "study.db") as store:
-        table = long_table(store.judgment_batches())
-        people = {store.person(s.id).external_id: store.rater_numbers()[s.id] for s in store.sessions()}
+        table = long_table(store.records.judgment_batches())
+        people = {
+            store.sessions.person(s.id).external_id: store.sessions.rater_numbers()[s.id] for s in store.sessions.all()
+        }
     assert sorted(people.items()) == [("ann", 1), ("bob", 2), ("cid", 4)]
     pairs = table.select("rater", "session").unique().sort("session").rows()
     assert pairs == [("R0001", "S0001"), ("R0002", "S0002"), ("R0002", "S0003"), ("R0004", "S0004"), ("R0001", "S0005")]

@@ -41,7 +41,7 @@ def test_a_rater_arrives_finishes_and_is_sent_back(installed, make_study, dialom
         back = "https://panel.example.edu/done?visit=V%209&code=DONE42"
         assert back.replace("&", "&amp;") in browser.page
         session = site.only_session()
-        person = store.person(session.id)
+        person = store.sessions.person(session.id)
         assert (session.state, person.platform, person.external_id) == ("completed", "campus", "P7")
         assert person.params == {"project": "J1", "visit": "V 9"}
         assert site.browser().get("/", project="J1").status == 403, "a link that names nobody"

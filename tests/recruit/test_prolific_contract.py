@@ -33,7 +33,7 @@ def take_part(folder, participant, submission, *, leaves=False):
         session = flow.arrive(platform="prolific", external_id=participant, params=params).session
         rater, truth = draw_rater(2, 3, Habits(careless_share=0)), draw_truth(study, 3)
         for _ in range(80):
-            session = store.session(session.id)
+            session = store.sessions.get(session.id)
             screen = flow.screen(session)
             if screen.kind == "done" or (leaves and screen.kind == "item"):
                 return session
@@ -131,7 +131,7 @@ def test_submissions_stand_beside_sessions(make_study, dialometer, loopback):
     excluded = take_part(folder, "p3", "s3")
     take_part(folder, "p4", "s4")
     with Store.open(folder / "study.db") as store:
-        store.exclude(excluded.id, "ana", "too fast", now_ms())
+        store.exclusions.exclude(excluded.id, "ana", "too fast", now_ms())
     entered = {"p1": "C0MPLETE", "p2": "C0MPLETE", "p3": "C0MPLETE", "p4": "WR0NG", "p9": "C0MPLETE"}
     for number, (who, code) in enumerate(entered.items(), start=1):
         loopback.platform.submissions[f"s{number}"] = submission(f"s{number}", who, code=code)

@@ -69,7 +69,7 @@ def test_a_whole_study_with_simulated_raters(folder):
     with Store.open(folder / "study.db") as store:
         flow = Flow(study, store)
         simulate(study, EngineDoor(flow), draw_truth(study, 1), n_raters=2, seed=1, start_ms=now_ms())
-        assert sum(store.session_counts().values()) == 2
+        assert sum(store.counts.session_counts().values()) == 2
 
 
 def test_a_broken_avatar_is_an_error_of_the_agent(folder):

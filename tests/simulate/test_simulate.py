@@ -35,7 +35,7 @@ def run(folder, *, n_raters=16, seed=1, habits=None, database=None, **truth_sett
 
 
 def table_of(store):
-    return long_table(store.judgment_batches()).filter(~pl.col("is_practice"))
+    return long_table(store.records.judgment_batches()).filter(~pl.col("is_practice"))
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_position_bias_favours_the_first_place(folder):
 def test_careless_raters_are_caught_by_gold(folder):
     _, _, store, _ = run(folder("avatar"), n_raters=24, habits=Habits(careless_share=0.5))
     with store:
-        excluded = {session.ordinal for session in store.sessions() if session.is_excluded}
+        excluded = {session.ordinal for session in store.sessions.all() if session.is_excluded}
         frame = table_of(store)
     assert excluded
     fast = frame.group_by("rater").agg(pl.col("duration_s").median()).sort("duration_s")["rater"].to_list()
@@ -125,7 +125,7 @@ def test_drop_outs_leave_and_their_places_are_filled(folder):
     _, _, store, progress = run(path, n_raters=40, habits=Habits(drop_out=0.4))
     with store:
         assert 8 <= progress.n_left <= 26
-        states = {state for (_, state) in store.session_counts()}
+        states = {state for (_, state) in store.counts.session_counts()}
         assert "stale" in states
         assert progress.n_finished + progress.n_left == 40
 
@@ -144,10 +144,12 @@ def test_the_same_seed_gives_the_same_judgments_on_both_databases(folder, tmp_pa
 def test_plans_can_be_rebuilt_from_the_database(folder):
     study, _, store, _ = run(folder("strategies"), n_raters=5)
     with store:
-        for session in store.sessions():
+        for session in store.sessions.all():
             plan = build_plan(study, session.draw)
             assert dict(plan.condition) == dict(session.condition)
-            stored = {(j.item_id, j.position, j.order) for j in store.judgments(session.id) if not j.is_practice}
+            stored = {
+                (j.item_id, j.position, j.order) for j in store.records.judgments(session.id) if not j.is_practice
+            }
             assert stored == {(t.item_id, t.position, t.systems) for t in plan.tasks if not t.is_practice}
 
 
@@ -167,9 +169,9 @@ def test_killing_the_process_loses_no_acknowledged_judgment(folder):
     process.stderr.close()
     with Store.open(path / "study.db") as store:
         assert store.check() == []
-        n_stored = sum(1 for _ in store.judgments())
+        n_stored = sum(1 for _ in store.records.judgments())
         assert n_stored >= told > 800
-        assert not any(session.state == "completed" for session in store.sessions()) or n_stored < 12 * 306
+        assert not any(session.state == "completed" for session in store.sessions.all()) or n_stored < 12 * 306
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     with Store.open(path / "study.db") as store:
         frame = table_of(store)

@@ -24,7 +24,7 @@ def choose_balanced(snapshot: Snapshot) -> Draw:
 
 
 def register(store: Store) -> int:
-    return store.register_study("trial", "sha-1", '{"name": "trial"}', T0)
+    return store.studies.register("trial", "sha-1", '{"name": "trial"}', T0)
 
 
 def arrive(store: Store, external_id: str | None = None, **changes: Any) -> Session:
@@ -41,7 +41,7 @@ def arrive(store: Store, external_id: str | None = None, **changes: Any) -> Sess
         "choose": choose_balanced,
         "conditions": CONDITIONS,
     }
-    return store.arrive(**arguments | changes)
+    return store.sessions.arrive(**arguments | changes)
 
 
 def judgment(session: Session | str, item: str, value: Any = 4, **changes: Any) -> Judgment:
@@ -93,7 +93,7 @@ def screen(
 def places(store: Store) -> dict[str, int]:
     """Places that count, by item, over all cells."""
     counts: dict[str, int] = {}
-    for (_cell, item), by_state in store.item_counts().items():
+    for (_cell, item), by_state in store.counts.item_counts().items():
         counts[item] = counts.get(item, 0) + by_state["reserved"] + by_state["done"]
     return counts
 

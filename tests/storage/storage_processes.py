@@ -45,7 +45,7 @@ def record_all(target: str, session_ids: list[str], n_steps: int) -> list[str]:
         _barrier.wait(timeout=30)
         for step in range(n_steps):
             batch = [screen(one, step, [judgment(one, f"item{step}")]) for one in session_ids]
-            outcomes += [receipt.outcome for receipt in store.record(batch, step)]
+            outcomes += [receipt.outcome for receipt in store.submissions.record(batch, step)]
     return outcomes
 
 
@@ -57,4 +57,6 @@ def record_until_killed(target: str, session_ids: list[str], acknowledge: Any) -
                 screen(one, step, [judgment(one, f"item{step}", criterion=name) for name in ("fluency", "sense")])
                 for one in session_ids
             ]
-            acknowledge.send([receipt.token for receipt in store.record(batch, step) if receipt.outcome == "stored"])
+            acknowledge.send(
+                [receipt.token for receipt in store.submissions.record(batch, step) if receipt.outcome == "stored"]
+            )

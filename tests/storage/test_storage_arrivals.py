@@ -17,9 +17,9 @@ def test_an_arrival_is_drawn_counted_and_given_back_whole(store: Store) -> None:
     assert session.condition == CONDITIONS[0]
     assert session.draw == Draw(1, 0, ("main",), {"main": ITEMS[:3]})
     assert (session.state, session.step, session.started_at_ms, session.last_seen_at_ms) == ("active", 0, T0, T0)
-    assert store.session(session.id) == session
+    assert store.sessions.get(session.id) == session
     assert places(store) == dict.fromkeys(ITEMS[:3], 1)
-    person = store.person(session.id)
+    person = store.sessions.person(session.id)
     assert person is not None
     assert (person.platform, person.external_id, person.params) == ("prolific", "P1", {"PROLIFIC_PID": "P1", "n": 3})
     assert person.rater_id == session.rater_id
@@ -51,9 +51,9 @@ def test_a_person_who_comes_back_gets_the_same_session_and_a_new_token(store: St
     first = arrive(store, "P1", token="old")
     again = arrive(store, "P1", token="new", at_ms=T0 + 5)
     assert again == replace(first, last_seen_at_ms=T0 + 5)
-    assert len(store.sessions()) == 1
-    assert store.session_by_token("old") is None
-    opened = store.session_by_token("new")
+    assert len(store.sessions.all()) == 1
+    assert store.sessions.by_token("old") is None
+    opened = store.sessions.by_token("new")
     assert opened is not None
     assert opened.id == first.id
     assert arrive(store, "P1", platform="other").id != first.id
@@ -66,7 +66,7 @@ def test_without_an_identifier_everybody_is_new(store: Store, external_id: str |
 
 def test_tokens_are_stored_only_as_a_hash(store: Store) -> None:
     arrive(store, token="open sesame")
-    with store.reading() as connection:
+    with store.database.reading() as connection:
         hashes = connection.exec_driver_sql("SELECT token_hash FROM sessions").scalars().all()
     assert len(hashes) == 1
     assert "sesame" not in hashes[0]
@@ -80,8 +80,8 @@ def test_a_refused_arrival_leaves_nothing(store: Store) -> None:
     left = arrive(store, at_ms=T0 - 500 * MINUTE)
     with pytest.raises(AssignmentError):
         arrive(store, "P9", choose=full)
-    assert store.session(left.id).state == "active"
-    assert [session.id for session in store.sessions()] == [left.id]
+    assert store.sessions.get(left.id).state == "active"
+    assert [session.id for session in store.sessions.all()] == [left.id]
     assert arrive(store, "P9").ordinal == 2
 
 
@@ -93,42 +93,42 @@ def test_a_draw_for_another_ordinal_or_an_unknown_study_is_refused(store: Store)
         arrive(store, choose=wrong)
     with pytest.raises(StorageError, match="refused a row"):
         arrive(store, study_version=77)
-    assert store.sessions() == []
+    assert store.sessions.all() == []
 
 
 def test_a_session_that_was_left_gives_back_what_it_has_not_used(store: Store) -> None:
     left = arrive(store)
-    store.record([screen(left, 0, [judgment(left, "item0")], done_item="item0")], T0)
+    store.submissions.record([screen(left, 0, [judgment(left, "item0")], done_item="item0")], T0)
     seen = arrive(store, at_ms=T0)
-    store.touch(seen.id, T0 + 60 * MINUTE)
-    store.touch(seen.id, T0 + 30 * MINUTE)  # a late message does not turn the clock back
+    store.sessions.touch(seen.id, T0 + 60 * MINUTE)
+    store.sessions.touch(seen.id, T0 + 30 * MINUTE)  # a late message does not turn the clock back
 
     snapshot = snapshot_of(store, stale_before_ms=T0 + 60 * MINUTE)
     assert snapshot.item_counts == {"item0": 1, **dict.fromkeys(ITEMS[3:], 1)}
     assert snapshot.cell_counts == {1: 1}
-    assert store.session(left.id).state == "active"  # that rater went away again: nothing was written
+    assert store.sessions.get(left.id).state == "active"  # that rater went away again: nothing was written
 
     arrive(store, stale_before_ms=T0 + 60 * MINUTE)
-    assert store.session(left.id).state == "stale"
-    assert store.session(seen.id).state == "active"
-    receipt = store.record([screen(left, 1, [judgment(left, "item1")])], T0)[0]
+    assert store.sessions.get(left.id).state == "stale"
+    assert store.sessions.get(seen.id).state == "active"
+    receipt = store.submissions.record([screen(left, 1, [judgment(left, "item1")])], T0)[0]
     assert (receipt.outcome, receipt.state) == ("ended", "stale")
 
 
 def test_a_stale_session_can_always_go_on(store: Store) -> None:
     left = arrive(store)
-    store.record([screen(left, 0, [judgment(left, "item0")], done_item="item0")], T0)
+    store.submissions.record([screen(left, 0, [judgment(left, "item0")], done_item="item0")], T0)
     arrive(store, stale_before_ms=T0 + 1)
-    assert "item1" not in places(store) or store.item_counts()[0, "item1"]["released"] == 1
-    revived = store.revive(left.id, T0 + 5 * MINUTE)
+    assert "item1" not in places(store) or store.counts.item_counts()[0, "item1"]["released"] == 1
+    revived = store.sessions.revive(left.id, T0 + 5 * MINUTE)
     assert (revived.state, revived.step, revived.last_seen_at_ms) == ("active", 1, T0 + 5 * MINUTE)
-    assert store.revive(left.id, T0 + 6 * MINUTE).last_seen_at_ms == T0 + 5 * MINUTE
-    assert store.item_counts()[0, "item0"] == {"reserved": 0, "done": 1, "released": 0}
-    assert store.item_counts()[0, "item1"]["released"] == 0
-    receipt = store.record([screen(left, 1, [judgment(left, "item1")], next_state="completed")], T0)[0]
+    assert store.sessions.revive(left.id, T0 + 6 * MINUTE).last_seen_at_ms == T0 + 5 * MINUTE
+    assert store.counts.item_counts()[0, "item0"] == {"reserved": 0, "done": 1, "released": 0}
+    assert store.counts.item_counts()[0, "item1"]["released"] == 0
+    receipt = store.submissions.record([screen(left, 1, [judgment(left, "item1")], next_state="completed")], T0)[0]
     assert receipt.outcome == "stored"
     with pytest.raises(StorageError, match="is completed"):
-        store.revive(left.id, T0)
+        store.sessions.revive(left.id, T0)
 
 
 def test_a_session_can_get_more_items(store: Store) -> None:
@@ -139,7 +139,7 @@ def test_a_session_can_get_more_items(store: Store) -> None:
         return replace(session.draw, items={"main": (*session.draw.items["main"], "item5", "item0")})
 
     session = arrive(store)
-    extended = store.extend(session.id, more, T0 + 3)
+    extended = store.sessions.extend(session.id, more, T0 + 3)
     assert extended.draw.items == {"main": (*ITEMS[:3], "item5", "item0")}
     assert extended.last_seen_at_ms == T0 + 3
     assert places(store) == {**dict.fromkeys(ITEMS[:3], 1), "item5": 1}
@@ -147,41 +147,43 @@ def test_a_session_can_get_more_items(store: Store) -> None:
 
 def test_an_excluded_rater_who_goes_on_takes_no_place(store: Store) -> None:
     session = arrive(store, "P1")
-    store.exclude(session.id, "rule:gold", "failed", T0 + 1)
-    store.extend(session.id, lambda one, _seen: replace(one.draw, items={"main": ITEMS}), T0 + 2)
-    assert {place["reserved"] for place in store.item_counts().values()} == {0}
-    store.restore(session.id, "ada", "a mistake", T0 + 3)
-    assert {place["reserved"] for place in store.item_counts().values()} == {1}
+    store.exclusions.exclude(session.id, "rule:gold", "failed", T0 + 1)
+    store.sessions.extend(session.id, lambda one, _seen: replace(one.draw, items={"main": ITEMS}), T0 + 2)
+    assert {place["reserved"] for place in store.counts.item_counts().values()} == {0}
+    store.exclusions.restore(session.id, "ada", "a mistake", T0 + 3)
+    assert {place["reserved"] for place in store.counts.item_counts().values()} == {1}
 
 
 def test_extending_never_takes_items_away_and_needs_an_active_session(store: Store) -> None:
     session = arrive(store)
     for items in ({"main": ("item5",)}, {}, {"main": ("item1", "item0", "item2")}):
         with pytest.raises(StorageError, match="must begin with the items"):
-            store.extend(session.id, lambda one, _seen, items=items: replace(one.draw, items=items), T0)
-    store.record([screen(session, 0, next_state="completed")], T0)
+            store.sessions.extend(session.id, lambda one, _seen, items=items: replace(one.draw, items=items), T0)
+    store.submissions.record([screen(session, 0, next_state="completed")], T0)
     with pytest.raises(StorageError, match="is completed"):
-        store.extend(session.id, lambda one, _seen: one.draw, T0)
+        store.sessions.extend(session.id, lambda one, _seen: one.draw, T0)
 
 
 def test_sessions_are_listed_and_counted(store: Store) -> None:
     made = [arrive(store) for _ in range(5)]
     arrive(store, source="model")
-    store.record([screen(made[0], 0, next_state="completed"), screen(made[1], 0, next_state="declined")], T0)
-    store.exclude(made[2].id, "me", "too fast", T0)
-    assert [session.ordinal for session in store.sessions()] == [1, 2, 3, 4, 5, 6]
-    assert [session.ordinal for session in store.sessions(state="active", source="person")] == [3, 4, 5]
-    assert [session.ordinal for session in store.sessions(is_excluded=True)] == [3]
-    assert store.session_counts(source="person") == {
+    store.submissions.record(
+        [screen(made[0], 0, next_state="completed"), screen(made[1], 0, next_state="declined")], T0
+    )
+    store.exclusions.exclude(made[2].id, "me", "too fast", T0)
+    assert [session.ordinal for session in store.sessions.all()] == [1, 2, 3, 4, 5, 6]
+    assert [session.ordinal for session in store.sessions.all(state="active", source="person")] == [3, 4, 5]
+    assert [session.ordinal for session in store.sessions.all(is_excluded=True)] == [3]
+    assert store.counts.session_counts(source="person") == {
         (0, "completed"): 1,
         (0, "active"): 1,
         (1, "declined"): 1,
         (2, "active"): 1,
         (3, "active"): 1,
     }
-    assert store.session_counts()[0, "active"] == 2
+    assert store.counts.session_counts()[0, "active"] == 2
     with pytest.raises(StorageError, match="no session 'x'"):
-        store.session("x")
+        store.sessions.get("x")
 
 
 @pytest.mark.postgres
@@ -189,8 +191,8 @@ def test_a_session_that_is_being_written_to_is_not_stale(postgres_url: str) -> N
     with Store.open(postgres_url) as store:
         register(store)
         busy, left = arrive(store), arrive(store)
-        with store.writing() as connection:
+        with store.database.writing() as connection:
             load_session(connection, busy.id, for_update=True)
             arrive(store, stale_before_ms=T0 + 1)
-        assert store.session(busy.id).state == "active"
-        assert store.session(left.id).state == "stale"
+        assert store.sessions.get(busy.id).state == "active"
+        assert store.sessions.get(left.id).state == "stale"

@@ -55,10 +55,10 @@ def test_any_delivery_equals_one_by_one(store: Store, sent: list[tuple[int, int,
     while submissions:
         n = cuts.pop(0)
         batch, submissions = submissions[:n], submissions[n:]
-        outcomes += [(one.outcome, one.step, one.state) for one in store.record(batch, T0)]
+        outcomes += [(one.outcome, one.step, one.state) for one in store.submissions.record(batch, T0)]
     assert outcomes == expected
     for session, reference in zip(sessions, references, strict=True):
-        found = [(one.item_id, one.value) for one in store.judgments(session.id)]
+        found = [(one.item_id, one.value) for one in store.records.judgments(session.id)]
         assert found == [(f"item{token[0]}", int(token[-1])) for token in reference.stored]
-        assert store.session(session.id).step == reference.step
-        assert len(list(store.visits(session.id))) == reference.step
+        assert store.sessions.get(session.id).step == reference.step
+        assert len(list(store.records.visits(session.id))) == reference.step

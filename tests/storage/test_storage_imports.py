@@ -27,24 +27,24 @@ def sessions(n: int, prefix: str = "i") -> Iterator[ImportedSession]:
 
 def take_in(store: Store, rows: Any, **changes: Any) -> Any:
     arguments = {"file_name": "old.csv", "sha256": "abc", "format": "csv", "study_version": 1, "at_ms": T0}
-    return store.import_rows(rows, **{**arguments, **changes})
+    return store.imports.add(rows, **{**arguments, **changes})
 
 
 def test_a_file_comes_in_whole(store: Store) -> None:
     first = arrive(store)
     entry = take_in(store, sessions(450))
     assert (entry.n_rows, entry.file_name, entry.format) == (450 * 3, "old.csv", "csv")
-    assert store.imports() == [entry]
-    imported = store.sessions(source="imported")
+    assert store.imports.all() == [entry]
+    imported = store.sessions.all(source="imported")
     assert [session.ordinal for session in imported] == list(range(2, 452))
     assert {session.state for session in imported} == {"completed"}
     assert imported[0].condition == {"anchor": "both"}
     assert imported[0].finished_at_ms == T0 + 9
-    assert sum(1 for _ in store.judgments()) == 900
-    assert sum(1 for _ in store.answers()) == 450
+    assert sum(1 for _ in store.records.judgments()) == 900
+    assert sum(1 for _ in store.records.answers()) == 450
     # 300 raters came twice or once, each under one pseudonym; their names stand only with the person.
     assert len({session.rater_id for session in imported}) == 300
-    person = store.person("i7")
+    person = store.sessions.person("i7")
     assert person is not None
     assert (person.platform, person.external_id) == ("import", "WORKER7")
     assert not any("WORKER" in str(session) for session in imported)
@@ -56,19 +56,19 @@ def test_the_same_file_is_refused_twice(store: Store) -> None:
     take_in(store, sessions(2))
     with pytest.raises(StorageError, match=r"copy\.csv: this file was imported before, as 'old\.csv'"):
         take_in(store, sessions(2, "j"), file_name="copy.csv")
-    assert len(store.sessions()) == 2
+    assert len(store.sessions.all()) == 2
 
 
 def test_the_same_raters_in_another_file_are_the_same_people(store: Store) -> None:
     take_in(store, sessions(1))
     take_in(store, sessions(1, "j"), sha256="def")
     take_in(store, sessions(1, "k"), sha256="ghi", platform="elsewhere")
-    raters = [session.rater_id for session in store.sessions()]
+    raters = [session.rater_id for session in store.sessions.all()]
     assert raters[0] == raters[1] != raters[2]
-    store.withdraw("i0", T0)
-    assert [session.state for session in store.sessions()] == ["withdrawn", "withdrawn", "completed"]
-    assert store.person("j0") is None, "who withdraws is gone from all files"
-    assert store.person("k0") is not None
+    store.withdrawals.withdraw("i0", T0)
+    assert [session.state for session in store.sessions.all()] == ["withdrawn", "withdrawn", "completed"]
+    assert store.sessions.person("j0") is None, "who withdraws is gone from all files"
+    assert store.sessions.person("k0") is not None
 
 
 def broken() -> Iterator[ImportedSession]:
@@ -89,7 +89,7 @@ def broken() -> Iterator[ImportedSession]:
 def test_a_file_with_a_fault_leaves_nothing(store: Store, rows: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         take_in(store, rows() if callable(rows) else rows)
-    assert store.imports() == []
-    assert store.sessions() == []
-    assert list(store.judgments()) == []
+    assert store.imports.all() == []
+    assert store.sessions.all() == []
+    assert list(store.records.judgments()) == []
     take_in(store, sessions(1))

@@ -25,11 +25,11 @@ def test_what_was_stored_is_there_when_the_store_is_opened_again(database_url: s
         register(store)
         session = arrive(store)
     with Store.open(database_url, create=False) as store:
-        assert store.session(session.id) == session
+        assert store.sessions.get(session.id) == session
 
 
 def test_migrations_build_exactly_the_declared_schema(store: Store) -> None:
-    with store.reading() as connection:
+    with store.database.reading() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
 
@@ -43,7 +43,7 @@ def test_several_processes_may_create_the_database_at_once(database_url: str, cr
 
 
 def test_a_database_newer_than_the_code_is_refused(database_url: str) -> None:
-    with Store.open(database_url) as store, store.writing() as connection:
+    with Store.open(database_url) as store, store.database.writing() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
     with pytest.raises(StorageError, match=r"revision 9999.*install the newer"):
         Store.open(database_url)
@@ -92,7 +92,7 @@ def test_damage_inside_a_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"damaged; go back to a backup"), Store.open(path) as store:
         problems = store.check()
         assert problems
-        store.sessions()
+        store.sessions.all()
 
 
 @pytest.mark.parametrize("is_empty_file", [False, True])
@@ -139,7 +139,7 @@ def test_a_missing_driver_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_sqlite_waits_for_the_disk_and_checks_references(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "study.db") as store, store.reading() as connection:
+    with Store.open(tmp_path / "study.db") as store, store.database.reading() as connection:
 
         def pragma(name: str) -> object:
             return connection.exec_driver_sql(f"PRAGMA {name}").scalar()
@@ -151,24 +151,24 @@ def test_sqlite_waits_for_the_disk_and_checks_references(tmp_path: Path) -> None
 
 
 def test_a_database_belongs_to_one_study(store: Store) -> None:
-    assert store.register_study("trial", "sha-1", "{}", 9) == 1
-    assert store.register_study("trial", "sha-2", '{"v": 2}', 10) == 2
-    assert [(v.id, v.fingerprint, v.spec_json, v.at_ms) for v in store.study_versions()][1] == (
+    assert store.studies.register("trial", "sha-1", "{}", 9) == 1
+    assert store.studies.register("trial", "sha-2", '{"v": 2}', 10) == 2
+    assert [(v.id, v.fingerprint, v.spec_json, v.at_ms) for v in store.studies.versions()][1] == (
         2,
         "sha-2",
         '{"v": 2}',
         10,
     )
     with pytest.raises(StorageError, match="holds the study 'trial', not 'other'"):
-        store.register_study("other", "sha-3", "{}", 11)
+        store.studies.register("other", "sha-3", "{}", 11)
 
 
 def test_a_writer_that_waits_too_long_is_told_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialometer.storage.database.BUSY_TIMEOUT_S", 0.05)
-    with Store.open(tmp_path / "study.db") as one, Store.open(tmp_path / "study.db") as other, one.writing():
+    with Store.open(tmp_path / "study.db") as one, Store.open(tmp_path / "study.db") as other, one.database.writing():
         with pytest.raises(StorageError, match="another process is writing"):
             register(other)
-        assert other.sessions() == []  # reading goes on
+        assert other.sessions.all() == []  # reading goes on
 
 
 def test_opening_a_database_that_is_up_to_date_runs_no_migrations(tmp_path: Path) -> None:

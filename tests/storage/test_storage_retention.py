@@ -5,10 +5,8 @@ from __future__ import annotations
 from storage_cases import T0, arrive, judgment, register, screen
 
 from dialometer.storage import Store
-from dialometer.storage.exclusions import DAY_MS
 from dialometer.storage.imports import ImportedSession
-from dialometer.storage.retention import Due, erase_due, what_is_due
-from dialometer.storage.withdrawal_codes import session_of_code, withdrawal_code
+from dialometer.storage.withdrawals import DAY_MS, Due, withdrawal_code
 
 NOW = T0 + 100 * DAY_MS
 
@@ -16,35 +14,35 @@ NOW = T0 + 100 * DAY_MS
 def test_names_go_before_answers_and_programs_have_none(store: Store) -> None:
     register(store)
     old = arrive(store, "PID-old", params={"SESSION_ID": "x"})
-    store.record([screen(old, 0, [judgment(old, "item0")])], T0)
+    store.submissions.record([screen(old, 0, [judgment(old, "item0")])], T0)
     fresh = arrive(store, "PID-fresh", at_ms=NOW - DAY_MS, stale_before_ms=0)
     model = arrive(store, "some-model#1", source="model")
-    due = what_is_due(store, identifiers_days=30, answers_days=None, at_ms=NOW)
+    due = store.withdrawals.due(identifiers_days=30, answers_days=None, at_ms=NOW)
     assert due == Due(raters=(old.rater_id,))
-    erase_due(store, due, NOW)
-    person = store.person(old.id)
+    store.withdrawals.erase(due, NOW)
+    person = store.sessions.person(old.id)
     assert person is not None
     assert (person.external_id, dict(person.params)) == ("", {})
-    assert len(list(store.judgments(old.id))) == 1
-    kept = [store.person(session.id) for session in (fresh, model)]
+    assert len(list(store.records.judgments(old.id))) == 1
+    kept = [store.sessions.person(session.id) for session in (fresh, model)]
     assert [one.external_id for one in kept if one] == ["PID-fresh", "some-model#1"]
-    assert not what_is_due(store, identifiers_days=30, answers_days=None, at_ms=NOW)
+    assert not store.withdrawals.due(identifiers_days=30, answers_days=None, at_ms=NOW)
     assert arrive(store, "PID-old", at_ms=NOW, stale_before_ms=0).id != old.id, "who is forgotten is new"
-    due = what_is_due(store, identifiers_days=None, answers_days=60, at_ms=NOW)
+    due = store.withdrawals.due(identifiers_days=None, answers_days=60, at_ms=NOW)
     assert due == Due(sessions=(old.id,))
-    erase_due(store, due, NOW)
-    assert store.session(old.id).state == "withdrawn"
-    assert list(store.judgments()) == []
+    store.withdrawals.erase(due, NOW)
+    assert store.sessions.get(old.id).state == "withdrawn"
+    assert list(store.records.judgments()) == []
 
 
 def test_imported_sessions_without_times_count_from_the_import(store: Store) -> None:
     version = register(store)
     sessions = [ImportedSession(id="i0", rater="ann"), ImportedSession(id="i1", rater="bob", started_at_ms=T0)]
     about = {"file_name": "a.csv", "format": "long", "study_version": version}
-    store.import_rows(sessions, sha256="1", at_ms=NOW - DAY_MS, **about)
-    due = what_is_due(store, identifiers_days=30, answers_days=30, at_ms=NOW)
+    store.imports.add(sessions, sha256="1", at_ms=NOW - DAY_MS, **about)
+    due = store.withdrawals.due(identifiers_days=30, answers_days=30, at_ms=NOW)
     assert due.sessions == ("i1",)
-    assert due.raters == (store.session("i1").rater_id,)
+    assert due.raters == (store.sessions.get("i1").rater_id,)
 
 
 def test_one_person_has_one_number(store: Store) -> None:
@@ -52,11 +50,11 @@ def test_one_person_has_one_number(store: Store) -> None:
     about = {"format": "long", "study_version": version, "at_ms": NOW}
     for number, names in enumerate((("ann", "bob"), ("bob", "cid"))):
         rows = [ImportedSession(id=f"{number}-{name}", rater=name) for name in names]
-        store.import_rows(rows, file_name=f"{number}.csv", sha256=str(number), **about)
-    assert store.rater_numbers() == {"0-ann": 1, "0-bob": 2, "1-bob": 2, "1-cid": 4}
-    store.withdraw("1-bob", NOW)
-    assert store.rater_numbers() == {"0-ann": 1, "0-bob": 2, "1-bob": 3, "1-cid": 4}
-    assert [one.session_id for one in store.withdrawals()] == ["0-bob", "1-bob"]
+        store.imports.add(rows, file_name=f"{number}.csv", sha256=str(number), **about)
+    assert store.sessions.rater_numbers() == {"0-ann": 1, "0-bob": 2, "1-bob": 2, "1-cid": 4}
+    store.withdrawals.withdraw("1-bob", NOW)
+    assert store.sessions.rater_numbers() == {"0-ann": 1, "0-bob": 2, "1-bob": 3, "1-cid": 4}
+    assert [one.session_id for one in store.withdrawals.all()] == ["0-bob", "1-bob"]
 
 
 def test_a_code_finds_its_session_however_it_is_typed(store: Store) -> None:
@@ -65,6 +63,6 @@ def test_a_code_finds_its_session_however_it_is_typed(store: Store) -> None:
     codes = {withdrawal_code(session.id): session.id for session in sessions}
     assert len(codes) == 5
     for code, session_id in codes.items():
-        assert session_of_code(store, code) == session_id
-        assert session_of_code(store, f" {code.lower().replace('-', '')} ") == session_id
-        assert session_of_code(store, code[:-1]) is None
+        assert store.withdrawals.session_of_code(code) == session_id
+        assert store.withdrawals.session_of_code(f" {code.lower().replace('-', '')} ") == session_id
+        assert store.withdrawals.session_of_code(code[:-1]) is None

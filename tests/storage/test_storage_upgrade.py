@@ -56,23 +56,23 @@ def old_database(database_url: str) -> str:
 
 def test_a_running_session_goes_on_after_an_upgrade(old_database: str) -> None:
     with Store.open(old_database) as store:
-        session = store.session_by_token("secret")
+        session = store.sessions.by_token("secret")
         assert session is not None
         assert (session.step, session.draw.items, session.condition) == (
             1,
             {"main": ("item0", "item1")},
             {"anchor": "both"},
         )
-        assert [found.value for found in store.record_of("s1").judgments] == [5]
+        assert [found.value for found in store.records.of_session("s1").judgments] == [5]
         assert arrive(store, "P1", platform="prolific").id == "s1"
 
-        again, done = store.record(
+        again, done = store.submissions.record(
             [screen("s1", 0), screen("s1", 1, [judgment("s1", "item1")], done_item="item1", next_state="completed")],
             T0 + 9,
         )
         assert (again.outcome, again.step) == ("repeated", 1)
         assert (done.outcome, done.state) == ("stored", "completed")
-        assert [found.item_id for found in store.judgments()] == ["item0", "item1"]
+        assert [found.item_id for found in store.records.judgments()] == ["item0", "item1"]
 
 
 def test_what_the_upgrade_adds_can_be_used(old_database: str) -> None:
@@ -82,17 +82,17 @@ def test_what_the_upgrade_adds_can_be_used(old_database: str) -> None:
         return Draw(snapshot.ordinal, 0, ("main",), {"main": ITEMS})
 
     with Store.open(old_database) as store:
-        assert store.controls().state == "running"
-        store.set_study_state("paused", by="me", reason="lunch", at_ms=T0)
+        assert store.control.current().state == "running"
+        store.control.set_state("paused", by="me", reason="lunch", at_ms=T0)
         with pytest.raises(AssignmentError):
             arrive(store, choose=refuse_when_paused)
-        assert store.add_chat_turn(ChatTurn("s1", "item0", 0, "user", "hello", T0))
+        assert store.conversations.add_turn(ChatTurn("s1", "item0", 0, "user", "hello", T0))
 
 
 def test_several_processes_may_upgrade_at_once(old_database: str, crew: Any) -> None:
     assert crew.at_once(open_and_register, old_database) == [1] * crew.n
     with Store.open(old_database) as store:
-        assert store.control_log() == []
+        assert store.control.log() == []
 
 
 def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
@@ -111,11 +111,11 @@ def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
         assert "chat_turns" not in inspect(connection).get_table_names()
     database.close()
     with Store.open(old_database) as store:
-        assert store.session("s1").step == 1
+        assert store.sessions.get("s1").step == 1
 
 
 def test_a_percent_sign_in_the_path_is_no_obstacle(tmp_path: Path) -> None:
     folder = tmp_path / "100% real"
     folder.mkdir()
     with Store.open(folder / "study.db") as store:
-        assert store.sessions() == []
+        assert store.sessions.all() == []

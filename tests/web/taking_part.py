@@ -36,7 +36,7 @@ class Site:
         return open_api(self.client, external_id, source, **more)
 
     def only_session(self):
-        (session,) = self.store.sessions()
+        (session,) = self.store.sessions.all()
         return session
 
 
@@ -86,7 +86,7 @@ class Browser:
     def walk_to(self, site, kind):
         """Answers everything acceptably until a screen of this kind."""
         for _ in range(60):
-            screen = site.app.service.flow.screen(site.store.session(self.session_id(site)))
+            screen = site.app.service.flow.screen(site.store.sessions.get(self.session_id(site)))
             if screen.kind == kind:
                 return screen
             self.send(form_answers(site.study, screen))
@@ -95,7 +95,7 @@ class Browser:
 
     def session_id(self, site):
         token = self.client.cookies.get("dialometer_session")
-        return site.store.session_by_token(token).id
+        return site.store.sessions.by_token(token).id
 
 
 def acceptable(study, name, scale, alternatives):

@@ -36,7 +36,7 @@ def test_a_program_walks_through_every_template(template, make_study, site):
         n_stored += receipt.n_judgments
     session = there.only_session()
     assert (session.state, session.source) == ("completed", "model")
-    assert n_stored == len(list(there.store.judgments()))
+    assert n_stored == len(list(there.store.records.judgments()))
     over = program.get("/session").json()
     assert over["progress"] == 1
     assert over["remaining_s"] is None
@@ -66,7 +66,7 @@ def test_receipts_say_what_became_of_a_screen(make_study, site, database_url):
     assert again.json()["step"] == first.json()["step"]
     assert (other.status_code, other.json()["outcome"]) == (409, "outdated")
     assert program.submit("no/such/screen", {}).json()["outcome"] == "outdated"
-    assert len(list(there.store.judgments())) == len(shown["fields"])
+    assert len(list(there.store.records.judgments())) == len(shown["fields"])
     program.walk_to(study, "done")
     over = program.submit("post", {}, token="late")
     assert (over.status_code, over.json()["outcome"]) == (409, "ended")
@@ -160,12 +160,12 @@ def test_only_simulated_raters_have_a_clock_of_their_own(site):
     simulated.submit("consent", {"consent": "agree"}, shown_at_ms=1_000_500, submitted_at_ms=1_004_000)
     model = there.open_api("m", "model", at_ms=1_000_000)
     model.submit("consent", {"consent": "agree"}, shown_at_ms=1_000_500, submitted_at_ms=1_004_000)
-    by_id = {visit.session_id: visit for visit in there.store.visits()}
+    by_id = {visit.session_id: visit for visit in there.store.records.visits()}
     virtual, real = by_id[simulated.session_id], by_id[model.session_id]
     assert (virtual.shown_at_ms, virtual.submitted_at_ms) == (1_000_500, 1_004_000)
-    assert there.store.session(simulated.session_id).started_at_ms == 1_000_000
+    assert there.store.sessions.get(simulated.session_id).started_at_ms == 1_000_000
     assert real.submitted_at_ms > 1_700_000_000_000
-    assert real.shown_at_ms >= there.store.session(model.session_id).started_at_ms
+    assert real.shown_at_ms >= there.store.sessions.get(model.session_id).started_at_ms
 
 
 def test_earlier_screens_can_be_seen_where_the_study_allows_it(make_study, site):

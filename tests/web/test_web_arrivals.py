@@ -10,7 +10,7 @@ PROLIFIC = {"PROLIFIC_PID": "5f3a9c", "STUDY_ID": "77aa", "SESSION_ID": "31bb"}
 
 def finish(browser, there, kind=None):
     for _ in range(60):
-        session = there.store.session(browser.session_id(there))
+        session = there.store.sessions.get(browser.session_id(there))
         if session.state != "active":
             return session
         browser.send(form_answers(there.study, there.app.service.flow.screen(session)))
@@ -26,14 +26,14 @@ def test_a_platform_s_rater_arrives_at_once_and_comes_back_to_the_same_session(m
     # In another browser, with the same parameters.
     second = there.browser().get("/", **PROLIFIC)
     assert second.screen == key
-    assert len(there.store.sessions()) == 1
+    assert len(there.store.sessions.all()) == 1
     # The browser left behind lost its token.
     assert first.get("/s").status == 401
     session = finish(second, there)
     assert session.state == "completed"
     assert "C0DE" in second.page
     assert "https://app.prolific.com/submissions/complete?cc=C0DE" in second.page
-    person = there.store.person(session.id)
+    person = there.store.sessions.person(session.id)
     assert (person.platform, person.external_id) == ("prolific", "5f3a9c")
     assert dict(person.params) == {"STUDY_ID": "77aa", "SESSION_ID": "31bb"}
 
@@ -44,7 +44,7 @@ def test_another_rater_in_the_same_browser_gets_a_session_of_their_own(make_stud
     mine = browser.session_id(there)
     browser.get("/", **PROLIFIC | {"PROLIFIC_PID": "other"})
     assert browser.session_id(there) != mine
-    assert len(there.store.sessions()) == 2
+    assert len(there.store.sessions.all()) == 2
 
 
 @pytest.mark.parametrize("query", [{}, {"PROLIFIC_PID": ""}, {"PROLIFIC_PID": "x" * 500}, {"PROLIFIC_PID": "a\nb"}])
@@ -52,7 +52,7 @@ def test_without_the_platform_s_parameters_nobody_arrives(query, make_study, sit
     there = site(make_study(recruitment={"platform": "prolific"}))
     browser = there.browser().get("/", **query)
     assert browser.status == 403
-    assert not there.store.sessions()
+    assert not there.store.sessions.all()
     assert browser.get("/s").status == 401
     # Nor by the form of an open link.
     csrf = there.browser()
@@ -84,7 +84,7 @@ def test_names_of_parameters_are_the_study_s_own(make_study, site):
     )
     browser = there.browser().get("/", uid="r 1", project="p/2", spam="not kept")
     session = finish(browser, there)
-    person = there.store.person(session.id)
+    person = there.store.sessions.person(session.id)
     assert dict(person.params) == {"project": "p/2"}
     address, code = way_back(there.study, session, person)
     assert address == "https://panel.example/end?u=r%201&p=p%2F2&c=A%20B"
@@ -97,7 +97,7 @@ def test_an_open_link_may_name_its_rater(make_study, site):
     assert not there.browser().get("/").screen
     assert there.browser().get("/", who="ann").screen
     assert there.browser().get("/", who="ann").screen
-    assert len(there.store.sessions()) == 1
+    assert len(there.store.sessions.all()) == 1
 
 
 def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
@@ -111,7 +111,7 @@ def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
         "/api/v1/sessions", json={"source": "person"}, headers={"Authorization": "Bearer the-key-of-the-tests"}
     )
     assert (response.status_code, response.json()["reason"]) == (403, "full")
-    there.store.set_study_state("paused", by="ann", reason="lunch", at_ms=1)
+    there.store.control.set_state("paused", by="ann", reason="lunch", at_ms=1)
     paused = there.browser().start()
     assert paused.heading == there.app.service.pages.language.text("message.paused.title")
 
@@ -122,7 +122,7 @@ def test_a_blocked_rater_is_turned_away(make_study, site):
     browser = there.browser().get("/", **PROLIFIC)
     assert browser.status == 403
     assert browser.heading == there.app.service.pages.language.text("message.blocked.title")
-    assert not there.store.sessions()
+    assert not there.store.sessions.all()
 
 
 def test_screened_out_raters_get_their_own_code(make_study, site):

@@ -38,7 +38,7 @@ def retry(browser):
 
 
 def said(there):
-    return [(turn.role, turn.text) for turn in there.store.chat_turns()]
+    return [(turn.role, turn.text) for turn in there.store.conversations.turns()]
 
 
 def test_a_conversation_by_script_then_the_questions(chat_study, site, database_url):
@@ -63,7 +63,7 @@ def test_a_conversation_by_script_then_the_questions(chat_study, site, database_
     late = say(browser, "One more thing")
     assert late.status_code == 409
     assert late.json()["may_retry"] is False
-    turns = there.store.chat_turns()
+    turns = there.store.conversations.turns()
     assert [turn.role for turn in turns] == ["user", "agent"] * screen.item.min_turns
     assert all(a.at_ms <= b.at_ms for a, b in itertools.pairwise(turns))
 

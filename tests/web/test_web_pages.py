@@ -32,16 +32,16 @@ def test_a_rater_walks_from_the_start_page_to_the_end(template, make_study, site
     assert session.state == "completed"
     assert session.consent_version
     given = {item for items in session.draw.items.values() for item in items}
-    assert {j.item_id for j in there.store.judgments() if not j.is_practice} == given
-    visits = list(there.store.visits(session.id))
+    assert {j.item_id for j in there.store.records.judgments() if not j.is_practice} == given
+    visits = list(there.store.records.visits(session.id))
     assert [v.screen for v in visits] == [step.key for step in there.app.service.flow.path(session).steps]
     assert all(v.shown_at_ms <= v.submitted_at_ms for v in visits)
     # Coming back to the address shows the end again, and nothing is stored twice.
-    n_before = len(list(there.store.judgments()))
+    n_before = len(list(there.store.records.judgments()))
     browser.get("/")
     assert "done" not in browser.screen
     assert browser.status == 200
-    assert len(list(there.store.judgments())) == n_before
+    assert len(list(there.store.records.judgments())) == n_before
 
 
 def test_declining_ends_politely(site):
@@ -66,10 +66,10 @@ def test_a_screen_without_answers_comes_back_with_words_and_what_was_typed(make_
     assert browser.screen == screen.key
     checked = [line for line in browser.page.split("<input") if "checked" in line and 'type="radio"' in line]
     assert len(checked) == len(filled)
-    assert not list(there.store.judgments())
+    assert not list(there.store.records.judgments())
     browser.send(form_answers(there.study, screen))
     assert browser.status == 200
-    assert len(list(there.store.judgments())) == len(screen.fields)
+    assert len(list(there.store.records.judgments())) == len(screen.fields)
 
 
 def test_the_same_form_twice_is_stored_once(make_study, site, database_url):
@@ -81,8 +81,8 @@ def test_the_same_form_twice_is_stored_once(make_study, site, database_url):
     first = browser.post("/s", form).screen
     again = browser.post("/s", form).screen
     assert first == again != screen.key
-    assert len(list(there.store.judgments())) == len(screen.fields)
-    assert sum(v.screen == screen.key for v in there.store.visits()) == 1
+    assert len(list(there.store.records.judgments())) == len(screen.fields)
+    assert sum(v.screen == screen.key for v in there.store.records.visits()) == 1
 
 
 def test_a_reload_shows_the_same_screen_and_stores_nothing(site):
@@ -110,7 +110,7 @@ def test_two_tabs_do_not_corrupt_a_session(make_study, site, database_url):
     browser.post("/s", other | lower)  # the tab left behind
     assert browser.status == 200
     assert there.only_session().step == step
-    assert {j.value for j in there.store.judgments()} == set(answers.values())
+    assert {j.value for j in there.store.records.judgments()} == set(answers.values())
 
 
 def test_what_is_half_typed_is_there_after_a_reload(make_study, site, database_url):
@@ -136,22 +136,22 @@ def test_a_rater_who_comes_back_after_the_place_was_given_away_goes_on(make_stud
     flow = there.app.service.flow
     later = flow.clock() + 10 * 24 * 3600 * 1000
     flow.arrive(at_ms=later, external_id="somebody-else")
-    first = there.store.sessions()[0]
+    first = there.store.sessions.all()[0]
     assert first.state == "stale"
     browser.get("/s")
     assert browser.screen == key
-    assert there.store.session(first.id).state == "active"
+    assert there.store.sessions.get(first.id).state == "active"
     # The same when the rater does not reload but sends.
     flow.arrive(at_ms=later + 10 * 24 * 3600 * 1000, external_id="a-third")
-    assert there.store.session(first.id).state == "stale"
+    assert there.store.sessions.get(first.id).state == "stale"
     browser.send(form_answers(there.study, _screen(flow, first.id)))
     assert browser.status == 200
-    assert there.store.session(first.id).state == "active"
-    assert any(v.screen == key for v in there.store.visits(first.id))
+    assert there.store.sessions.get(first.id).state == "active"
+    assert any(v.screen == key for v in there.store.records.visits(first.id))
 
 
 def _screen(flow, session_id):
-    session = flow.store.session(session_id)
+    session = flow.store.sessions.get(session_id)
     return build_screen(flow.study, flow.path(session), session.step)
 
 
@@ -162,10 +162,10 @@ def test_a_late_answer_is_stored_as_late(make_study, site):
     time.sleep(0.1)
     browser.send(form_answers(there.study, screen))
     assert browser.status == 200
-    judged = list(there.store.judgments())
+    judged = list(there.store.records.judgments())
     assert len(judged) == len(screen.fields)
     assert all(judgment.is_late for judgment in judged)
-    assert next(v for v in there.store.visits() if v.screen == screen.key).is_late
+    assert next(v for v in there.store.records.visits() if v.screen == screen.key).is_late
 
 
 @pytest.mark.parametrize("said", ["99999999999999999", "-4", "", "1e9"])
@@ -174,7 +174,7 @@ def test_times_that_cannot_be_are_not_believed(said, site):
     browser = there.browser().start()
     browser.send(consent="agree", shown_at_ms=said, first_input_at_ms=said, focus_lost_s="nan", focus_lost_n="many")
     session = there.only_session()
-    (visit,) = there.store.visits()
+    (visit,) = there.store.records.visits()
     assert session.started_at_ms <= visit.shown_at_ms <= visit.submitted_at_ms
     assert visit.focus_lost_s == 0
     assert visit.first_input_at_ms is None
@@ -187,7 +187,7 @@ def test_what_the_page_measured_is_stored(site):
     browser.send(
         consent="agree", first_input_at_ms=str(shown + 1), focus_lost_n="2", focus_lost_s="3.5", device="phone"
     )
-    (visit,) = there.store.visits()
+    (visit,) = there.store.records.visits()
     assert (visit.shown_at_ms, visit.focus_lost_n, visit.focus_lost_s, visit.device) == (shown, 2, 3.5, "phone")
     assert visit.first_input_at_ms in (shown + 1, visit.submitted_at_ms)
 
@@ -203,8 +203,8 @@ def test_going_back_shows_the_answer_and_a_changed_one_is_a_correction(make_stud
     changed = dict.fromkeys(form_answers(there.study, screen), 1)
     browser.send(changed)
     assert browser.status == 200
-    assert {j.value for j in there.store.judgments()} == {1}
-    everything = list(there.store.judgments(include_corrected=True))
+    assert {j.value for j in there.store.records.judgments()} == {1}
+    everything = list(there.store.records.judgments(include_corrected=True))
     assert len(everything) == 2 * len(screen.fields)
     assert {j.corrected_by for j in everything if j.replaces} == {"rater"}
 

@@ -76,7 +76,7 @@ def test_pages_have_no_inline_script_or_style(site):
 def test_forms_that_do_not_come_from_the_session_are_refused(how, site):
     there = site()
     browser, other = there.browser().start(), there.browser().start()
-    session = there.store.session(browser.session_id(there))
+    session = there.store.sessions.get(browser.session_id(there))
     form = {name: browser.fields[name] for name in ("csrf", "screen", "token", "shown_at_ms")} | {"consent": "agree"}
     headers = {}
     if how == "missing":
@@ -89,7 +89,7 @@ def test_forms_that_do_not_come_from_the_session_are_refused(how, site):
         headers["sec-fetch-site"] = "cross-site"
     response = browser.client.post("/s", data=form, headers=headers)
     assert response.status_code == 403
-    assert there.store.session(session.id).step == 0
+    assert there.store.sessions.get(session.id).step == 0
     for path in ("/start", "/s/chat", "/s/chat/retry"):
         form.pop("csrf", None)
         assert browser.client.post(path, data=form).status_code == 403
@@ -104,10 +104,10 @@ def test_a_rater_cannot_reach_another_session(site):
     there = site()
     mine, other = there.browser().start(), there.browser().start()
     mine.walk_to(there, "item")
-    victim = there.store.session(mine.session_id(there))
+    victim = there.store.sessions.get(mine.session_id(there))
     stranger = there.open_api()
     # Nothing but the token opens a session: not its id, not the hash that is stored, not parameters.
-    with there.store.reading() as connection:
+    with there.store.database.reading() as connection:
         stored = connection.execute(text("SELECT token_hash FROM sessions")).scalars().all()
     for guess in (victim.id, victim.rater_id, *stored, "", "null", "'; --"):
         headers = {"Authorization": f"Bearer {guess}"}
@@ -121,11 +121,11 @@ def test_a_rater_cannot_reach_another_session(site):
     answer = stranger.submit("consent", {"consent": "agree"}, token=used)
     assert answer.status_code == 409
     assert "step" not in answer.json()
-    assert there.store.session(stranger.session_id).step == 0
+    assert there.store.sessions.get(stranger.session_id).step == 0
 
 
 def submission_tokens(store):
-    with store.reading() as connection:
+    with store.database.reading() as connection:
         return connection.execute(text("SELECT token FROM submissions")).scalars().all()
 
 
@@ -138,8 +138,8 @@ def test_identifiers_of_a_platform_stand_only_with_the_person(make_study, site, 
     token = browser.client.cookies["dialometer_session"]
     names = ["pid-5f3a9c", "visit-31bb", "study-77aa", token]
     found = set()
-    with there.store.reading() as connection:
-        if there.store.is_sqlite:
+    with there.store.database.reading() as connection:
+        if there.store.database.is_sqlite:
             tables = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table'")).scalars().all()
         else:
             query = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"

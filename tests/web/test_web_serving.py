@@ -104,15 +104,15 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_stored(how, n_processe
     assert len(acknowledged) >= 60
     with Store.open(folder / "study.db", create=False) as store:
         assert store.check() == []
-        stored = {(visit.session_id, visit.screen) for visit in store.visits()}
+        stored = {(visit.session_id, visit.screen) for visit in store.records.visits()}
         assert {(session, screen) for session, screen, _, _ in acknowledged} <= stored
         flow = Flow(study, store)
-        for session in store.sessions():
+        for session in store.sessions.all():
             # Every stored screen has all its judgments, and the session stands right after its last screen.
             path = flow.path(session)
-            visited = [visit.screen for visit in store.visits(session.id)]
+            visited = [visit.screen for visit in store.records.visits(session.id)]
             assert visited == [step.key for step in path.steps[: session.step]]
-            judged = {(j.item_id, j.criterion, j.is_practice) for j in store.judgments(session.id)}
+            judged = {(j.item_id, j.criterion, j.is_practice) for j in store.records.judgments(session.id)}
             expected = {
                 (step.task.item_id, criterion, step.task.is_practice)
                 for step in path.steps[: session.step]
@@ -187,16 +187,19 @@ def test_simulated_raters_judge_the_same_over_http(template, make_study, site, t
 
 def content(store):
     """Everything about a study that chance of tokens and ids does not decide."""
-    ordinals = {session.id: session.ordinal for session in store.sessions()}
+    ordinals = {session.id: session.ordinal for session in store.sessions.all()}
     plain = ("item_id", "criterion", "value", "system", "turn", "side", "position", "is_practice", "is_late")
     timed = ("shown_at_ms", "answered_at_ms")
     return (
-        sorted((s.ordinal, s.state, s.step, s.started_at_ms, str(s.draw)) for s in store.sessions()),
-        sorted((ordinals[j.session_id], *(str(getattr(j, name)) for name in plain + timed)) for j in store.judgments()),
-        sorted((ordinals[a.session_id], a.part, a.question, str(a.value)) for a in store.answers()),
-        sorted((ordinals[v.session_id], v.screen, v.submitted_at_ms, v.device) for v in store.visits()),
-        sorted((ordinals[f.session_id], f.finding.rule, f.finding.reason) for f in store.findings()),
-        sorted((ordinals[t.session_id], t.item_id, t.n, t.text, t.at_ms) for t in store.chat_turns()),
+        sorted((s.ordinal, s.state, s.step, s.started_at_ms, str(s.draw)) for s in store.sessions.all()),
+        sorted(
+            (ordinals[j.session_id], *(str(getattr(j, name)) for name in plain + timed))
+            for j in store.records.judgments()
+        ),
+        sorted((ordinals[a.session_id], a.part, a.question, str(a.value)) for a in store.records.answers()),
+        sorted((ordinals[v.session_id], v.screen, v.submitted_at_ms, v.device) for v in store.records.visits()),
+        sorted((ordinals[f.session_id], f.finding.rule, f.finding.reason) for f in store.records.findings()),
+        sorted((ordinals[t.session_id], t.item_id, t.n, t.text, t.at_ms) for t in store.conversations.turns()),
     )
 
 

@@ -152,7 +152,7 @@ def test_health_fails_with_the_database(site, monkeypatch):
     def fail():
         raise StorageError("gone")
 
-    monkeypatch.setattr(there.store, "reading", fail)
+    monkeypatch.setattr(there.store.database, "reading", fail)
     response = there.client.get("/healthz")
     assert (response.status_code, response.json()["status"]) == (503, "failing")
 

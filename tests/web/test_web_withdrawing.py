@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 from taking_part import Browser
 
-from dialometer.storage.withdrawal_codes import session_of_code, withdrawal_code
+from dialometer.storage.withdrawals import withdrawal_code
 
 CODE = re.compile(r"[0-9A-Z]{4}(?:-[0-9A-Z]{4}){3}")
 
@@ -43,14 +43,14 @@ def test_the_last_page_shows_a_code_that_withdraws(site):
     assert "erased" in browser.page
     left = here.only_session()
     assert (left.state, left.rater_id) == ("withdrawn", "")
-    assert list(here.store.judgments()) == []
-    assert list(here.store.answers()) == []
-    assert here.store.withdrawals()[0].n_judgments > 0
+    assert list(here.store.records.judgments()) == []
+    assert list(here.store.records.answers()) == []
+    assert here.store.withdrawals.all()[0].n_judgments > 0
 
     browser.get("/withdraw")
     browser.post("/withdraw", {"csrf": browser.fields["csrf"], "code": code})
     assert browser.status == 200, "the same code again is answered the same"
-    assert len(here.store.withdrawals()) == 1
+    assert len(here.store.withdrawals.all()) == 1
 
 
 def test_a_forged_form_withdraws_nobody(site):
@@ -78,7 +78,7 @@ def test_codes_are_tried_only_so_often(site):
 
 @pytest.mark.parametrize("typed", ["", "AAAA", "not a code at all, but long enough", "\x00" * 16])
 def test_what_is_no_code_finds_nobody(site, typed):
-    assert session_of_code(site().store, typed) is None
+    assert site().store.withdrawals.session_of_code(typed) is None
 
 
 def test_no_address_of_a_rater_is_stored_or_logged(site, tmp_path, caplog):

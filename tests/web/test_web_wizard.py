@@ -123,7 +123,7 @@ def test_a_rater_waits_and_a_wizard_answers(wizard_site):
             assert answers[0].json()["reply"] == "I see."
             (chat,) = bob.chats()["chats"]
             assert (chat["holder"], chat["is_mine"], chat["n_said"], chat["is_over"]) == ("Ann", False, 1, False)
-    turns = there.store.chat_turns()
+    turns = there.store.conversations.turns()
     assert [turn.text for turn in turns] == ["Is anybody there?", "I see."]
     meta = turns[1].meta
     assert (meta["wizard"], meta["is_canned"]) == ("Ann", True)

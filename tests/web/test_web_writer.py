@@ -217,7 +217,7 @@ def test_two_servers_on_one_database_agree_about_where_a_session_stands(make_stu
         repeated = (there if by is here else here).submit(shown["screen"], json_answers(study, shown))
         assert repeated.json()["outcome"] == "repeated"
     assert one.only_session().state == "completed"
-    assert n_judgments == len(list(one.store.judgments()))
+    assert n_judgments == len(list(one.store.records.judgments()))
 
 
 def test_a_session_that_ended_elsewhere_is_not_written_to(make_study, site):
@@ -226,10 +226,10 @@ def test_a_session_that_ended_elsewhere_is_not_written_to(make_study, site):
     program = there.open_api()
     program.answer(study)
     shown = program.screen()
-    there.store.withdraw(program.session_id, there.app.service.flow.clock())
+    there.store.withdrawals.withdraw(program.session_id, there.app.service.flow.clock())
     answer = program.submit(shown["screen"], json_answers(study, shown))
     assert answer.status_code in (401, 409)
-    assert not list(there.store.visits(program.session_id))
+    assert not list(there.store.records.visits(program.session_id))
 
 
 def test_many_screens_of_one_session_at_once_store_one(make_study, site):
@@ -251,7 +251,7 @@ def test_many_screens_of_one_session_at_once_store_one(make_study, site):
     assert outcomes.count("stored") == 1
     assert outcomes.count("repeated") == 2
     assert outcomes.count("outdated") == 6
-    assert len(list(there.store.judgments())) == len(shown["fields"])
+    assert len(list(there.store.records.judgments())) == len(shown["fields"])
 
 
 def test_a_double_click_on_more_draws_once(make_study, site):
@@ -300,9 +300,9 @@ def test_a_refused_screen_does_not_hold_up_the_others(make_study, site):
 def test_a_store_on_postgresql_needs_no_turns(postgres_url, tmp_path):
     with TurnTakingStore.open(postgres_url) as store:
         assert store._turns is None
-        with store.writing() as connection:
+        with store.database.writing() as connection:
             connection.exec_driver_sql("SELECT 1")
     with TurnTakingStore.open(tmp_path / "s.db") as store:
         assert store._turns is not None
-        with store.writing() as connection:
+        with store.database.writing() as connection:
             connection.exec_driver_sql("SELECT 1")

@@ -41,7 +41,6 @@ def open_study(folder: Path) -> Study:
 
 def open_store(folder: Path, database: str, *, create: bool = True) -> Store:
     """The study's database; where it is to be read and nobody has come yet, that is said in so many words."""
-    from dialometer.storage.collected import open_collected
-    from dialometer.storage.store import Store
+    from dialometer.storage.store import Store, open_collected
 
     return Store.open(database or folder / DATABASE_FILE) if create else open_collected(folder, database)

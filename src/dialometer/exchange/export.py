@@ -232,7 +232,7 @@ class _Job:
     n_rows: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> Export:
-        first = self.store.sessions()
+        first = self.store.sessions.all()
         factors = self._factors(first)
         raters = Raters(self.store)
         judged = JudgmentRows(self.store, self.include_practice, self.include_corrected)
@@ -241,10 +241,10 @@ class _Job:
         self._write(SCREENS, screen_frames(self.store, raters))
         self._write(FINDINGS, finding_frames(self.store, raters))
         # Sessions come last: whoever arrived while the rows above were written is then among them.
-        sessions = self.store.sessions()
+        sessions = self.store.sessions.all()
         if any(item.kind == "chat" for item in self.study.items):
             self._write(CHAT_TURNS, chat_frames(self.store, raters, self.study, sessions))
-        reasons = {entry.session_id: entry.reason for entry in self.store.exclusion_log() if entry.is_excluded}
+        reasons = {entry.session_id: entry.reason for entry in self.store.exclusions.log() if entry.is_excluded}
         table = sessions_table(self._factors(sessions))
         self._write(table, session_frames(table, raters, sessions, reasons, judged.n_counted))
         about = self._about()
@@ -298,7 +298,7 @@ class _Job:
             "frozen_at": newest.get("frozen_at"),
             "collected_under": [
                 {"study_version": version.id, "fingerprint": version.fingerprint}
-                for version in self.store.study_versions()
+                for version in self.store.studies.versions()
             ],
         }
 

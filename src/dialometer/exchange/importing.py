@@ -244,7 +244,7 @@ def _known_imports(database: str | Path) -> dict[str, str]:
     """Files that are in already, name by hash; none where there is no database yet."""
     try:
         with Store.open(database, create=False) as store:
-            return {entry.sha256: entry.file_name for entry in store.imports()}
+            return {entry.sha256: entry.file_name for entry in store.imports.all()}
     except StorageError:
         return {}  # if it cannot be opened at all, storing will say so
 
@@ -310,11 +310,11 @@ def _store(
     store: Store, study: Study, files: Sequence[Incoming], fits: Sequence[Fit], at_ms: int
 ) -> Iterator[Incoming]:
     """Store file after file, each whole or not at all; gives each one that is in."""
-    version = store.register_study(study.spec.name, fingerprint(study), study.spec.model_dump_json(), at_ms)
+    version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), at_ms)
     for file, fit in zip(files, fits, strict=True):
         names = {rater: file.format.name_of(rater, file.sha256) for rater in fit.raters}
         try:
-            store.import_rows(
+            store.imports.add(
                 fit.sessions(names),
                 file_name=file.path.name,
                 sha256=file.sha256,

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import func, inspect, select
 
 from dialometer.model.study import Study
-from dialometer.storage.retention import Due, what_is_due
 from dialometer.storage.rows import mapping_from_json
 from dialometer.storage.schema import metadata, people, sessions
 from dialometer.storage.store import Store
+from dialometer.storage.withdrawals import Due
 
 NOT_STORED = (
     "IP addresses: used in memory to limit how often somebody may arrive, never written down or logged",
@@ -82,7 +82,7 @@ def inventory(study: Study, store: Store, at_ms: int) -> dict[str, Any]:
         STUDY: None,
     }
     stored = []
-    with store.reading() as connection:
+    with store.database.reading() as connection:
         present = set(inspect(connection).get_table_names())
         for table in metadata.sorted_tables:
             if table.name not in present:
@@ -109,14 +109,16 @@ def inventory(study: Study, store: Store, at_ms: int) -> dict[str, Any]:
         "free_text_questions": free_texts(study),
         "not_stored": list(NOT_STORED),
         "due": {"identifiers": len(due.raters), "sessions": len(due.sessions)},
-        "n_withdrawn": len(store.withdrawals()),
+        "n_withdrawn": len(store.withdrawals.all()),
     }
 
 
 def due_now(study: Study, store: Store, at_ms: int) -> Due:
     """What has been kept for longer than the study promises."""
     promise = study.spec.privacy
-    return what_is_due(store, identifiers_days=promise.identifiers_days, answers_days=promise.answers_days, at_ms=at_ms)
+    return store.withdrawals.due(
+        identifiers_days=promise.identifiers_days, answers_days=promise.answers_days, at_ms=at_ms
+    )
 
 
 def _place(table: str) -> int:
@@ -139,7 +141,7 @@ def _identifiers(rows: list[tuple[str, str | None, str]]) -> list[dict[str, Any]
 
 def _consents(store: Store) -> dict[str, int]:
     query = select(sessions.c.consent_version, func.count()).group_by(sessions.c.consent_version)
-    with store.reading() as connection:
+    with store.database.reading() as connection:
         return {version or "none given": n for version, n in sorted(connection.execute(query.order_by(None)).all())}
 
 

@@ -161,17 +161,17 @@ class Raters:
     def of(self, session_id: str) -> tuple[str, str, str]:
         """The pseudonyms of a session's rater and of the session itself, and what kind of rater it is."""
         if session_id not in self.names:
-            numbers = self.store.rater_numbers()
+            numbers = self.store.sessions.rater_numbers()
             self.names = {
                 session.id: (rater_name(numbers[session.id]), session_name(session.ordinal), session.source)
-                for session in self.store.sessions()
+                for session in self.store.sessions.all()
                 if session.id in numbers
             }
         return self.names[session_id]
 
     def program(self, session: Session) -> str | None:
         """The model that a program was; its raters are numbered behind a #. Of people nothing is told."""
-        person = self.store.person(session.id) if session.source == "model" else None
+        person = self.store.sessions.person(session.id) if session.source == "model" else None
         return person.external_id.rpartition("#")[0] or person.external_id if person else None
 
 
@@ -190,7 +190,7 @@ class JudgmentRows:
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """The rows, a part at a time."""
-        batches = self.store.judgment_batches(include_corrected=self.include_corrected, n_rows=N_PER_FRAME)
+        batches = self.store.records.judgment_batches(include_corrected=self.include_corrected, n_rows=N_PER_FRAME)
         for batch in batches:
             frame = long_table([batch])
             self._count(frame)
@@ -227,7 +227,7 @@ def answer_frames(store: Store, raters: Raters, *, include_corrected: bool) -> I
             seconds(answer.shown_at_ms, answer.answered_at_ms),
             answer.replaces,
         )
-        for answer in store.answers(include_corrected=include_corrected)
+        for answer in store.records.answers(include_corrected=include_corrected)
     )
     return frames(ANSWERS, rows)
 
@@ -247,7 +247,7 @@ def screen_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
             visit.device,
             visit.is_late,
         )
-        for visit in store.visits()
+        for visit in store.records.visits()
     )
     return frames(SCREENS, rows)
 
@@ -263,7 +263,7 @@ def finding_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
             _json(dict(logged.finding.details)),
             logged.at_ms,
         )
-        for logged in store.findings()
+        for logged in store.records.findings()
     )
     return frames(FINDINGS, rows)
 
@@ -283,7 +283,7 @@ def chat_frames(store: Store, raters: Raters, study: Study, sessions: Iterable[S
             _json(dict(turn.meta)),
         )
         for session in sessions
-        for turn in store.chat_turns(session.id)
+        for turn in store.conversations.turns(session.id)
     )
     return frames(CHAT_TURNS, rows)
 

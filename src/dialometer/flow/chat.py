@@ -44,7 +44,7 @@ class Chats:
         opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
         spoken = [
             Turn("User" if turn.role == "user" else "Agent", turn.text, turn.role)
-            for turn in self.store.chat_turns(session.id, item_id)
+            for turn in self.store.conversations.turns(session.id, item_id)
         ]
         return opening + spoken
 
@@ -59,15 +59,15 @@ class Chats:
     def hear(self, session: Session, item_id: str, text: str, at_ms: int) -> None:
         """Stores the rater's message alone, for whoever answers it (an agent or a person) to find."""
         message = self._check(session, item_id, text)
-        turns = self.store.chat_turns(session.id, item_id)
+        turns = self.store.conversations.turns(session.id, item_id)
         if turns and turns[-1].role == "user":
             raise FlowError("the agent has not answered yet", remedy="wait for the reply")
         n = turns[-1].n + 1 if turns else 0
-        self.store.add_chat_turn(ChatTurn(session.id, item_id, n, "user", message, at_ms))
+        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "user", message, at_ms))
 
     def answer(self, session: Session, item_id: str, at_ms: int | None = None) -> Reply:
         """The agent's reply to what was said so far, stamped when it came if no time is given."""
-        turns = self.store.chat_turns(session.id, item_id)
+        turns = self.store.conversations.turns(session.id, item_id)
         if not turns or turns[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
         reply = self.agent(self._item(item_id).system).reply(self.history(session, item_id), seed=session.ordinal)
@@ -81,7 +81,7 @@ class Chats:
             raise AgentError(f"the reply cannot be shown: {error}", remedy="mend the agent") from error
         if not text:
             raise AgentError("the reply is empty", remedy="mend the agent")
-        self.store.add_chat_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
+        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
         return Reply(text, reply.details)
 
     def _item(self, item_id: str) -> ChatItem:
@@ -104,7 +104,7 @@ class Chats:
                 f"a message has 1 to {MAX_MESSAGE_LENGTH} characters",
                 remedy="shorten it" if message else "write something",
             )
-        n_said = sum(turn.role == "user" for turn in self.store.chat_turns(session.id, item_id))
+        n_said = sum(turn.role == "user" for turn in self.store.conversations.turns(session.id, item_id))
         if n_said >= item.max_turns:
             raise FlowError("this conversation has reached its length", remedy="go on to the questions")
         return message

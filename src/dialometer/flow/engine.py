@@ -88,7 +88,7 @@ class Flow:
         self.clock = clock
         self.paths = Paths(study)
         spec_json = study.spec.model_dump_json()
-        self.version = store.register_study(study.spec.name, fingerprint(study), spec_json, clock())
+        self.version = store.studies.register(study.spec.name, fingerprint(study), spec_json, clock())
         consent = study.texts[study.spec.texts.consent]
         self.consent_version = hashlib.sha256(consent.encode()).hexdigest()[:12]
 
@@ -108,7 +108,7 @@ class Flow:
         self._refuse_blocked(external_id)
         session_id, token = secrets.token_urlsafe(12), secrets.token_urlsafe(32)
         stale_ms = int(self.study.spec.design.stale_after_minutes * 60_000)
-        session = self.store.arrive(
+        session = self.store.sessions.arrive(
             session_id=session_id,
             token=token,
             platform=platform,
@@ -176,11 +176,11 @@ class Flow:
         self, session_id: str, screen_key: str, raw: Mapping[str, object], timing: Timing, token: str
     ) -> Receipt:
         """Reads, stores and acknowledges one screen. Raises :class:`AnswersRejected` when a field is not in order."""
-        session = self.store.session(session_id)
+        session = self.store.sessions.get(session_id)
         prepared = self.prepare(session, screen_key, raw, timing, token)
         if isinstance(prepared, Receipt):
             return prepared
-        return self.store.record([prepared], timing.submitted_at_ms)[0]
+        return self.store.submissions.record([prepared], timing.submitted_at_ms)[0]
 
     def prepare(
         self, session: Session, screen_key: str, raw: Mapping[str, object], timing: Timing, token: str
@@ -194,7 +194,7 @@ class Flow:
         if session.state == "active" and is_here:
             return self._forward(session, path, raw, timing, token)
         index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
-        earlier = self.store.receipt(session.id, token)
+        earlier = self.store.submissions.receipt(session.id, token)
         if earlier is not None:
             return earlier
         if session.state == "active" and self._may_return(session, path, index):
@@ -303,14 +303,14 @@ class Flow:
 
     def _extend(self, session: Session, timing: Timing) -> int:
         """Gives one more batch; the session stays at its step, where the new items now begin, or passes on if none is left."""
-        extended = self.store.extend(
+        extended = self.store.sessions.extend(
             session.id, lambda held, snapshot: draw_more(self.study, held.draw, snapshot), timing.submitted_at_ms
         )
         return session.step if extended.draw != session.draw else session.step + 1
 
     def _check_chat(self, session: Session, screen: Screen) -> None:
         assert screen.item is not None
-        turns = self.store.chat_turns(session.id, screen.item.id)
+        turns = self.store.conversations.turns(session.id, screen.item.id)
         n_said = sum(turn.role == "user" for turn in turns)
         if n_said < screen.item.min_turns:
             raise AnswersRejected(
@@ -356,11 +356,11 @@ class Flow:
             return []
         store, key = self.store, session.id
         record = SessionRecord(
-            judgments=Later(lambda: [j for j in (*store.judgments_of(key), *judgments) if not j.is_practice]),
-            answers=Later(lambda: [*store.answers(key), *answers]),
-            visits=Later(lambda: [*store.visits_of(key), visit]),
+            judgments=Later(lambda: [j for j in (*store.records.judgments(key), *judgments) if not j.is_practice]),
+            answers=Later(lambda: [*store.records.answers(key), *answers]),
+            visits=Later(lambda: [*store.records.visits(key), visit]),
         )
-        known = {logged.finding.rule for logged in self.store.findings(session.id)}
+        known = {logged.finding.rule for logged in self.store.records.findings(session.id)}
         return [f for rule in rules if rule.rule not in known for f in rule.findings(self.study, session, record)]
 
     # correcting
@@ -374,7 +374,7 @@ class Flow:
         values = read_values(screen.fields, raw)
         is_late = self._is_late(screen, timing)
         new = to_judgments(screen, step, values, session.id, timing, is_late=is_late)
-        current = {_key(judgment): judgment for judgment in self.store.record_of(session.id).judgments}
+        current = {_key(judgment): judgment for judgment in self.store.records.of_session(session.id).judgments}
         changed = []
         for judgment in new:
             old = current.get(_key(judgment))

@@ -39,8 +39,8 @@ def platform_raters(study: Study, store: Store) -> list[PlatformRater]:
     recruitment = study.spec.recruitment
     name = platform_of(recruitment).parameters.get("session", "")
     raters = []
-    for session in store.sessions(source="person"):
-        person = store.person(session.id)
+    for session in store.sessions.all(source="person"):
+        person = store.sessions.person(session.id)
         if person is not None and person.platform == recruitment.platform and person.external_id:
             raters.append(PlatformRater(session, person.external_id, str(person.params.get(name, ""))))
     return raters

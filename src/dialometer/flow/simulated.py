@@ -48,9 +48,9 @@ class EngineDoor:
 
     def screen(self, session: str) -> ScreenView:
         """The screen where the session stands."""
-        held = self.flow.store.session(session)
+        held = self.flow.store.sessions.get(session)
         if held.state == "stale":
-            held = self.flow.store.revive(session, held.last_seen_at_ms)
+            held = self.flow.store.sessions.revive(session, held.last_seen_at_ms)
         screen = self.flow.screen(held)
         if screen.kind == "done":
             return view_of(screen)
@@ -62,13 +62,13 @@ class EngineDoor:
         batch: list[Submission] = []
         for visit in visits:
             timing = Timing(visit.shown_at_ms, visit.submitted_at_ms, visit.first_input_at_ms, device=visit.device)
-            session = self.flow.store.session(visit.session)
+            session = self.flow.store.sessions.get(visit.session)
             prepared = self.flow.prepare(session, visit.screen, visit.answers, timing, visit.token)
             if not isinstance(prepared, Receipt):
                 batch.append(prepared)
         if not batch:
             return 0
-        receipts = self.flow.store.record(batch, max(visit.submitted_at_ms for visit in visits))
+        receipts = self.flow.store.submissions.record(batch, max(visit.submitted_at_ms for visit in visits))
         if any(receipt.outcome == "outdated" for receipt in receipts):
             raise FlowError(
                 "a simulated rater's session moved while it was answering", remedy="run one simulation at a time"
@@ -77,4 +77,4 @@ class EngineDoor:
 
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
         """One message in a chat; the reply is stored before it is returned."""
-        return self.chats.say(self.flow.store.session(session), item_id, text, at_ms).text
+        return self.chats.say(self.flow.store.sessions.get(session), item_id, text, at_ms).text

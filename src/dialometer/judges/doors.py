@@ -54,9 +54,9 @@ class LocalDoor:
 
     def screen(self, session: str) -> Shown:
         """The screen as the API would show it."""
-        held = self.flow.store.session(session)
+        held = self.flow.store.sessions.get(session)
         if held.state == "stale":
-            held = self.flow.store.revive(session, now_ms())
+            held = self.flow.store.sessions.revive(session, now_ms())
         screen = self.flow.screen(held)
         is_chat = screen.item is not None and screen.item.kind == "chat"
         chat = self.chats.history(held, screen.item.id) if is_chat and screen.item is not None else None
@@ -65,21 +65,21 @@ class LocalDoor:
     def submit(self, session: str, screen: str, answers: dict[str, Any], shown_at_ms: int, token: str) -> int:
         """Stores the answers."""
         timing = Timing(shown_at_ms, now_ms(), shown_at_ms, device="program")
-        prepared = self.flow.prepare(self.flow.store.session(session), screen, answers, timing, token)
+        prepared = self.flow.prepare(self.flow.store.sessions.get(session), screen, answers, timing, token)
         if isinstance(prepared, Receipt):
             return 0
-        receipt = self.flow.store.record([prepared], timing.submitted_at_ms)[0]
+        receipt = self.flow.store.submissions.record([prepared], timing.submitted_at_ms)[0]
         if receipt.outcome in ("outdated", "ended"):
             raise _moved()
         return len(prepared.judgments) if receipt.outcome == "stored" else 0
 
     def say(self, session: str, item_id: str, text: str) -> None:
         """The reply is stored before this returns."""
-        self.chats.say(self.flow.store.session(session), item_id, text, now_ms())
+        self.chats.say(self.flow.store.sessions.get(session), item_id, text, now_ms())
 
     def wait_for_reply(self, session: str, item_id: str) -> None:
         """Asks the agent again."""
-        self.chats.answer(self.flow.store.session(session), item_id)
+        self.chats.answer(self.flow.store.sessions.get(session), item_id)
 
 
 class ServerDoor:

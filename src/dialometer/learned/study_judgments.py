@@ -83,7 +83,7 @@ def store_judge(
     with Store.open(database or folder / DATABASE_FILE, create=False) as store:
         values = _on_scale(scale, [scores[key] for key in scores], _people(store, wanted))
         stamp = at_ms or int(time.time() * 1000)
-        version = store.register_study(study.spec.name, fingerprint(study), study.spec.model_dump_json(), stamp)
+        version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), stamp)
         content = json.dumps([name, wanted, sorted((*key, score) for key, score in scores.items())])
         digest = hashlib.sha256(content.encode()).hexdigest()
         session_id = f"model-{digest[:24]}"
@@ -109,7 +109,7 @@ def store_judge(
             finished_at_ms=stamp,
             source="model",
         )
-        store.import_rows(
+        store.imports.add(
             [session],
             file_name=f"scores of {name}",
             sha256=digest,
@@ -144,7 +144,7 @@ def _known_keys(study: Study, scores: Mapping[Key, float], where: str) -> list[K
 
 
 def _people(store: Store, criterion: str) -> Floats:
-    table = long_table(store.judgment_batches())
+    table = long_table(store.records.judgment_batches())
     is_counted = (table["criterion"] == criterion) & ~table["is_practice"]
     rows = people_or_simulated(table.filter(is_counted))
     return np.asarray(rows["value"].drop_nulls().to_numpy(), dtype=np.float64)
@@ -177,10 +177,12 @@ RULE = "noisy_rating"
 def flag_noisy(folder: Path, noisy: Sequence[Noisy], *, database: str = "", at_ms: int = 0) -> int:
     """Writes a flag for every noisy rating that has none yet, and says how many were new. Nobody is excluded by it."""
     with Store.open(database or folder / DATABASE_FILE, create=False) as store:
-        table = long_table(store.judgment_batches())
+        table = long_table(store.records.judgment_batches())
         session_of = dict(zip(table["judgment"].to_list(), table["session"].to_list(), strict=True))
-        ids = {session_name(session.ordinal): session.id for session in store.sessions()}
-        known = {logged.finding.details.get("judgment") for logged in store.findings() if logged.finding.rule == RULE}
+        ids = {session_name(session.ordinal): session.id for session in store.sessions.all()}
+        known = {
+            logged.finding.details.get("judgment") for logged in store.records.findings() if logged.finding.rule == RULE
+        }
         found: dict[str, list[Finding]] = defaultdict(list)
         for one in noisy:
             judgment = one.rated.dialogue.metadata["judgment"]
@@ -190,5 +192,5 @@ def flag_noisy(folder: Path, noisy: Sequence[Noisy], *, database: str = "", at_m
             details = {"judgment": judgment, "item": item, "value": one.value, "smoothed": one.smoothed}
             found[ids[session_of[judgment]]].append(Finding(RULE, "flag", f"{item}: {one.reason}", details))
         for session_id, findings in found.items():
-            store.add_findings(session_id, findings, at_ms or int(time.time() * 1000))
+            store.exclusions.add_findings(session_id, findings, at_ms or int(time.time() * 1000))
     return sum(len(findings) for findings in found.values())

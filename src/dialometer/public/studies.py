@@ -20,8 +20,7 @@ from dialometer.model.study import Study
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth, keep_truth
-from dialometer.storage.collected import open_collected
-from dialometer.storage.store import Store
+from dialometer.storage.store import Store, open_collected
 
 
 def new_study(template: str, folder: str | Path) -> Study:
@@ -38,7 +37,7 @@ def simulate_raters(folder: str | Path, n_raters: int = 30, *, seed: int = 1, da
     """
     study = load_study(Path(folder))
     with Store.open(database or Path(folder) / DATABASE_FILE) as store:
-        if next(iter(store.sessions()), None) is not None:
+        if next(iter(store.sessions.all()), None) is not None:
             remedy = "make a new folder with new_study, or read what is there with read_judgments"
             raise DialometerError("the study holds sessions already", where=str(folder), remedy=remedy)
         door, truth, habits = EngineDoor(Flow(study, store)), draw_truth(study, seed), Habits()

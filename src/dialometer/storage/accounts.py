@@ -8,9 +8,9 @@ from typing import Literal, get_args
 from sqlalchemy import delete, func, insert, select, update
 
 from dialometer.errors import StorageError
-from dialometer.storage.database import Database
-from dialometer.storage.desk_schema import account_links, accounts, desk_log, sign_in_failures, sign_ins
+from dialometer.storage.database import StorePart
 from dialometer.storage.rows import token_hash
+from dialometer.storage.schema import account_links, accounts, desk_log, sign_in_failures, sign_ins
 
 Role = Literal["owner", "editor", "viewer"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -39,7 +39,7 @@ class AccountLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class LoggedAction:
     """One entry of the log of what accounts did."""
 
     made_by: str
@@ -48,21 +48,21 @@ class Deed:
     at_ms: int
 
 
-class Accounts(Database):
+class Accounts(StorePart):
     """Accounts, the browsers signed in to them, and one-time links."""
 
-    def accounts(self) -> list[Account]:
+    def all(self) -> list[Account]:
         """All accounts, the oldest first."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return [Account(*row) for row in connection.execute(select(accounts).order_by(accounts.c.id))]
 
-    def account_named(self, name: str) -> Account | None:
+    def named(self, name: str) -> Account | None:
         """The account of that name, in whatever letters it is written."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(select(accounts).where(accounts.c.name == name.strip().lower())).one_or_none()
         return None if row is None else Account(*row)
 
-    def change_account(
+    def change(
         self, account_id: int, *, role: Role | None = None, is_active: bool | None = None, password_hash: str = ""
     ) -> None:
         """Change what is given. A new password or a closed account ends its sign-ins; the last owner always stays one."""
@@ -73,7 +73,7 @@ class Accounts(Database):
             changes["is_active"] = is_active
         if password_hash:
             changes["password_hash"] = password_hash
-        with self.assigning() as connection:
+        with self.database.assigning() as connection:
             connection.execute(update(accounts).where(accounts.c.id == account_id).values(**changes))
             owners = select(func.count()).where(accounts.c.role == "owner", accounts.c.is_active)
             if not connection.scalar(owners):
@@ -101,7 +101,7 @@ class Accounts(Database):
             "made_by": by,
             "expires_at_ms": expires_at_ms,
         }
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             if replaces:
                 connection.execute(delete(account_links).where(account_links.c.made_by == by))
             connection.execute(insert(account_links), row)
@@ -111,13 +111,13 @@ class Accounts(Database):
         query = select(account_links.c.role, account_links.c.account_id).where(
             account_links.c.token_hash == token_hash(token), account_links.c.expires_at_ms > at_ms
         )
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else AccountLink(row.role, row.account_id)
 
     def use_link(self, token: str, name: str, password_hash: str, at_ms: int) -> Account:
         """Make the account, or set the password, that a link is for; the link is used up in the same transaction."""
-        with self.assigning() as connection:
+        with self.database.assigning() as connection:
             query = select(account_links).where(account_links.c.token_hash == token_hash(token))
             row = connection.execute(query).one_or_none()
             if row is None or row.expires_at_ms <= at_ms:
@@ -150,7 +150,7 @@ class Accounts(Database):
     def sign_in(self, token: str, account_id: int, at_ms: int, *, expired_before_ms: int) -> None:
         """Remember a browser by its secret; those not seen since ``expired_before_ms`` are forgotten."""
         row = {"token_hash": token_hash(token), "account_id": account_id, "began_at_ms": at_ms, "seen_at_ms": at_ms}
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(delete(sign_ins).where(sign_ins.c.seen_at_ms < expired_before_ms))
             connection.execute(insert(sign_ins), row)
 
@@ -166,20 +166,20 @@ class Accounts(Database):
                 accounts.c.is_active,
             )
         )
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else (Account(*row[:-1]), row[-1])
 
     def see_again(self, token: str, at_ms: int) -> None:
         """A signed-in browser is still in use."""
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(
                 update(sign_ins).where(sign_ins.c.token_hash == token_hash(token)).values(seen_at_ms=at_ms)
             )
 
     def sign_out(self, token: str) -> None:
         """Forget a browser."""
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(delete(sign_ins).where(sign_ins.c.token_hash == token_hash(token)))
 
     # failed sign-ins
@@ -190,7 +190,7 @@ class Accounts(Database):
             sign_in_failures.c.name == name.strip().lower(),
             sign_in_failures.c.last_at_ms > at_ms - FORGOTTEN_AFTER_MS,
         )
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return (0, 0) if row is None else (row.n_failures, row.last_at_ms)
 
@@ -198,7 +198,7 @@ class Accounts(Database):
         """Count a failure; names are counted whether they exist or not, so that counting tells nothing."""
         clean = name.strip().lower()
         of_name = sign_in_failures.c.name == clean
-        with self.assigning() as connection:
+        with self.database.assigning() as connection:
             old = sign_in_failures.c.last_at_ms <= at_ms - FORGOTTEN_AFTER_MS
             connection.execute(delete(sign_in_failures).where(old))
             n = connection.scalar(select(sign_in_failures.c.n_failures).where(of_name))
@@ -209,21 +209,21 @@ class Accounts(Database):
 
     def forget_failures(self, name: str) -> None:
         """The right password makes up for the wrong ones."""
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(delete(sign_in_failures).where(sign_in_failures.c.name == name.strip().lower()))
 
     # what accounts did
 
-    def note_deed(self, by: str, what: str, detail: str, at_ms: int) -> None:
+    def log_action(self, by: str, what: str, detail: str, at_ms: int) -> None:
         """Add to the log."""
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(insert(desk_log), {"made_by": by, "what": what, "detail": detail, "at_ms": at_ms})
 
-    def deeds(self, n_newest: int = 200) -> list[Deed]:
+    def actions(self, n_newest: int = 200) -> list[LoggedAction]:
         """The newest entries of the log, the newest first."""
         query = select(desk_log).order_by(desk_log.c.id.desc()).limit(n_newest)
-        with self.reading() as connection:
-            return [Deed(row.made_by, row.what, row.detail, row.at_ms) for row in connection.execute(query)]
+        with self.database.reading() as connection:
+            return [LoggedAction(row.made_by, row.what, row.detail, row.at_ms) for row in connection.execute(query)]
 
 
 def _checked(role: Role) -> Role:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from sqlalchemy import Connection, insert, select
 
 from dialometer.errors import StorageError
-from dialometer.storage.database import Database
+from dialometer.storage.database import StorePart
 from dialometer.storage.rows import to_json
 from dialometer.storage.schema import controls
 
@@ -40,20 +40,20 @@ class Decision:
     at_ms: int
 
 
-class Steering(Database):
+class StudyControl(StorePart):
     """Decisions about a running study; the newest of each kind is in force from the next arrival on."""
 
-    def controls(self) -> Controls:
+    def current(self) -> Controls:
         """What is in force now."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return current_controls(connection)
 
-    def control_log(self) -> list[Decision]:
+    def log(self) -> list[Decision]:
         """All decisions, the oldest first."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return _log(connection)
 
-    def set_study_state(self, state: StudyState, *, by: str, reason: str, at_ms: int) -> None:
+    def set_state(self, state: StudyState, *, by: str, reason: str, at_ms: int) -> None:
         """Start, pause or close the whole study."""
         if state not in get_args(StudyState):
             raise StorageError(
@@ -82,7 +82,7 @@ class Steering(Database):
             "reason": decision.reason,
             "at_ms": decision.at_ms,
         }
-        with self.assigning() as connection:
+        with self.database.assigning() as connection:
             connection.execute(insert(controls), row)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from dialometer.errors import StorageError
 from dialometer.model.dialogue import Role
-from dialometer.storage.database import Database
+from dialometer.storage.database import StorePart
 from dialometer.storage.rows import mapping_from_json, to_json
 from dialometer.storage.schema import chat_turns, drafts
 from dialometer.storage.sessions import present_session
@@ -29,13 +29,13 @@ class ChatTurn:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Conversations(Database):
+class Conversations(StorePart):
     """Drafts and chat turns."""
 
     def save_draft(self, session_id: str, screen: str, content: Mapping[str, Any], at_ms: int) -> None:
         """Keep an unsent form, in place of the one kept before; it goes when a screen of the session is recorded."""
         row = {"session_id": session_id, "screen": screen, "content": to_json(dict(content)), "at_ms": at_ms}
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             present_session(connection, session_id)
             connection.execute(delete(drafts).where(drafts.c.session_id == session_id, drafts.c.screen == screen))
             connection.execute(insert(drafts), row)
@@ -43,13 +43,13 @@ class Conversations(Database):
     def draft(self, session_id: str, screen: str) -> Mapping[str, Any] | None:
         """The unsent form of a screen, or None."""
         query = select(drafts.c.content).where(drafts.c.session_id == session_id, drafts.c.screen == screen)
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             content = connection.scalar(query)
         return None if content is None else mapping_from_json(content)
 
-    def add_chat_turn(self, turn: ChatTurn) -> bool:
+    def add_turn(self, turn: ChatTurn) -> bool:
         """Store a turn; False when it was there already. Another text under the same number is refused."""
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             present_session(connection, turn.session_id)
             query = select(chat_turns.c.role, chat_turns.c.text).where(
                 chat_turns.c.session_id == turn.session_id,
@@ -68,7 +68,7 @@ class Conversations(Database):
                 )
             return False
 
-    def chat_turns(self, session_id: str | None = None, item_id: str | None = None) -> list[ChatTurn]:
+    def turns(self, session_id: str | None = None, item_id: str | None = None) -> list[ChatTurn]:
         """The turns of one conversation, of one session, or of all, in order."""
         key = (chat_turns.c.session_id, chat_turns.c.item_id, chat_turns.c.n)
         query = select(chat_turns).order_by(*key)
@@ -76,8 +76,18 @@ class Conversations(Database):
             query = query.where(chat_turns.c.session_id == session_id)
         if item_id is not None:
             query = query.where(chat_turns.c.item_id == item_id)
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return [
                 ChatTurn(r.session_id, r.item_id, r.n, r.role, r.text, r.at_ms, mapping_from_json(r.meta))
                 for r in connection.execute(query)
             ]
+
+    def n_turns_on(self, item_id: str) -> dict[str, int]:
+        """Turns of each session that talked about one item."""
+        counted = (
+            select(chat_turns.c.session_id, func.count())
+            .where(chat_turns.c.item_id == item_id)
+            .group_by(chat_turns.c.session_id)
+        )
+        with self.database.reading() as connection:
+            return dict(connection.execute(counted).all())

@@ -1,15 +1,17 @@
-"""Connections and transactions: what differs between SQLite and PostgreSQL ends here."""
+"""Connections, transactions and writing many rows at once; what differs between SQLite and PostgreSQL ends here."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Dialect, Engine, Insert, Table, Update, create_engine, event, insert, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from dialometer.errors import StorageError
@@ -25,7 +27,9 @@ class Database:
 
     def __init__(self, engine: Engine, where: str) -> None:
         self.where = where
-        self._engine = engine
+        self.engine = engine
+        self.turns: AbstractContextManager[None] = nullcontext()
+        """Entered before each writing transaction; a server sets a queue here so that its writers take turns."""
         # SQLite's readers always see one state of the file; PostgreSQL has to be asked for it.
         is_server = engine.dialect.name != "sqlite"
         one_view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True} if is_server else {}
@@ -35,7 +39,7 @@ class Database:
     @property
     def is_sqlite(self) -> bool:
         """Whether this is a file and not a server."""
-        return self._engine.dialect.name == "sqlite"
+        return self.engine.dialect.name == "sqlite"
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -46,7 +50,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """All or nothing. SQLite takes its one write lock at once, so that a reader never has to become a writer."""
-        with translated(self.where), self._writer.begin() as connection:
+        with self.turns, translated(self.where), self._writer.begin() as connection:
             yield connection
 
     @contextmanager
@@ -59,7 +63,14 @@ class Database:
 
     def close(self) -> None:
         """Give all connections back; what was committed is on disk already."""
-        self._engine.dispose()
+        self.engine.dispose()
+
+
+class StorePart:
+    """One subject of the store. All parts share the store's database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
 
 
 def open_database(target: str | Path, *, create: bool) -> Database:
@@ -133,7 +144,7 @@ def use_write_ahead_log(database: Database) -> None:
     The mode stays with the file. Changing it needs the file for itself and does not wait for its turn, so the wait is here.
     """
     until = time.monotonic() + BUSY_TIMEOUT_S
-    with translated(database.where), database._engine.connect() as connection:
+    with translated(database.where), database.engine.connect() as connection:
         driver = connection.connection.cursor()
         while driver.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             try:
@@ -170,3 +181,42 @@ def _remedy(cause: str) -> str:
         "readonly": "the file or its folder may not be written; check the rights",
     }
     return next((remedy for sign, remedy in remedies.items() if sign in cause), "")
+
+
+# Writing many rows with one statement. SQLAlchemy looks at every value of every row before the driver does. Our columns hold
+# only numbers, texts and truth values, which both drivers take as they are, so the statement is compiled once and the rows
+# go straight to the driver.
+
+Values = dict[str, Any]
+"""The columns of one row, by name."""
+
+
+def insert_many(connection: Connection, table: Table, rows: Sequence[Values]) -> None:
+    """Insert rows that all have the same columns."""
+    execute_many(connection, _insert(table), rows)
+
+
+def execute_many(connection: Connection, statement: Insert | Update, rows: Sequence[Values]) -> None:
+    """Run one statement, kept at module level by the caller, for every row; none, if there is no row."""
+    if not rows:
+        return
+    text, order = _compiled(statement, connection.dialect, tuple(rows[0]))
+    if not order:
+        connection.exec_driver_sql(text, list(rows))
+    elif len(order) == 1:
+        connection.exec_driver_sql(text, [(row[order[0]],) for row in rows])
+    else:
+        connection.exec_driver_sql(text, list(map(itemgetter(*order), rows)))
+
+
+@lru_cache
+def _insert(table: Table) -> Insert:
+    return insert(table)
+
+
+@lru_cache(maxsize=256)
+def _compiled(statement: Insert | Update, dialect: Dialect, columns: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The statement as the driver reads it, and the order of its values where it takes them by place."""
+    keys = list(columns) if isinstance(statement, Insert) else None
+    compiled = statement.compile(dialect=dialect, column_keys=keys, for_executemany=True)
+    return compiled.string, tuple(compiled.positiontup or ()) if compiled.positional else ()

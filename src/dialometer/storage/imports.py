@@ -11,11 +11,10 @@ from sqlalchemy import Connection, insert, select, update
 
 from dialometer.errors import StorageError
 from dialometer.model.session import Answer, Draw, Judgment, Source, State
-from dialometer.storage.arrivals import drawn, insert_sessions, next_ordinal
-from dialometer.storage.database import Database
-from dialometer.storage.many import Values, insert_many
+from dialometer.storage.database import StorePart, Values, insert_many
 from dialometer.storage.rows import answer_values, judgment_values
 from dialometer.storage.schema import answers, exclusions, imports, judgments, people
+from dialometer.storage.sessions import drawn, insert_sessions, next_ordinal
 
 N_SESSIONS_PER_WRITE = 200
 
@@ -54,10 +53,10 @@ class ImportEntry:
     at_ms: int
 
 
-class Imports(Database):
+class Imports(StorePart):
     """Taking in files."""
 
-    def import_rows(
+    def add(
         self,
         sessions: Iterable[ImportedSession],
         *,
@@ -73,7 +72,7 @@ class Imports(Database):
         Raters of the same name on the same ``platform`` are one person, also across files. Imported sessions take the
         next ordinals but no places. ``sessions`` is consumed as it is written, so a long file need not be in memory.
         """
-        with self.assigning() as connection:
+        with self.database.assigning() as connection:
             known = connection.execute(select(imports).where(imports.c.sha256 == sha256)).one_or_none()
             if known is not None:
                 raise StorageError(f"this file was imported before, as '{known.file_name}'", where=file_name)
@@ -88,9 +87,9 @@ class Imports(Database):
             connection.execute(update(imports).where(imports.c.id == import_id).values(n_rows=writing.n_rows))
         return ImportEntry(import_id, file_name, sha256, format, writing.n_rows, at_ms)
 
-    def imports(self) -> list[ImportEntry]:
+    def all(self) -> list[ImportEntry]:
         """All files that were taken in, the earliest first."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return [ImportEntry(*row) for row in connection.execute(select(imports).order_by(imports.c.id))]
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Row, Table
 from dialometer.errors import StorageError
 from dialometer.model.quality import Finding
 from dialometer.model.session import Answer, Draw, Judgment, ScreenVisit, Session
-from dialometer.storage.many import Values
+from dialometer.storage.database import Values
 from dialometer.storage.schema import NO_TURN, answers, visits
 
 # One encoder for all rows: building one per call costs more than the encoding.

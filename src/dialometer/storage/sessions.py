@@ -1,18 +1,29 @@
-"""Looking up sessions, and counting them."""
+"""Sessions: opening them for arriving raters, extending and reviving them, and looking them up.
+
+Raters are assigned one at a time across all processes. The decision itself is a pure function of the caller's; this module
+shows it the true state of the study and stores what it decides, both in one transaction. Slots are counted within a source:
+a simulated or imported rater never takes a person's slot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, case, func, select, update
+from sqlalchemy import Connection, case, func, insert, select, update
 
 from dialometer.errors import StorageError
-from dialometer.model.session import Session, Source, State
-from dialometer.storage.database import Database
-from dialometer.storage.rows import mapping_from_json, session_from, token_hash
+from dialometer.model.session import LIVE_STATES, Draw, Session, Snapshot, Source, State
+from dialometer.storage.controls import current_controls
+from dialometer.storage.database import StorePart, Values, insert_many
+from dialometer.storage.rows import draw_to_json, mapping_from_json, session_from, slot_rows, to_json, token_hash
 from dialometer.storage.schema import people, sessions, slots
+
+_MARKS = ("id", "ordinal", "state", "step", "cell", "source", "is_excluded")
+_TIMES = ("started_at_ms", "last_seen_at_ms", "finished_at_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +36,33 @@ class Person:
     params: Mapping[str, Any]
 
 
-class Sessions(Database):
-    """Sessions as they stand."""
+@dataclass(frozen=True, slots=True)
+class SessionMark:
+    """What an overview needs to know of a session."""
 
-    def session(self, session_id: str) -> Session:
+    id: str
+    ordinal: int
+    state: State
+    step: int
+    cell: int
+    source: Source
+    is_excluded: bool
+    started_at_ms: int
+    last_seen_at_ms: int
+    finished_at_ms: int | None
+
+
+class Sessions(StorePart):
+    """All sessions of the study, whatever their state."""
+
+    def get(self, session_id: str) -> Session:
         """The session of that id; an unknown id is an error."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return load_session(connection, session_id)
 
-    def session_by_token(self, token: str) -> Session | None:
+    def by_token(self, token: str) -> Session | None:
         """The session a rater's token opens, or None."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(select(sessions).where(sessions.c.token_hash == token_hash(token))).one_or_none()
             return None if row is None else session_from(row)
 
@@ -44,7 +71,7 @@ class Sessions(Database):
         query = (
             select(people).join(sessions, sessions.c.rater_id == people.c.rater_id).where(sessions.c.id == session_id)
         )
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
             return None
@@ -54,10 +81,10 @@ class Sessions(Database):
         """Note that the rater is still there, so that the place is not given away."""
         seen = sessions.c.last_seen_at_ms
         later = case((seen < at_ms, at_ms), else_=seen)
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session_id).values(last_seen_at_ms=later))
 
-    def sessions(
+    def all(
         self, *, state: State | None = None, source: Source | None = None, is_excluded: bool | None = None
     ) -> list[Session]:
         """All sessions in the order of arrival, or those in one state, of one source, or (not) excluded."""
@@ -68,7 +95,7 @@ class Sessions(Database):
             query = query.where(sessions.c.source == source)
         if is_excluded is not None:
             query = query.where(sessions.c.is_excluded == is_excluded)
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return [session_from(row) for row in connection.execute(query)]
 
     def rater_numbers(self) -> dict[str, int]:
@@ -77,30 +104,135 @@ class Sessions(Database):
         One person has one number, also over several imported files; a withdrawn session, which has no rater, its own.
         """
         query = select(sessions.c.id, sessions.c.rater_id, sessions.c.ordinal)
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             return rater_numbers(tuple(row) for row in connection.execute(query))
 
-    def session_counts(self, *, source: Source | None = None) -> dict[tuple[int, State], int]:
-        """How many sessions there are by cell and state, excluded ones included."""
-        query = select(sessions.c.cell, sessions.c.state, func.count()).group_by(sessions.c.cell, sessions.c.state)
-        if source is not None:
-            query = query.where(sessions.c.source == source)
-        with self.reading() as connection:
-            return {(cell, state): n for cell, state, n in connection.execute(query)}
+    def marks(self) -> list[SessionMark]:
+        """All sessions in the order of arrival."""
+        columns = [sessions.c[name] for name in (*_MARKS, *_TIMES)]
+        with self.database.reading() as connection:
+            return [SessionMark(*row) for row in connection.execute(select(*columns).order_by(sessions.c.ordinal))]
 
-    def item_counts(self, *, source: Source | None = None) -> dict[tuple[int, str], dict[str, int]]:
-        """By cell and item, how many places are ``reserved``, ``done`` and ``released``."""
-        is_done = slots.c.done_at_ms.is_not(None)
-        state = case((slots.c.is_released, "released"), (is_done, "done"), else_="reserved").label("place")
-        columns = (slots.c.cell, slots.c.item_id, state)
-        query = select(*columns, func.count()).group_by(slots.c.cell, slots.c.item_id, "place")
-        if source is not None:
-            query = query.where(slots.c.source == source)
-        counts: dict[tuple[int, str], dict[str, int]] = {}
-        with self.reading() as connection:
-            for cell, item, state, n in connection.execute(query):
-                counts.setdefault((cell, item), {"reserved": 0, "done": 0, "released": 0})[state] = n
-        return counts
+    def id_of(self, ordinal: int) -> str | None:
+        """The session of that number, or None."""
+        if not 0 < ordinal < 2**31:
+            return None
+        with self.database.reading() as connection:
+            session_id: str | None = connection.scalar(select(sessions.c.id).where(sessions.c.ordinal == ordinal))
+        return session_id
+
+    # arriving
+
+    def arrive(
+        self,
+        *,
+        session_id: str,
+        token: str,
+        platform: str,
+        external_id: str | None,
+        params: Mapping[str, Any],
+        source: Source,
+        study_version: int,
+        at_ms: int,
+        stale_before_ms: int,
+        choose: Callable[[Snapshot], Draw],
+        conditions: Sequence[Mapping[str, str]],
+        rater_id: str = "",
+    ) -> Session:
+        """Open a session for an arriving rater, or give back the one this person has, whatever its state.
+
+        Sessions not seen since ``stale_before_ms`` lose the places they have not used. ``choose`` then draws from what
+        is free; if it raises, nothing is stored. A person who comes back is seen now and gets ``token`` as the session's
+        new token; the old one ends. Without ``external_id`` nobody can be recognised. ``rater_id`` is drawn at random if left out.
+        """
+        with self.database.assigning() as connection:
+            known = _session_of(connection, platform, external_id) if external_id else None
+            if known is not None:
+                seen = {"token_hash": token_hash(token), "last_seen_at_ms": max(at_ms, known.last_seen_at_ms)}
+                connection.execute(update(sessions).where(sessions.c.id == known.id).values(**seen))
+                return load_session(connection, known.id)
+            release_stale(connection, stale_before_ms)
+            snapshot = take_snapshot(connection, source, ordinal=next_ordinal(connection))
+            draw = choose(snapshot)
+            if draw.ordinal != snapshot.ordinal:
+                raise StorageError(f"the draw is for ordinal {draw.ordinal}, this session is {snapshot.ordinal}")
+            person = {
+                "rater_id": rater_id or secrets.token_hex(8),
+                "platform": platform,
+                "external_id": external_id or None,
+                "params": to_json(dict(params)),
+            }
+            row = {
+                "id": session_id,
+                "token_hash": token_hash(token),
+                "rater_id": person["rater_id"],
+                "study_version": study_version,
+                "source": source,
+                "state": "active",
+                "started_at_ms": at_ms,
+                **drawn(draw, conditions[draw.cell]),
+            }
+            connection.execute(insert(people), person)
+            insert_sessions(connection, [row])
+            insert_many(connection, slots, slot_rows(session_id, draw, source, at_ms))
+            return load_session(connection, session_id)
+
+    def extend(self, session_id: str, choose: Callable[[Session, Snapshot], Draw], at_ms: int) -> Session:
+        """Give an active session more items; the new draw begins with everything the old one had."""
+        with self.database.assigning() as connection:
+            session = load_session(connection, session_id, for_update=True)
+            if session.state != "active":
+                raise StorageError(
+                    f"session '{session_id}' is {session.state}", remedy="only active sessions get more items"
+                )
+            seen = connection.scalars(
+                select(slots.c.item_id).join(sessions).where(sessions.c.rater_id == session.rater_id)
+            )
+            draw = choose(
+                session,
+                take_snapshot(connection, session.source, ordinal=session.ordinal, seen_items=frozenset(seen)),
+            )
+            _check_extension(session.draw, draw)
+            connection.execute(
+                update(sessions)
+                .where(sessions.c.id == session_id)
+                .values(draw=draw_to_json(draw), last_seen_at_ms=max(at_ms, session.last_seen_at_ms))
+            )
+            held = set(connection.scalars(select(slots.c.item_id).where(slots.c.session_id == session_id)))
+            # An excluded rater may go on, but takes no place from others.
+            new = [
+                {**slot, "is_released": session.is_excluded}
+                for slot in slot_rows(session_id, draw, session.source, at_ms)
+            ]
+            insert_many(connection, slots, [slot for slot in new if slot["item_id"] not in held])
+            return load_session(connection, session_id)
+
+    def revive(self, session_id: str, at_ms: int) -> Session:
+        """Let the rater of a stale session go on; an active session stays as it is.
+
+        Always allowed: what the rater has answered is kept, and the places are reserved again even where others have
+        taken them meanwhile. An item may then get more judgments than asked for, which is better than lost work.
+        """
+        with self.database.assigning() as connection:
+            session = load_session(connection, session_id, for_update=True)
+            if session.state == "active":
+                return session
+            if session.state != "stale":
+                raise StorageError(
+                    f"session '{session_id}' is {session.state}", remedy="only a stale session can go on"
+                )
+            connection.execute(
+                update(sessions)
+                .where(sessions.c.id == session_id)
+                .values(state="active", last_seen_at_ms=max(at_ms, session.last_seen_at_ms))
+            )
+            if not session.is_excluded:
+                connection.execute(
+                    update(slots)
+                    .where(slots.c.session_id == session_id, slots.c.is_released)
+                    .values(is_released=False, reserved_at_ms=at_ms)
+                )
+            return load_session(connection, session_id)
 
 
 def rater_numbers(rows: Iterable[tuple[str, str | None, int]]) -> dict[str, int]:
@@ -130,3 +262,89 @@ def present_session(connection: Connection, session_id: str) -> Session:
     if session.state == "withdrawn":
         raise StorageError(f"session '{session_id}' was withdrawn", remedy="leave it as it is")
     return session
+
+
+def next_ordinal(connection: Connection) -> int:
+    """The number of the next session. Rows of sessions are never deleted, so no number is used twice."""
+    return (connection.scalar(select(func.max(sessions.c.ordinal))) or 0) + 1
+
+
+def drawn(draw: Draw, condition: Mapping[str, str]) -> Values:
+    """The columns of a session that follow from its draw."""
+    return {
+        "ordinal": draw.ordinal,
+        "cell": draw.cell,
+        "condition": to_json(dict(condition)),
+        "draw": draw_to_json(draw),
+    }
+
+
+def insert_sessions(connection: Connection, rows: Sequence[Values]) -> None:
+    """Store new sessions; what a row leaves out is as it is at the start."""
+    blank = {"import_id": None, "step": 0, "consent_version": "", "finished_at_ms": None, "is_excluded": False}
+    insert_many(connection, sessions, [{**blank, "last_seen_at_ms": row["started_at_ms"], **row} for row in rows])
+
+
+def release_stale(connection: Connection, stale_before_ms: int) -> None:
+    """Mark sessions that were left and free the places they have not used.
+
+    A session that is being written to at this moment is passed over: it is not stale.
+    """
+    left = (
+        select(sessions.c.id)
+        .where(sessions.c.state == "active", sessions.c.last_seen_at_ms < stale_before_ms)
+        .with_for_update(skip_locked=True)
+    )
+    ids = connection.scalars(left).all()
+    if not ids:
+        return
+    connection.execute(update(sessions).where(sessions.c.id.in_(ids)).values(state="stale"))
+    unused = (slots.c.session_id.in_(ids), slots.c.done_at_ms.is_(None))
+    connection.execute(update(slots).where(*unused).values(is_released=True))
+
+
+def take_snapshot(
+    connection: Connection, source: Source, *, ordinal: int, seen_items: frozenset[str] = frozenset()
+) -> Snapshot:
+    """The study as an assignment sees it. Excluded sessions do not count: others take their places."""
+    live = (sessions.c.state.in_(LIVE_STATES), sessions.c.source == source, sessions.c.is_excluded.is_(False))
+    by_cell = select(sessions.c.cell, func.count()).where(*live).group_by(sessions.c.cell)
+    by_item = (
+        select(slots.c.cell, slots.c.item_id, func.count())
+        .where(slots.c.source == source, slots.c.is_released.is_(False))
+        .group_by(slots.c.cell, slots.c.item_id)
+    )
+    cell_item_counts = {(cell, item): n for cell, item, n in connection.execute(by_item)}
+    item_counts: Counter[str] = Counter()
+    for (_cell, item), n in cell_item_counts.items():
+        item_counts[item] += n
+    controls = current_controls(connection)
+    return Snapshot(
+        ordinal=ordinal,
+        cell_counts=dict(connection.execute(by_cell).all()),
+        item_counts=dict(item_counts),
+        cell_item_counts=cell_item_counts,
+        closed_cells=controls.closed_cells,
+        cell_quotas=controls.cell_quotas,
+        quota=controls.quota,
+        is_open=controls.state == "running",
+        seen_items=seen_items,
+    )
+
+
+def _session_of(connection: Connection, platform: str, external_id: str) -> Session | None:
+    query = (
+        select(sessions)
+        .join(people, people.c.rater_id == sessions.c.rater_id)
+        .where(people.c.platform == platform, people.c.external_id == external_id)
+        .order_by(sessions.c.ordinal.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else session_from(row)
+
+
+def _check_extension(old: Draw, new: Draw) -> None:
+    is_same_place = (new.ordinal, new.cell) == (old.ordinal, old.cell)
+    if not is_same_place or any(tuple(new.items.get(b, ()))[: len(ids)] != tuple(ids) for b, ids in old.items.items()):
+        raise StorageError("an extended draw must begin with the items the session already has")

@@ -1,4 +1,4 @@
-"""The store: one object for everything a study writes down and reads back."""
+"""The store: one object for everything a study stores and reads back."""
 
 from __future__ import annotations
 
@@ -6,37 +6,41 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dialometer.errors import NotEnoughData
+from dialometer.model.file_names import DATABASE_FILE
 from dialometer.storage.accounts import Accounts
-from dialometer.storage.arrivals import Arrivals
-from dialometer.storage.columns import Columnar
-from dialometer.storage.controls import Steering
+from dialometer.storage.controls import StudyControl
 from dialometer.storage.conversations import Conversations
-from dialometer.storage.database import open_database
-from dialometer.storage.exclusions import Excluding
+from dialometer.storage.counts import Counts
+from dialometer.storage.database import Database, open_database
+from dialometer.storage.exclusions import Exclusions
 from dialometer.storage.imports import Imports
+from dialometer.storage.looks import Looks
 from dialometer.storage.migrate import bring_up_to_date
-from dialometer.storage.reading import Reading
-from dialometer.storage.recording import Recording
+from dialometer.storage.records import Records
 from dialometer.storage.sessions import Sessions
 from dialometer.storage.studies import Studies
-from dialometer.storage.watching import Watching
+from dialometer.storage.submissions import Submissions
+from dialometer.storage.withdrawals import Withdrawals
 
 
-class Store(
-    Studies,
-    Arrivals,
-    Sessions,
-    Recording,
-    Reading,
-    Columnar,
-    Steering,
-    Excluding,
-    Conversations,
-    Imports,
-    Accounts,
-    Watching,
-):
-    """A study's database. Safe to use from many threads and processes at once; each concern has its own file."""
+class Store:
+    """A study's database, with one attribute for each subject. Safe to use from many threads and processes at once."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.studies = Studies(database)
+        self.sessions = Sessions(database)
+        self.submissions = Submissions(database)
+        self.records = Records(database)
+        self.counts = Counts(database)
+        self.control = StudyControl(database)
+        self.exclusions = Exclusions(database)
+        self.withdrawals = Withdrawals(database)
+        self.conversations = Conversations(database)
+        self.imports = Imports(database)
+        self.accounts = Accounts(database)
+        self.looks = Looks(database)
 
     @classmethod
     def open(cls, target: str | Path, *, create: bool = True) -> Self:
@@ -50,7 +54,11 @@ class Store(
         except BaseException:
             database.close()
             raise
-        return cls(database._engine, database.where)
+        return cls(database)
+
+    def close(self) -> None:
+        """Give all connections back; what was committed is on disk already."""
+        self.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -65,10 +73,22 @@ class Store(
 
         Reads the whole file. PostgreSQL checks its pages by itself, so there is nothing to ask.
         """
-        if not self.is_sqlite:
+        if not self.database.is_sqlite:
             return []
-        with self.reading() as connection:
-            told = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+        with self.database.reading() as connection:
+            lines = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
             loose = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
-        problems = [line for line in told if line != "ok"]
+        problems = [line for line in lines if line != "ok"]
         return problems + [f"row {row[1]} of {row[0]} refers to a missing row of {row[2]}" for row in loose]
+
+
+def open_collected(folder: Path, database: str = "") -> Store:
+    """The store of a study that is to be read: its own database, or the one that is named. None is created."""
+    own = folder / DATABASE_FILE
+    if not database and not own.exists():
+        raise NotEnoughData(
+            "nothing has been collected in this study yet",
+            where=str(own),
+            remedy=f"collect judgments, try it with 'dialometer simulate {folder}', or name the database",
+        )
+    return Store.open(database or own, create=False)

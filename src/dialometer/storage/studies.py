@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import insert, select
 
 from dialometer.errors import StorageError
-from dialometer.storage.database import Database
+from dialometer.storage.database import StorePart
 from dialometer.storage.schema import study_versions
 
 
@@ -22,21 +22,21 @@ class StudyVersion:
     at_ms: int
 
 
-class Studies(Database):
+class Studies(StorePart):
     """One study per database, in as many versions as it went through."""
 
-    def register_study(self, name: str, fingerprint: str, spec_json: str, at_ms: int) -> int:
+    def register(self, name: str, fingerprint: str, spec_json: str, at_ms: int) -> int:
         """The number of this version of the study; a version that is known already keeps its number.
 
         A database belongs to one study, since places are counted over the whole of it; another name is refused.
         """
-        with self.assigning() as connection:
+        with self.database.assigning() as connection:
             rows = connection.execute(select(study_versions)).all()
             others = {row.name for row in rows} - {name}
             if others:
                 raise StorageError(
                     f"this database holds the study '{others.pop()}', not '{name}'",
-                    where=self.where,
+                    where=self.database.where,
                     remedy="give each study a database of its own",
                 )
             for row in rows:
@@ -47,8 +47,8 @@ class Studies(Database):
             assert key is not None
             return int(key[0])
 
-    def study_versions(self) -> list[StudyVersion]:
+    def versions(self) -> list[StudyVersion]:
         """All versions, the oldest first."""
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             rows = connection.execute(select(study_versions).order_by(study_versions.c.id))
             return [StudyVersion(row.id, row.name, row.fingerprint, row.spec, row.at_ms) for row in rows]

@@ -46,7 +46,8 @@ class ServerApp:
 
     def __init__(self, studies: RunningStudies, accounts: Store, dashboard: DashboardGuard) -> None:
         self.studies = studies
-        self.accounts = accounts
+        self.account_store = accounts
+        self.accounts = accounts.accounts
         self._dashboard = dashboard
         self._root = studies.settings.root_path
         self._single: ASGIApp | None = None
@@ -103,10 +104,10 @@ class ServerApp:
     def close(self) -> None:
         """Stores what waits and closes all databases."""
         self._dashboard.close()
-        is_own = not self.studies.holds(self.accounts)
+        is_own = not self.studies.holds(self.account_store)
         self.studies.close()
         if is_own:
-            self.accounts.close()
+            self.account_store.close()
 
 
 async def _safely(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,7 +121,7 @@ def open_server(folders: StudyFolders, settings: Settings) -> ServerApp:
     studies = RunningStudies(folders, settings)
     try:
         accounts = _accounts(studies)
-        return ServerApp(studies, accounts, create_dashboard(studies, accounts))
+        return ServerApp(studies, accounts, create_dashboard(studies, accounts.accounts))
     except BaseException:
         studies.close()
         raise

@@ -99,7 +99,7 @@ def _watching(service: Service) -> Iterable[Route]:
             return JSONResponse({"status": "failing", "error": type(error).__name__}, 503)
 
     async def metrics(_request: Request) -> Response:
-        counts = await run_in_threadpool(service.store.session_counts)
+        counts = await run_in_threadpool(service.store.counts.session_counts)
         states: dict[str, int] = {}
         for (_cell, state), n in counts.items():
             states[state] = states.get(state, 0) + n

@@ -105,17 +105,17 @@ class StudyData:
 def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
     """The data of a study. Without ``sources``, people's judgments are used; where there are none, simulated raters', or
     else models'. They are never mixed unasked."""
-    held = list(store.sessions())
-    numbers = store.rater_numbers()
+    held = list(store.sessions.all())
+    numbers = store.sessions.rater_numbers()
     raters = names_apart([(s.id, numbers.get(s.id, s.ordinal), s.draw.cell) for s in held])
     sessions = _sessions_table(study, held, raters)
-    given = [(a.session_id, a.part, a.question, a.value) for a in store.answers() if a.session_id in raters]
+    given = [(a.session_id, a.part, a.question, a.value) for a in store.records.answers() if a.session_id in raters]
     programs = {s.id: program_of(store, s) for s in held if s.source == "model"}
     answers = answers_table(given, programs, raters)
     findings = pl.DataFrame(
         [
             (raters[logged.session_id], logged.finding.rule, logged.finding.action, logged.finding.reason)
-            for logged in store.findings()
+            for logged in store.records.findings()
             if logged.session_id in raters
         ],
         schema=FINDING_COLUMNS,
@@ -124,10 +124,10 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
     said = (
         (raters[session.id], (turn.item_id, turn.role, turn.text, turn.at_ms))
         for session in held
-        for turn in store.chat_turns(session.id)
+        for turn in store.conversations.turns(session.id)
     )
     chats = chats_table(said) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
-    table = long_table(store.judgment_batches())
+    table = long_table(store.records.judgment_batches())
     return select_data(study, table, sessions, answers, findings, chats, sources)
 
 
@@ -195,7 +195,7 @@ def _sessions_table(study: Study, sessions: list[Session], raters: Mapping[str, 
 
 def program_of(store: Store, session: Session) -> str:
     """The model that a program was, from the name it came under; its raters are numbered behind a #."""
-    person = store.person(session.id)
+    person = store.sessions.person(session.id)
     return (person.external_id.rpartition("#")[0] or person.external_id) if person else ""
 
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialometer.cli.demo._studies import LINES, LIVE, REPORTS, Line, Workshop, report_page
 from dialometer.flow.engine import now_ms
-from dialometer.storage.store import Store
+from dialometer.storage.accounts import Accounts
 from dialometer.web.dashboard.login import Login, first_owner_token
 from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE
 from dialometer.web.run import ServerApp
@@ -157,7 +157,7 @@ class DemoApp:
         return response
 
 
-def _owner(accounts: Store, login: Login) -> str:
+def _owner(accounts: Accounts, login: Login) -> str:
     """The secret of a browser that is signed in as the demo's only account, whose password nobody needs."""
     token = first_owner_token(accounts)
     secret, _ = login.join(token, VISITOR, token, now_ms())

@@ -142,7 +142,7 @@ def _names(study: Study, folder: Path, database: str) -> dict[str, str]:
     from dialometer.storage.table import rater_name
 
     with open_store(folder, database, create=False) as store:
-        numbers = store.rater_numbers()
+        numbers = store.sessions.rater_numbers()
         raters = platform_raters(study, store)
     by_id = {rater.participant: rater.participant for rater in raters}
     return by_id | {rater_name(numbers[rater.session.id]): rater.participant for rater in raters}

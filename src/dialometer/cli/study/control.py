@@ -53,13 +53,13 @@ def add_to(app: typer.Typer) -> None:
         by, why, at_ms = getpass.getuser(), reason or "from the command line", now_ms()
         with open_store(folder, database) as store:
             if index is not None and action == "quota":
-                store.set_cell_quota(index, number, by=by, reason=why, at_ms=at_ms)
+                store.control.set_cell_quota(index, number, by=by, reason=why, at_ms=at_ms)
             elif index is not None:
-                store.set_cell_open(index, action == "start", by=by, reason=why, at_ms=at_ms)
+                store.control.set_cell_open(index, action == "start", by=by, reason=why, at_ms=at_ms)
             elif action == "quota":
-                store.set_quota(number, by=by, reason=why, at_ms=at_ms)
+                store.control.set_quota(number, by=by, reason=why, at_ms=at_ms)
             else:
-                store.set_study_state(STATES[action], by=by, reason=why, at_ms=at_ms)
+                store.control.set_state(STATES[action], by=by, reason=why, at_ms=at_ms)
         what = study.spec.name if index is None else study.cell_label(study.cells[index])
         if as_json:
             done = {"study": study.spec.name, "cell": cell, "action": action, "reason": why}

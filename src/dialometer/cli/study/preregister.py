@@ -112,5 +112,5 @@ def _n_collected(folder: Path, database: str) -> int:
     if not database and not (folder / DATABASE_FILE).exists():
         return 0
     with open_store(folder, database, create=False) as store:
-        batches = store.judgment_batches()
+        batches = store.records.judgment_batches()
         return sum(source in ("person", "imported") for batch in batches for source in batch["source"])

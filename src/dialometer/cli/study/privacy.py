@@ -60,17 +60,16 @@ def add_to(app: typer.Typer) -> None:
 
 def _withdraw(store: Store, folder: Path, code: str, at_ms: int, *, is_sure: bool) -> dict[str, Any]:
     from dialometer.errors import DialometerError
-    from dialometer.storage.withdrawal_codes import session_of_code
 
-    session_id = session_of_code(store, code)
+    session_id = store.withdrawals.session_of_code(code)
     if session_id is None:
         raise DialometerError(
             f"no session of this study has the code '{code}'", remedy="compare it sign by sign; is it the right study?"
         )
-    is_new = store.session(session_id).state != "withdrawn"
+    is_new = store.sessions.get(session_id).state != "withdrawn"
     if is_new:
         _ask("Erase everything this rater gave, for good?", is_sure=is_sure)
-    tombstone = store.withdraw(session_id, at_ms)
+    tombstone = store.withdrawals.withdraw(session_id, at_ms)
     return {
         "withdrawn": is_new,
         "judgments": tombstone.n_judgments,
@@ -83,7 +82,6 @@ def _withdraw(store: Store, folder: Path, code: str, at_ms: int, *, is_sure: boo
 def _apply_retention(study: Study, store: Store, folder: Path, at_ms: int, *, is_sure: bool) -> dict[str, Any]:
     from dialometer.errors import DialometerError
     from dialometer.exchange.inventory import due_now
-    from dialometer.storage.retention import erase_due
 
     promise = study.spec.privacy
     if promise.identifiers_days is None and promise.answers_days is None:
@@ -96,7 +94,7 @@ def _apply_retention(study: Study, store: Store, folder: Path, at_ms: int, *, is
     if due:
         n = f"the names of {len(due.raters)} raters and {len(due.sessions)} sessions with all their answers"
         _ask(f"Erase {n}, for good?", is_sure=is_sure)
-        erase_due(store, due, at_ms)
+        store.withdrawals.erase(due, at_ms)
     return {
         "identifiers_erased": len(due.raters),
         "sessions_erased": len(due.sessions),

@@ -162,7 +162,7 @@ def _prepare(shelf: StudyFolders, *, is_asked: bool) -> str:
             TurnTakingStore.open(shelf.database_of(name)).close()
     store = TurnTakingStore.open(shelf.accounts_database())
     try:
-        return first_owner_token(store, is_asked=is_asked)
+        return first_owner_token(store.accounts, is_asked=is_asked)
     finally:
         store.close()
 

@@ -92,7 +92,7 @@ def add_to(app: typer.Typer) -> None:
                 _tell_progress(run(over_http, now_ms()), as_json=as_json)
             return
         with open_store(folder, database) as store:
-            kept = keep(has_raters=next(iter(store.sessions(source="simulated")), None) is not None)
+            kept = keep(has_raters=next(iter(store.sessions.all(source="simulated")), None) is not None)
             progress = run(EngineDoor(Flow(study, store)), _start_ms(store))
             _tell(study, store, progress, as_json=as_json)
         if not as_json:
@@ -120,7 +120,7 @@ def _start_ms(store: Store) -> int:
     """The virtual clock begins now, or where an interrupted simulation began."""
     from dialometer.flow.engine import now_ms
 
-    first = next(iter(store.sessions(source="simulated")), None)
+    first = next(iter(store.sessions.all(source="simulated")), None)
     return first.started_at_ms if first else now_ms()
 
 
@@ -169,7 +169,7 @@ def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> N
     from dialometer.cli.console import results
 
     counts: dict[int, dict[str, int]] = {}
-    for (cell, state), n in store.session_counts().items():
+    for (cell, state), n in store.counts.session_counts().items():
         counts.setdefault(cell, {})[state] = n
     cells = {study.cell_label(condition): counts.get(cell, {}) for cell, condition in enumerate(study.cells)}
     if as_json:

@@ -49,11 +49,11 @@ def _before_anybody(study: Study) -> dict[str, object]:
 
 
 def _collect(study: Study, store: Store) -> dict[str, object]:
-    controls = store.controls()
+    controls = store.control.current()
     by_source: dict[str, list[dict[str, object]]] = {}
     sources: tuple[Source, ...] = ("person", "model", "imported", "simulated")
     for source in sources:
-        counts = store.session_counts(source=source)
+        counts = store.counts.session_counts(source=source)
         if not counts:
             continue
         by_source[source] = [
@@ -69,7 +69,7 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
     # As in the report: people where there are any, else whoever there is.
     came = [source for source in sources if source in by_source]
     for source in [one for one in came if one in ("person", "imported")] or came:
-        for (_, item), states in store.item_counts(source=source).items():
+        for (_, item), states in store.counts.item_counts(source=source).items():
             done[item] = done.get(item, 0) + states.get("done", 0)
     per_item = [done.get(item.id, 0) for item in study.rated_items]
     return {

@@ -15,8 +15,7 @@ from dialometer.learned.data.rated import Rated, to_five_points
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.item import DialogueItem
 from dialometer.model.study import Study
-from dialometer.storage.collected import open_collected
-from dialometer.storage.store import Store
+from dialometer.storage.store import Store, open_collected
 from dialometer.storage.table import long_table, rater_name
 
 _OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
@@ -40,7 +39,7 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
         )
     name, scale = _scale_of(study, criterion, where=str(folder))
     with open_collected(folder, database) as store:
-        table = _counted(long_table(store.judgment_batches()), name)
+        table = _counted(long_table(store.records.judgment_batches()), name)
         dialogues = dict(_conversations(store)) if kind == "chat" else dict(_transcripts(study, table))
     if not len(table):
         raise NotEnoughData(
@@ -105,9 +104,9 @@ def _transcripts(study: Study, table: pl.DataFrame) -> Iterator[tuple[tuple[str,
 
 def _conversations(store: Store) -> Iterator[tuple[tuple[str, str], tuple[Turn, ...]]]:
     names = {"user": "User", "agent": "Agent", "person": "Person"}
-    for session in store.sessions():
+    for session in store.sessions.all():
         turns: dict[str, list[Turn]] = {}
-        for turn in store.chat_turns(session.id):
+        for turn in store.conversations.turns(session.id):
             turns.setdefault(turn.item_id, []).append(Turn(names[turn.role], turn.text, turn.role))
         for item_id, said in turns.items():
             yield (rater_name(session.ordinal), item_id), tuple(said)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Scope
 
 from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
 from dialometer.flow.engine import now_ms
-from dialometer.storage.store import Store
+from dialometer.storage.accounts import Accounts
 from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE, LoginPages
@@ -53,7 +53,7 @@ _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def create_dashboard(studies: RunningStudies, accounts: Store) -> DashboardGuard:
+def create_dashboard(studies: RunningStudies, accounts: Accounts) -> DashboardGuard:
     """The application under ``/desk``."""
     dashboard = Dashboard(studies, accounts)
     routes: list[Route | Mount] = [

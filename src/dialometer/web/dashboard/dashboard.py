@@ -25,8 +25,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dialometer.errors import DialometerError
-from dialometer.storage.accounts import Account, Role
-from dialometer.storage.store import Store
+from dialometer.storage.accounts import Account, Accounts, Role
 from dialometer.web.dashboard.live_report import LiveReports
 from dialometer.web.dashboard.login import Login
 from dialometer.web.dashboard.running_studies import RunningStudies, RunningStudy
@@ -211,7 +210,7 @@ def percent(share: float | None) -> str:
 class Dashboard:
     """The studies, the accounts, and how pages are drawn. Holds nothing that another process would need."""
 
-    def __init__(self, studies: RunningStudies, accounts: Store) -> None:
+    def __init__(self, studies: RunningStudies, accounts: Accounts) -> None:
         self.studies = studies
         self.accounts = accounts
         self.root = studies.settings.root_path
@@ -227,7 +226,7 @@ class Dashboard:
     def show_study(self, template: str, request: PageRequest, **content: object) -> Response:
         """A page about a running study, with its state in the frame."""
         running = request.running
-        controls = self.cached(running, "controls", running.store.controls)
+        controls = self.cached(running, "controls", running.store.control.current)
         return self.show(template, request, running=running, spec=running.study.spec, controls=controls, **content)
 
     def show_table(self, template: str, request: PageRequest, table: Grid, **content: object) -> Response:
@@ -248,7 +247,7 @@ class Dashboard:
 
     def note(self, request: PageRequest, what: str, detail: str) -> None:
         """Logs what an account did."""
-        self.accounts.note_deed(request.account.name, what, detail, request.at_ms)
+        self.accounts.log_action(request.account.name, what, detail, request.at_ms)
 
 
 Work = Callable[["Dashboard", "PageRequest"], Response]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dialometer.errors import DialometerError
 from dialometer.model.report import Report
-from dialometer.storage.watching import Look
+from dialometer.storage.looks import Look
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.server.logs import log_failure
 
@@ -81,7 +81,7 @@ class LiveReports:
         """The newest report; starts an analysis where one is due, and never waits for it."""
         if not self.command:
             return ReportStatus(None, False, False, "this server computes no results")
-        pulse = running.store.pulse()
+        pulse = running.store.counts.pulse()
         with self._guard:
             analysis = self._analyses.setdefault(running.name, _Analysis())
             is_newest = analysis.newest is not None and analysis.newest.pulse == pulse
@@ -98,7 +98,7 @@ class LiveReports:
             with self._one_at_a_time:
                 result = self._compute(running, pulse)
             if not self._is_closed:
-                running.store.note_look(_look(result, by))
+                running.store.looks.add(_look(result, by))
         except DialometerError as error:
             problem = str(error)
         except Exception as error:

@@ -12,8 +12,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
-from dialometer.storage.accounts import Account, AccountLink, Role
-from dialometer.storage.store import Store
+from dialometer.storage.accounts import Account, AccountLink, Accounts, Role
 from dialometer.web.server.security import TooOften
 
 # Passwords: kept as argon2 hashes, and tried slower and slower when they are wrong.
@@ -95,7 +94,7 @@ class WrongPassword(DialometerError):
 class Login:
     """Signing in and out, one-time links, and which account a browser belongs to."""
 
-    def __init__(self, accounts: Store) -> None:
+    def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
 
     def account_of(self, secret: str, at_ms: int) -> Account:
@@ -116,7 +115,7 @@ class Login:
         wait = wait_s(*self.accounts.failures(clean, at_ms), at_ms)
         if wait:
             raise TooOften(wait)
-        account = self.accounts.account_named(clean)
+        account = self.accounts.named(clean)
         is_known = account is not None and account.is_active
         if not is_right(password, account.password_hash if account is not None and is_known else None):
             self.accounts.note_failure(clean, at_ms)
@@ -144,7 +143,7 @@ class Login:
             raise DialometerError("a name has 2 to 64 letters, digits or . _ - @ +", remedy="an e-mail address is fine")
         account = self.accounts.use_link(token, clean, hash_password(password, clean), at_ms)
         what = "made the account" if link.account_id is None else "set a new password"
-        self.accounts.note_deed(account.name, what, account.role, at_ms)
+        self.accounts.log_action(account.name, what, account.role, at_ms)
         return self._remember(account, at_ms), account
 
     def invite(self, role: Role, *, by: str, at_ms: int, account_id: int | None = None) -> str:
@@ -154,9 +153,9 @@ class Login:
         return token
 
 
-def first_owner_token(accounts: Store, *, is_asked: bool = False) -> str:
+def first_owner_token(accounts: Accounts, *, is_asked: bool = False) -> str:
     """The token of a one-time link for an owner, where there is no account yet or one is asked for; else empty."""
-    if accounts.accounts() and not is_asked:
+    if accounts.all() and not is_asked:
         return ""
     token = secrets.token_urlsafe(24)
     accounts.make_link(token, "owner", by="the server's start", expires_at_ms=now_ms() + LINK_MS, replaces=True)

@@ -12,8 +12,8 @@ from dialometer.model.session import Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import placed_gold
 from dialometer.storage.controls import Controls
+from dialometer.storage.sessions import SessionMark
 from dialometer.storage.store import Store
-from dialometer.storage.watching import SessionMark
 
 N_VISITS = 20_000
 """Times per screen are those of the newest visits, so that a long study does not take long to look at."""
@@ -120,8 +120,8 @@ class StudyNumbers:
 
 def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> StudyNumbers:
     """The numbers of a study for one source of raters; people if there are any."""
-    marks = store.session_marks()
-    controls = store.controls()
+    marks = store.sessions.marks()
+    controls = store.control.current()
     present = [one for one in SOURCES if any(mark.source == one for mark in marks)]
     wanted = [one for one in SOURCES if one == source]
     shown: Source = (wanted or present or ["person"])[0]
@@ -138,11 +138,11 @@ def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> Stu
         counts=counts,
         cells=_cells(study, controls, own),
         items=count_items(study, store, shown),
-        screens=screen_times(store.screen_times(N_VISITS)),
+        screens=screen_times(store.records.screen_times(N_VISITS)),
         rules=_rules(study, store, {mark.id for mark in own}),
         money=_money(study, own, counts, quota, at_ms),
         marks=own,
-        n_judgments=store.n_judgments(),
+        n_judgments=store.counts.n_judgments(),
         quota=quota,
         minutes=statistics.median(lengths) if lengths else None,
     )
@@ -190,7 +190,7 @@ def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> li
 def count_items(study: Study, store: Store, source: Source) -> list[ItemCounts]:
     """Places done and reserved for every rated item. Gold items that everybody gets have no quota."""
     places: dict[str, Counter[str]] = {}
-    for (_cell, item), by_state in store.item_counts(source=source).items():
+    for (_cell, item), by_state in store.counts.item_counts(source=source).items():
         places.setdefault(item, Counter()).update(by_state)
     design, placed = study.spec.design, placed_gold(study)
     per_item = design.judgments_per_item
@@ -225,7 +225,7 @@ def screen_times(visits: Sequence[tuple[str, float]]) -> list[ScreenTime]:
 
 def _rules(study: Study, store: Store, sessions: set[str]) -> list[RuleCounts]:
     found: dict[str, dict[str, set[str]]] = {rule.rule: {} for rule in study.spec.quality}
-    for logged in store.findings():
+    for logged in store.records.findings():
         if logged.session_id in sessions:
             of_rule = found.setdefault(logged.finding.rule, {})
             of_rule.setdefault(logged.finding.action, set()).add(logged.session_id)

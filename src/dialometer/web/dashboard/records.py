@@ -50,9 +50,9 @@ class GoldResult:
 
 def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
     """Everything the page of a rater shows. A withdrawn rater has left nothing but the place."""
-    session = running.store.session(session_id)
-    record = running.store.record_of(session_id)
-    findings = list(running.store.findings(session_id))
+    session = running.store.sessions.get(session_id)
+    record = running.store.records.of_session(session_id)
+    findings = list(running.store.records.findings(session_id))
     gold = gold_results(running.study, record.judgments)
     return {
         "session": session,
@@ -62,9 +62,9 @@ def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
         "gold": gold,
         "findings": findings,
         "so_far": so_far(running.study, session, record, {logged.finding.rule for logged in findings}),
-        "decisions": list(running.store.exclusion_log(session_id)),
+        "decisions": list(running.store.exclusions.log(session_id)),
         "answers": record.answers,
-        "chats": running.store.chat_turns(session_id) if running.study.spec.items.kind == "chat" else [],
+        "chats": running.store.conversations.turns(session_id) if running.study.spec.items.kind == "chat" else [],
         "n_judgments": sum(not judgment.is_practice for judgment in record.judgments),
         "focus_lost_n": sum(visit.focus_lost_n for visit in record.visits),
         "focus_lost_s": sum(visit.focus_lost_s for visit in record.visits),
@@ -260,7 +260,7 @@ def reach_of(study: Study, criterion: str) -> float | None:
 def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
     """The mean spread of each item's answers over criteria, systems and turns, of raters who count."""
     groups: dict[str, dict[tuple[str, str, int], list[Value]]] = {}
-    for item_id, criterion, system, turn, value, n in running.store.value_counts(source):
+    for item_id, criterion, system, turn, value, n in running.store.counts.value_counts(source):
         given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
         given += [value] * min(n, MOST_ALIKE)
     reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
@@ -275,8 +275,8 @@ def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
 
 def item_record(running: RunningStudy, item: Item) -> ItemRecord:
     """The item's texts and answers."""
-    marks = {mark.id: mark for mark in running.store.session_marks()}
-    judgments = [j for j in running.store.judgments_on(item.id) if j.session_id in marks]
+    marks = {mark.id: mark for mark in running.store.sessions.marks()}
+    judgments = [j for j in running.store.records.judgments_on(item.id) if j.session_id in marks]
     by_key: dict[tuple[str, str], list[Value]] = {}
     rows = []
     for judgment in judgments:

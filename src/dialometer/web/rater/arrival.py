@@ -54,7 +54,7 @@ def refusal_reason(study: Study, store: Store, external_id: str) -> str:
     for rule in study.spec.quality:
         if isinstance(rule, BlockList) and rule.blocks(external_id, study.texts.get(rule.file, "").splitlines()):
             return "blocked"
-    return "paused" if store.controls().state == "paused" else "full"
+    return "paused" if store.control.current().state == "paused" else "full"
 
 
 def way_back(study: Study, session: Session, person: Person | None) -> tuple[str, str]:

@@ -149,7 +149,7 @@ class ChatRoom:
         return item
 
     async def _turns(self, session: Session, item: ChatItem) -> list[ChatTurn]:
-        return await self.service.in_thread(lambda: self.service.store.chat_turns(session.id, item.id))
+        return await self.service.in_thread(lambda: self.service.store.conversations.turns(session.id, item.id))
 
     @staticmethod
     def _said(

@@ -15,8 +15,8 @@ from dialometer.flow.screens import Screen
 from dialometer.model.scale import Value
 from dialometer.model.session import Session
 from dialometer.recruit.platforms import platform_of
-from dialometer.storage.corrections import SubmissionRefused
-from dialometer.storage.withdrawal_codes import session_of_code, withdrawal_code
+from dialometer.storage.submissions import SubmissionRefused
+from dialometer.storage.withdrawals import withdrawal_code
 from dialometer.web.rater.arrival import ArrivingRater, read_arrival, way_back
 from dialometer.web.rater.chat import ChatRoom
 from dialometer.web.rater.layout import answers_from_form
@@ -47,7 +47,7 @@ def earlier_answers(flow: Flow, session: Session, screen: Screen) -> dict[str, o
         return {}
     places = {system: str(place) for place, system in enumerate(task.systems, start=1)}
     found: dict[tuple[str, str], Value] = {}
-    for judgment in flow.store.record_of(session.id).judgments:
+    for judgment in flow.store.records.of_session(session.id).judgments:
         if judgment.item_id != task.item_id or judgment.is_practice != task.is_practice:
             continue
         target = f"t{judgment.turn}" if judgment.turn is not None else places.get(judgment.system, "")
@@ -116,7 +116,7 @@ class RaterPages:
     async def _is_same_rater(self, session: Session, arriving: ArrivingRater | None) -> bool:
         if arriving is None:
             return True
-        person = await self.service.in_thread(lambda: self.service.store.person(session.id))
+        person = await self.service.in_thread(lambda: self.service.store.sessions.person(session.id))
         return person is not None and (person.platform, person.external_id) == (arriving.platform, arriving.external_id)
 
     def _enter(self, request: Request, arrival: Arrival) -> Response:
@@ -155,14 +155,14 @@ class RaterPages:
         return_url = code = withdrawal = ""
         chat = None
         if screen.kind == "done":
-            return_url, code = way_back(service.study, session, service.store.person(session.id))
+            return_url, code = way_back(service.study, session, service.store.sessions.person(session.id))
             withdrawal = withdrawal_code(session.id) if session.state in MAY_WITHDRAW else ""
         elif screen.item is not None and screen.item.kind == "chat":
             chat = service.chats.history(session, screen.item.id)
             if screen.kind == "chat":
                 self.room.notice(session, screen.item.id)
         if typed is None:
-            typed = service.store.draft(session.id, screen.key)
+            typed = service.store.conversations.draft(session.id, screen.key)
         if typed is None and screen.step < session.step and screen.kind != "done":
             typed = earlier_answers(service.flow, session, screen)
         page = service.pages.render_screen(
@@ -237,7 +237,7 @@ class RaterPages:
         def save() -> bool:
             if self._screen_of(session, key) is None:
                 return False
-            self.service.store.save_draft(session.id, key, answers, self.service.flow.clock())
+            self.service.store.conversations.save_draft(session.id, key, answers, self.service.flow.clock())
             return True
 
         if await self.service.in_thread(save):
@@ -303,10 +303,10 @@ class WithdrawPages:
         return response
 
     def _withdraw(self, code: str) -> bool:
-        session_id = session_of_code(self.service.store, code)
+        session_id = self.service.store.withdrawals.session_of_code(code)
         if session_id is None:
             return False
-        self.service.store.withdraw(session_id, self.service.flow.clock())
+        self.service.store.withdrawals.withdraw(session_id, self.service.flow.clock())
         log("withdrawal", session=session_id)
         return True
 

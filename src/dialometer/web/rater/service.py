@@ -14,8 +14,8 @@ from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Arrival, Flow
 from dialometer.model.session import Session, Source
 from dialometer.model.study import Study
-from dialometer.storage.corrections import SubmissionRefused
 from dialometer.storage.store import Store
+from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.rater.arrival import ArrivingRater, refusal_reason
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.failures import RequestError
@@ -70,10 +70,10 @@ class Service:
 
     def session_of(self, token: str) -> Session:
         """As :meth:`find`, for those who are in a thread already."""
-        session = self.store.session_by_token(token) if token else None
+        session = self.store.sessions.by_token(token) if token else None
         if session is None:
             raise NoSession("there is no such session", remedy="open the study's link again")
-        return self.store.revive(session.id, self.flow.clock()) if session.state == "stale" else session
+        return self.store.sessions.revive(session.id, self.flow.clock()) if session.state == "stale" else session
 
     async def send(self, sent: SentScreen) -> SubmissionResult:
         """Stores one screen; when this returns, it is on disk."""
@@ -115,7 +115,7 @@ class Service:
 
     def check_health(self) -> dict[str, object]:
         """Whether the database answers and the writer works; raises when not."""
-        with self.store.reading() as connection:
+        with self.store.database.reading() as connection:
             connection.exec_driver_sql("SELECT 1")
         if self.writer.busy_s > STUCK_S:
             raise DialometerError(f"the writer has been busy for {self.writer.busy_s:.0f} s")

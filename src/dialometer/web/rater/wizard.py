@@ -111,7 +111,7 @@ class WizardQueue:
 
     def is_over(self, chat: OpenChat) -> bool:
         """Whether the rater has gone on to the next screen."""
-        session = self.chats.store.session(chat.session.id)
+        session = self.chats.store.sessions.get(chat.session.id)
         return session.state != "active" or session.step != chat.session.step
 
     def take(self, key: str, wizard: str) -> None:
@@ -133,7 +133,7 @@ class WizardQueue:
         chat = self.chat(key)
 
         def store() -> None:
-            turns = self.chats.store.chat_turns(chat.session.id, chat.item.id)
+            turns = self.chats.store.conversations.turns(chat.session.id, chat.item.id)
             if len(turns) != n or not turns or turns[-1].role != "user":
                 raise FlowError("this message was answered already", remedy="look at the conversation again")
             now_ms = self.chats.clock()
@@ -271,7 +271,7 @@ class WizardPages:
 
     async def _as_json(self, chat: OpenChat, wizard: str) -> dict[str, object]:
         def look() -> tuple[list[ChatTurn], bool]:
-            turns = self.service.store.chat_turns(chat.session.id, chat.item.id)
+            turns = self.service.store.conversations.turns(chat.session.id, chat.item.id)
             return turns, self.queue.is_over(chat)
 
         turns, is_over = await self.service.in_thread(look)

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from dialometer.errors import AnswersRejected, DialometerError, FlowError, StorageError
-from dialometer.storage.corrections import SubmissionRefused
+from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.server.logs import log_failure
 
 

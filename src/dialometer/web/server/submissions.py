@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from dialometer.flow.engine import Flow
 from dialometer.flow.submissions import Timing
 from dialometer.model.session import Receipt, Session, Submission
-from dialometer.storage.corrections import SubmissionRefused
+from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.security import RateLimits, TooOften
 
@@ -122,12 +122,12 @@ class Submitter:
         known = self._remembered.get(token)
         if known is not None and not is_fresh and time.monotonic() - known[1] < REMEMBERED_S:
             return known[0], True
-        session = self.flow.store.session_by_token(token)
+        session = self.flow.store.sessions.by_token(token)
         if session is None:
             self.forget(token)
             raise NoSession("this token opens no session", remedy="arrive again")
         if session.state == "stale":
-            session = self.flow.store.revive(session.id, now_ms)
+            session = self.flow.store.sessions.revive(session.id, now_ms)
         self._keep(token, session, time.monotonic())
         return session, False
 
@@ -149,7 +149,7 @@ class Submitter:
             if not part:
                 continue
             at_ms = max(entry[2].visit.submitted_at_ms for entry in part) if is_simulated else now_ms
-            outcomes = self.flow.store.record_each([submission for _, _, submission in part], at_ms)
+            outcomes = self.flow.store.submissions.record_each([submission for _, _, submission in part], at_ms)
             for (i, session, submission), outcome in zip(part, outcomes, strict=True):
                 if isinstance(outcome, SubmissionRefused):
                     stored.append((i, session, outcome))

@@ -10,13 +10,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine
-
+from dialometer.storage.database import Database
 from dialometer.storage.store import Store
 
 fcntl: Any
@@ -82,19 +79,11 @@ class Turns:
 class TurnTakingStore(Store):
     """A store whose writers queue before SQLite's lock; PostgreSQL needs no help."""
 
-    def __init__(self, engine: Engine, where: str) -> None:
-        super().__init__(engine, where)
-        self._turns: Any = Turns(Path(f"{where}-turns")) if self.is_sqlite else None
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """As in every store, after everybody who came before."""
-        if self._turns is None:
-            with super().writing() as connection:
-                yield connection
-            return
-        with self._turns, super().writing() as connection:
-            yield connection
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._turns: Turns | None = None
+        if database.is_sqlite:
+            database.turns = self._turns = Turns(Path(f"{database.where}-turns"))
 
     def close(self) -> None:
         super().close()

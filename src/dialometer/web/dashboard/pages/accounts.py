@@ -17,7 +17,7 @@ def accounts(dashboard: Dashboard, request: PageRequest) -> Response:
 
 
 def _page(dashboard: Dashboard, request: PageRequest, link: str = "", about: str = "") -> Response:
-    content = {"accounts": dashboard.accounts.accounts(), "deeds": dashboard.accounts.deeds(), "roles": ROLES}
+    content = {"accounts": dashboard.accounts.all(), "deeds": dashboard.accounts.actions(), "roles": ROLES}
     return dashboard.show("accounts.html", request, link=link, about=about, tab="accounts", **content)
 
 
@@ -46,10 +46,10 @@ def change(dashboard: Dashboard, request: PageRequest) -> Response:
     what = request.form.get("what", "")
     if what == "role":
         role = _role(request)
-        dashboard.accounts.change_account(account.id, role=role)
+        dashboard.accounts.change(account.id, role=role)
         told = f"{account.name} is now {role}."
     elif what in ("close", "open"):
-        dashboard.accounts.change_account(account.id, is_active=what == "open")
+        dashboard.accounts.change(account.id, is_active=what == "open")
         told = f"The account {account.name} is {'open again' if what == 'open' else 'closed'}."
     else:
         raise DialometerError("this is no change", remedy="go back and choose again")
@@ -78,7 +78,7 @@ def new_password(dashboard: Dashboard, request: PageRequest) -> Response:
         except DialometerError as problem:
             error = str(problem)
         else:
-            dashboard.accounts.change_account(request.account.id, password_hash=hashed)
+            dashboard.accounts.change(request.account.id, password_hash=hashed)
             dashboard.note(request, "changed the password", request.account.name)
             return dashboard.redirect("/login", request)
     return dashboard.show("me.html", request, min_length=MIN_LENGTH, error=error, tab="me")
@@ -93,7 +93,7 @@ def _role(request: PageRequest) -> Role:
 
 
 def _account(dashboard: Dashboard, request: PageRequest) -> Account:
-    found = next((one for one in dashboard.accounts.accounts() if one.id == int(request.params["id"])), None)
+    found = next((one for one in dashboard.accounts.all() if one.id == int(request.params["id"])), None)
     if found is None:
         raise DialometerError("there is no such account", remedy="go back to the list")
     return found

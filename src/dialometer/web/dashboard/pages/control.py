@@ -21,7 +21,7 @@ _STATES: dict[str, tuple[StudyState, str]] = {
 def control(dashboard: Dashboard, request: PageRequest) -> Response:
     """What is in force, and the log of how it came to be."""
     running = request.running
-    log = list(reversed(running.store.control_log()))
+    log = list(reversed(running.store.control.log()))
     numbers = numbers_of(dashboard, running, request.at_ms)
     address = dashboard.studies.address_of(running.name) + "/"
     labels = [running.study.cell_label(cell) for cell in running.study.cells]
@@ -44,9 +44,9 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     label = running.study.cell_label(running.study.cells[cell]) if cell is not None else ""
     if what in _STATES and cell is None:
         state, told = _STATES[what]
-        store.set_study_state(state, reason=reason, **who)  # type: ignore[arg-type]
+        store.control.set_state(state, reason=reason, **who)  # type: ignore[arg-type]
     elif what in ("open", "shut") and cell is not None:
-        store.set_cell_open(cell, what == "open", reason=reason, **who)  # type: ignore[arg-type]
+        store.control.set_cell_open(cell, what == "open", reason=reason, **who)  # type: ignore[arg-type]
         told = f"{label} is {'open' if what == 'open' else 'closed'}."
     elif what == "quota":
         text = request.form.get("quota", "").strip()
@@ -54,9 +54,9 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         if text and quota is None:
             raise DialometerError(f"'{text[:20]}' is no number", remedy="a whole number, or nothing to lift it")
         if cell is None:
-            store.set_quota(quota, reason=reason, **who)  # type: ignore[arg-type]
+            store.control.set_quota(quota, reason=reason, **who)  # type: ignore[arg-type]
         else:
-            store.set_cell_quota(cell, quota, reason=reason, **who)  # type: ignore[arg-type]
+            store.control.set_cell_quota(cell, quota, reason=reason, **who)  # type: ignore[arg-type]
         limit = f"at most {quota} raters" if quota is not None else "no limit beyond what the study file says"
         told = f"{label or 'The study'}: {limit}."
     else:

@@ -66,6 +66,6 @@ def item(dashboard: Dashboard, request: PageRequest) -> Response:
     record = dashboard.cached(running, ("item", found.id), lambda: item_record(running, found))
     if request.query.get("format") == "csv":
         return record.grid.view(request.query).csv()
-    chats = running.store.chats_on(found.id) if isinstance(found, ChatItem) else []
+    chats = running.store.conversations.n_turns_on(found.id) if isinstance(found, ChatItem) else []
     view = record.grid.view(request.query)
     return dashboard.show_study("item.html", request, item=found, record=record, grid=view, chats=chats, tab="items")

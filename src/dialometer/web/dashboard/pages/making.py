@@ -198,7 +198,7 @@ def freeze_it(dashboard: Dashboard, request: PageRequest) -> Response:
     except DialometerError:
         (folder / LOCK_FILE).unlink()  # what cannot be opened stays a draft, so that it can be mended
         raise
-    running.store.set_study_state(
+    running.store.control.set_state(
         "paused", by=request.account.name, reason="frozen, not started yet", at_ms=request.at_ms
     )
     dashboard.note(request, "froze the study", f"{request.study}: {version['fingerprint'][:12]}")

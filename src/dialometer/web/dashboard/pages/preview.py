@@ -24,12 +24,17 @@ from dialometer.web.server.static_files import STATIC
 # A study as raters of one condition see it, page by page. Nothing is stored: there is no store.
 
 
-class NoStore:
-    """Stands where a store would be; the one thing it can do is to keep nothing."""
+class _NoStudies:
+    """A study that is only looked at has no number."""
 
-    def register_study(self, *_: object) -> int:
-        """A study that is only looked at has no number."""
+    def register(self, *_: object) -> int:
         return 0
+
+
+class NoStore:
+    """Takes the place of a store and stores nothing."""
+
+    studies = _NoStudies()
 
     def __getattr__(self, name: str) -> object:
         raise FlowError("a preview stores nothing", remedy="take part by the study's own link to try that")

@@ -57,14 +57,14 @@ def look_at_those_who_left(dashboard: Dashboard, request: PageRequest) -> Respon
     running = request.running
     store = running.store
     known: dict[str, set[str]] = {}
-    for logged in store.findings():
+    for logged in store.records.findings():
         known.setdefault(logged.session_id, set()).add(logged.finding.rule)
     n_found = n_left = 0
-    for session in store.sessions(state="stale"):
+    for session in store.sessions.all(state="stale"):
         n_left += 1
-        found = so_far(running.study, session, store.record_of(session.id), known.get(session.id, set()))
+        found = so_far(running.study, session, store.records.of_session(session.id), known.get(session.id, set()))
         if found:
-            store.add_findings(session.id, found, request.at_ms)
+            store.exclusions.add_findings(session.id, found, request.at_ms)
             n_found += 1
     dashboard.note(request, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
     dashboard.cache.clear()
@@ -94,7 +94,7 @@ def _about(rule: QualityRule, running: RunningStudy) -> dict[str, Any]:
 
 
 def _grid(running: RunningStudy, root: str) -> Grid:
-    marks = {mark.id: mark for mark in running.store.session_marks()}
+    marks = {mark.id: mark for mark in running.store.sessions.marks()}
     rows = [
         {
             "rater": rater_name(marks[logged.session_id].ordinal),
@@ -105,7 +105,7 @@ def _grid(running: RunningStudy, root: str) -> Grid:
             "found": logged.at_ms,
             "now": "excluded" if marks[logged.session_id].is_excluded else "counts",
         }
-        for logged in running.store.findings()
+        for logged in running.store.records.findings()
         if logged.session_id in marks
     ]
     return Grid(f"{running.name}-findings", _COLUMNS, rows, start="-found")
@@ -117,7 +117,7 @@ def _gold(running: RunningStudy) -> list[dict[str, Any]]:
     found = []
     for item_id in sorted(ids):
         by_rater: dict[str, bool] = {}
-        for judgment in running.store.judgments_on(item_id):
+        for judgment in running.store.records.judgments_on(item_id):
             for result in gold_results(running.study, [judgment]):
                 by_rater[judgment.session_id] = by_rater.get(judgment.session_id, True) and bool(result.has_passed)
         n = len(by_rater)

@@ -49,11 +49,11 @@ def raters(dashboard: Dashboard, request: PageRequest) -> Response:
 
 def _grid(running: RunningStudy, root: str) -> Grid:
     flags: dict[str, list[str]] = {}
-    for logged in running.store.findings():
+    for logged in running.store.records.findings():
         rules = flags.setdefault(logged.session_id, [])
         if logged.finding.rule not in rules:
             rules.append(logged.finding.rule)
-    n_judgments = running.store.n_judgments_by_session()
+    n_judgments = running.store.counts.n_judgments_by_session()
     rows = [
         {
             "rater": rater_name(mark.ordinal),
@@ -69,7 +69,7 @@ def _grid(running: RunningStudy, root: str) -> Grid:
             "flags": flags.get(mark.id, []),
             "excluded": "excluded" if mark.is_excluded else "counts",
         }
-        for mark in running.store.session_marks()
+        for mark in running.store.sessions.marks()
     ]
     return Grid(f"{running.name}-raters", _COLUMNS, rows, start="-started")
 
@@ -91,17 +91,17 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     if not reason or len(reason) > MAX_REASON:
         raise DialometerError("a decision about a rater needs a reason", remedy="say why, in a sentence")
     if request.form.get("what") == "exclude":
-        running.store.exclude(session_id, request.account.name, reason, request.at_ms)
+        running.store.exclusions.exclude(session_id, request.account.name, reason, request.at_ms)
         told = "Excluded. Their places are open to others; nothing was deleted."
     else:
-        running.store.restore(session_id, request.account.name, reason, request.at_ms)
+        running.store.exclusions.restore(session_id, request.account.name, reason, request.at_ms)
         told = "Taken back into the analysis."
     dashboard.cache.clear()
     return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, told)
 
 
 def _session_id(running: RunningStudy, request: PageRequest) -> str:
-    session_id = running.store.session_id_of(int(request.params["ordinal"]))
+    session_id = running.store.sessions.id_of(int(request.params["ordinal"]))
     if session_id is None:
         raise NoStudy("there is no such rater", remedy="go back to the list of raters")
     return session_id
@@ -143,13 +143,15 @@ def texts(dashboard: Dashboard, request: PageRequest) -> Response:
 
 
 def _texts_grid(running: RunningStudy, root: str) -> Grid:
-    ordinals = {mark.id: mark.ordinal for mark in running.store.session_marks()}
+    ordinals = {mark.id: mark.ordinal for mark in running.store.sessions.marks()}
     questions = written_questions(running.study)
     found = [
-        (a.session_id, a.question, "", a.value, a.answered_at_ms) for a in running.store.answers_to(list(questions))
+        (a.session_id, a.question, "", a.value, a.answered_at_ms)
+        for a in running.store.records.answers_to(list(questions))
     ]
     found += [
-        (j.session_id, j.criterion, j.item_id, j.value, j.answered_at_ms) for j in running.store.written_judgments()
+        (j.session_id, j.criterion, j.item_id, j.value, j.answered_at_ms)
+        for j in running.store.records.written_judgments()
     ]
     rows = [
         {

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.responses import Response
 
 from dialometer.model.report import Headline, Report, Section
-from dialometer.storage.watching import Look
+from dialometer.storage.looks import Look
 from dialometer.web.dashboard.charts import band, interval
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import study_files
@@ -28,7 +28,7 @@ def results(dashboard: Dashboard, request: PageRequest) -> Response:
     """Looks at the results; a new look is computed aside, and kept in the study's log of looks."""
     running = request.running
     status = dashboard.reports.latest(running, request.account.name)
-    looks = running.store.looks()
+    looks = running.store.looks.all()
     content: dict[str, Any] = {"status": status, "looks": list(reversed(looks)), "tab": "results"}
     if status.newest is not None:
         content |= written(status.newest.report, looks)

@@ -36,7 +36,7 @@ def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
     try:
         if held.is_open(name):
             running = held.running(name)
-            controls = dashboard.cached(running, "controls", running.store.controls)
+            controls = dashboard.cached(running, "controls", running.store.control.current)
             numbers = numbers_of(dashboard, running, at_ms)
             return card | {"title": running.study.spec.title, "state": controls.state, "numbers": numbers}
         study, problems = held.checked(name)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, case, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, case, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from dialometer.errors import StorageError
 from dialometer.model.session import Answer, Judgment, Receipt, State, Submission
-from dialometer.storage.corrections import SubmissionRefused, check_replaced
-from dialometer.storage.database import Database
-from dialometer.storage.many import Values, execute_many, insert_many
+from dialometer.storage.database import StorePart, Values, execute_many, insert_many
 from dialometer.storage.rows import answer_values, finding_values, judgment_values, visit_values
 from dialometer.storage.schema import (
+    NO_TURN,
     answers,
     drafts,
     exclusions,
@@ -27,6 +26,8 @@ from dialometer.storage.schema import (
 )
 from dialometer.storage.sessions import present_session
 
+JUDGMENT_KEY = ("session_id", "item_id", "criterion", "system", "turn", "is_practice")
+ANSWER_KEY = ("session_id", "part", "question")
 N_PER_QUERY = 500
 ENDS: tuple[State, ...] = ("completed", "screened_out", "declined")
 """How a submitted screen can end a session; a withdrawal has its own way, and only time makes a session stale."""
@@ -59,7 +60,15 @@ DONE = (
 )
 
 
-class Recording(Database):
+class SubmissionRefused(StorageError):
+    """A submission contradicts what is stored; ``token`` names it where it is known. Nothing of it was written."""
+
+    def __init__(self, message: str, *, token: str = "", remedy: str = "") -> None:
+        self.token = token
+        super().__init__(message, where=f"submission {token}" if token else "", remedy=remedy)
+
+
+class Submissions(StorePart):
     """Recording submissions and corrections."""
 
     def record(self, batch: Sequence[Submission], at_ms: int) -> list[Receipt]:
@@ -70,7 +79,7 @@ class Recording(Database):
         """
         if not batch:
             return []
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             writes = _Writes(at_ms, _standings(connection, batch), _receipts(connection, batch))
             receipts = [writes.take(submission) for submission in batch]
             writes.flush(connection)
@@ -90,7 +99,7 @@ class Recording(Database):
         query = select(submissions.c.step_after, submissions.c.state_after).where(
             submissions.c.token == token, submissions.c.session_id == session_id
         )
-        with self.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else Receipt(token, "repeated", row.step_after, row.state_after)
 
@@ -100,7 +109,7 @@ class Recording(Database):
             raise StorageError(
                 "a correction names what it replaces and who made it", remedy="set replaces and corrected_by"
             )
-        with self.writing() as connection:
+        with self.database.writing() as connection:
             present_session(connection, entry.session_id)
             check_replaced(connection, [entry])
             if isinstance(entry, Judgment):
@@ -279,3 +288,34 @@ class _Writes:
         for ids in _chunks(sorted(self.to_release)):
             unused = (slots.c.session_id.in_(ids), slots.c.done_at_ms.is_(None))
             connection.execute(update(slots).where(*unused).values(is_released=True))
+
+
+def check_replaced(connection: Connection, entries: Sequence[Judgment | Answer]) -> None:
+    """Refuse corrections of what is not there, of something else, or of what another correction has replaced."""
+    _check(connection, judgments, JUDGMENT_KEY, [entry for entry in entries if isinstance(entry, Judgment)])
+    _check(connection, answers, ANSWER_KEY, [entry for entry in entries if isinstance(entry, Answer)])
+
+
+def _check(
+    connection: Connection, table: Table, key: tuple[str, ...], corrections: Sequence[Judgment] | Sequence[Answer]
+) -> None:
+    if not corrections:
+        return
+    ids = [correction.replaces for correction in corrections]
+    columns = [table.c[name] for name in ("id", *key)]
+    stored = {row.id: tuple(row)[1:] for row in connection.execute(select(*columns).where(table.c.id.in_(ids)))}
+    replaced = set(connection.scalars(select(table.c.replaces).where(table.c.replaces.in_(ids))))
+    for correction in corrections:
+        number = correction.replaces
+        if number not in stored:
+            raise SubmissionRefused(f"a correction replaces {table.name} {number}, which is not there")
+        if stored[number] != _key_of(correction, key):
+            raise SubmissionRefused(f"a correction replaces {table.name} {number}, which is about something else")
+        if number in replaced:
+            raise SubmissionRefused(f"{table.name} {number} was corrected already", remedy="correct the newest one")
+        replaced.add(number)
+
+
+def _key_of(entry: Judgment | Answer, key: tuple[str, ...]) -> tuple[object, ...]:
+    values = (getattr(entry, name) for name in key)
+    return tuple(NO_TURN if value is None else value for value in values)

@@ -1,0 +1,197 @@
+"""What sessions left: judgments, answers, visits and flags, with corrections applied unless asked otherwise.
+
+Long results come as a stream, and all judgments also as columns: a million rows without a million objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from sqlalchemy import Boolean, CursorResult, Integer, Row, Select, Table, exists, select, type_coerce
+
+from dialometer.model.quality import Finding
+from dialometer.model.session import Answer, Judgment, ScreenVisit, SessionRecord
+from dialometer.storage import schema
+from dialometer.storage.database import StorePart
+from dialometer.storage.rows import answer_from, judgment_from, mapping_from_json, visit_from
+from dialometer.storage.schema import NO_TURN, answers, judgments, sessions, visits
+from dialometer.storage.sessions import rater_numbers
+
+T = TypeVar("T")
+N_PER_FETCH = 2000
+Columns = dict[str, list[Any]]
+N_PER_BITE = 500
+N_SHARED = 200_000
+
+OF_JUDGMENT = [column.name for column in judgments.columns]
+TRUTHS = [column.name for column in judgments.columns if isinstance(column.type, Boolean)]
+# Truth values are read as they are and turned at the end, a column at a time.
+PLAIN = [type_coerce(column, Integer) if column.name in TRUTHS else column for column in judgments.columns]
+OF_SESSION = ("rater_id", "ordinal", "cell", "condition", "source", "state", "is_excluded", "study_version")
+RATER_NUMBER = "rater_number"
+SHARED = frozenset(
+    ("session_id", "item_id", "criterion", "system", "value", "scale", "block", "order", "corrected_by", "reason")
+)
+"""Texts that repeat: each distinct one is kept once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFinding:
+    """A finding, whose it is and when it was made."""
+
+    session_id: str
+    finding: Finding
+    at_ms: int
+
+
+class Records(StorePart):
+    """What sessions left, in the order in which it was written. Without ``session_id`` it is that of all sessions."""
+
+    def of_session(self, session_id: str) -> SessionRecord:
+        """All that one session has left so far, from one moment."""
+        with self.database.reading() as connection:
+            return SessionRecord(
+                judgments=[judgment_from(row) for row in connection.execute(query(schema.judgments, session_id))],
+                answers=[answer_from(row) for row in connection.execute(query(schema.answers, session_id))],
+                visits=[visit_from(row) for row in connection.execute(query(schema.visits, session_id))],
+            )
+
+    def judgments(self, session_id: str | None = None, *, include_corrected: bool = False) -> Iterator[Judgment]:
+        """Judgments; with ``include_corrected`` also those that a correction has replaced."""
+        return self._rows(schema.judgments, judgment_from, session_id, include_corrected)
+
+    def answers(self, session_id: str | None = None, *, include_corrected: bool = False) -> Iterator[Answer]:
+        """Answers to questionnaires and checks; with ``include_corrected`` also the replaced ones."""
+        return self._rows(schema.answers, answer_from, session_id, include_corrected)
+
+    def visits(self, session_id: str | None = None) -> Iterator[ScreenVisit]:
+        """How screens were used."""
+        return self._rows(schema.visits, visit_from, session_id)
+
+    def findings(self, session_id: str | None = None) -> Iterator[LoggedFinding]:
+        """What quality rules found."""
+
+        def finding(row: Row[Any]) -> LoggedFinding:
+            content = Finding(row.rule, row.action, row.reason, mapping_from_json(row.details))
+            return LoggedFinding(row.session_id, content, row.at_ms)
+
+        return self._rows(schema.findings, finding, session_id)
+
+    def judgments_on(self, item_id: str) -> list[Judgment]:
+        """All judgments on one item, replaced ones left out."""
+        with self.database.reading() as connection:
+            rows = connection.execute(query(judgments).where(judgments.c.item_id == item_id))
+            return [judgment_from(row) for row in rows]
+
+    def written_judgments(self) -> list[Judgment]:
+        """Judgments that are free text."""
+        with self.database.reading() as connection:
+            rows = connection.execute(query(judgments).where(judgments.c.scale == "text"))
+            return [judgment_from(row) for row in rows]
+
+    def answers_to(self, questions: Sequence[str]) -> list[Answer]:
+        """Answers to these questions."""
+        with self.database.reading() as connection:
+            rows = connection.execute(query(answers).where(answers.c.question.in_(list(questions))))
+            return [answer_from(row) for row in rows]
+
+    def screen_times(self, n_newest: int) -> list[tuple[str, float]]:
+        """Screen and seconds of the newest visits."""
+        columns = (visits.c.screen, visits.c.shown_at_ms, visits.c.submitted_at_ms)
+        newest = select(*columns).order_by(visits.c.id.desc()).limit(n_newest)
+        with self.database.reading() as connection:
+            return [(screen, (end - start) / 1000) for screen, start, end in connection.execute(newest)]
+
+    # judgments as columns
+
+    def judgment_columns(self, *, include_corrected: bool = False) -> Columns:
+        """All judgments as one list per column, joined with their sessions; empty lists where there are none.
+
+        The columns are those of a judgment and ``rater_id``, ``ordinal``, ``cell``, ``condition``, ``source``, ``state``,
+        ``is_excluded`` and ``study_version`` of its session, and ``rater_number``: the ordinal of the rater's first
+        session, the same in all sessions of one person. ``value``, ``condition`` and (where not empty)
+        ``order`` are JSON texts as stored; ``turn`` is None where there is none.
+        """
+        columns: Columns = {name: [] for name in (*OF_JUDGMENT, *OF_SESSION, RATER_NUMBER)}
+        for batch in self.judgment_batches(include_corrected=include_corrected):
+            for name, values in batch.items():
+                columns[name] += values
+        return columns
+
+    def judgment_batches(self, *, include_corrected: bool = False, n_rows: int = 50_000) -> Iterator[Columns]:
+        """The same, a part at a time in the order of writing, for what does not fit into memory."""
+        rows = select(*PLAIN).order_by(judgments.c.id)
+        if not include_corrected:
+            rows = rows.where(is_current(judgments))
+        with self.database.reading() as connection:
+            known = connection.execute(select(sessions.c.id, *(sessions.c[name] for name in OF_SESSION))).all()
+            of_session = {name: {row[0]: row[place] for row in known} for place, name in enumerate(OF_SESSION, start=1)}
+            of_session[RATER_NUMBER] = rater_numbers((row[0], row.rater_id, row.ordinal) for row in known)
+            with connection.execution_options(yield_per=N_PER_BITE).execute(rows) as result:
+                for batch in _transposed(result, n_rows):
+                    for name, values in of_session.items():
+                        batch[name] = list(map(values.__getitem__, batch["session_id"]))
+                    yield batch
+
+    def _rows(
+        self,
+        table: Table,
+        convert: Callable[[Row[Any]], T],
+        session_id: str | None = None,
+        include_corrected: bool = False,
+    ) -> Iterator[T]:
+        """The rows of one session read at once, since a rater may be waiting; those of all sessions as a stream."""
+        rows = query(table, session_id, include_corrected)
+        if session_id is not None:
+            with self.database.reading() as connection:
+                of_session = connection.execute(rows).all()
+            yield from map(convert, of_session)
+            return
+        # The result is closed by name, so that a stream that is left early gives its cursor back as well.
+        with (
+            self.database.reading() as connection,
+            connection.execution_options(yield_per=N_PER_FETCH).execute(rows) as result,
+        ):
+            yield from map(convert, result)
+
+
+def query(table: Table, session_id: str | None = None, include_corrected: bool = False) -> Select[Any]:
+    """The rows of a table in the order they were written, without replaced ones where the table has such."""
+    rows = select(table).order_by(table.c.id)
+    if session_id is not None:
+        rows = rows.where(table.c.session_id == session_id)
+    if "replaces" in table.c and not include_corrected:
+        rows = rows.where(is_current(table))
+    return rows
+
+
+@lru_cache
+def is_current(table: Table) -> Any:
+    """Whether no correction has replaced a row."""
+    correction = table.alias("correction")
+    return ~exists().where(correction.c.replaces == table.c.id)
+
+
+def _transposed(result: CursorResult[Any], n_rows: int) -> Iterator[Columns]:
+    """Rows turned into columns, in bites small enough for the processor's cache: it matters at a million rows."""
+    shared: dict[str, str] = {}
+    is_over = False
+    while not is_over:
+        batch: Columns = {name: [] for name in OF_JUDGMENT}
+        while len(batch["id"]) < n_rows:
+            bite = result.fetchmany(min(N_PER_BITE, n_rows - len(batch["id"])))
+            if not bite:
+                is_over = True
+                break
+            for name, values in zip(OF_JUDGMENT, zip(*bite, strict=True), strict=True):
+                batch[name].extend(map(shared.setdefault, values, values) if name in SHARED else values)
+        if len(shared) > N_SHARED:  # free texts hardly repeat; keeping them all would hold the whole table
+            shared.clear()
+        if batch["id"]:
+            batch["turn"] = [None if turn == NO_TURN else turn for turn in batch["turn"]]
+            for name in TRUTHS:
+                batch[name] = list(map(bool, batch[name]))
+            yield batch

@@ -1,0 +1,205 @@
+"""Erasing what raters gave: when they withdraw, and when the study has kept it for as long as it promised.
+
+The code with which a rater withdraws follows from the session, so nothing has to be stored for it. A session's id is drawn
+at random and leaves the database nowhere, so only a person who saw the code can know it; and the code, being a hash, does
+not reveal the id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import Connection, Table, case, delete, func, insert, select, update
+
+from dialometer.model.session import Session
+from dialometer.storage import schema
+from dialometer.storage.database import BUSY_TIMEOUT_S, StorePart, translated
+from dialometer.storage.schema import imports, people, sessions, withdrawals
+from dialometer.storage.sessions import load_session
+
+SCRUB_TIMEOUT_MS = 500
+DAY_MS = 24 * 3600 * 1000
+ERASED: tuple[Table, ...] = (
+    schema.judgments,
+    schema.answers,
+    schema.visits,
+    schema.submissions,
+    schema.findings,
+    schema.exclusions,
+    schema.drafts,
+    schema.chat_turns,
+    schema.slots,
+)
+"""What a withdrawal erases; a test holds this to the tables that name a session."""
+LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""Digits and letters that are not taken for one another when they are copied by hand (Crockford's base 32)."""
+N_LETTERS = 16
+_READ_AS = str.maketrans("OIL", "011")
+OF_PEOPLE = ("person", "imported")
+"""Sources behind which people stand; a program's name is not personal."""
+
+
+SEEN = case((sessions.c.last_seen_at_ms == 0, imports.c.at_ms), else_=sessions.c.last_seen_at_ms)
+"""When a rater was last seen; imported sessions without times were seen when they were imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """What is left of a withdrawn session: that it was there, and how much it held."""
+
+    session_id: str
+    at_ms: int
+    n_judgments: int
+    n_answers: int
+    n_visits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What has been kept for longer than promised: raters with a platform's name, and sessions with answers."""
+
+    raters: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.raters or self.sessions)
+
+
+class Withdrawals(StorePart):
+    """Erasing sessions, and what is left of them."""
+
+    def withdraw(self, session_id: str, at_ms: int) -> Withdrawal:
+        """Erase what a rater gave, who they are, and every text about them; doing it twice changes nothing.
+
+        All sessions of the person go (imports can give one person several). The rows of the sessions themselves stay,
+        without a rater and with times that tell only the day, so that no number is given again and counts stay honest.
+        Since the person is forgotten, somebody who comes back afterwards is new.
+        """
+        with self.database.writing() as connection:
+            session = load_session(connection, session_id, for_update=True)
+            earlier = connection.execute(
+                select(withdrawals).where(withdrawals.c.session_id == session_id)
+            ).one_or_none()
+            if earlier is not None:
+                return Withdrawal(*earlier)
+            of_person = (
+                select(sessions.c.id).where(sessions.c.rater_id == session.rater_id).order_by(sessions.c.ordinal)
+            )
+            erased = {
+                one: _erase(connection, load_session(connection, one, for_update=True), at_ms)
+                for one in connection.scalars(of_person).all()
+            }
+            connection.execute(delete(people).where(people.c.rater_id == session.rater_id))
+        self.scrub()
+        return erased[session_id]
+
+    def all(self) -> list[Withdrawal]:
+        """All withdrawn sessions, the earliest first."""
+        with self.database.reading() as connection:
+            rows = connection.execute(select(withdrawals).order_by(withdrawals.c.at_ms, withdrawals.c.session_id))
+            return [Withdrawal(*row) for row in rows]
+
+    def scrub(self) -> None:
+        """Move the erasure from SQLite's log into the file, so that no old copy of the texts is left on disk.
+
+        A reader who is in the middle of the old state keeps it there; then the next withdrawal or the last closing of
+        the file does it.
+        """
+        if self.database.is_sqlite:
+            with translated(self.database.where), self.database.engine.connect() as connection:
+                driver = connection.connection.cursor()
+                driver.execute(f"PRAGMA busy_timeout = {SCRUB_TIMEOUT_MS}")
+                driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                driver.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
+
+    def session_of_code(self, code: str) -> str | None:
+        """The id of the session with this withdrawal code, however it was typed; None where there is none."""
+        wanted = _plain(code)
+        if len(wanted) != N_LETTERS:
+            return None
+        with self.database.reading() as connection:
+            ids = connection.scalars(select(sessions.c.id)).all()
+        return next((known for known in ids if _plain(withdrawal_code(known)) == wanted), None)
+
+    # what the study promised to keep only for a time
+
+    def due(self, *, identifiers_days: int | None, answers_days: int | None, at_ms: int) -> Due:
+        """What has been kept for longer than so many days since the rater was last seen; None sets no limit."""
+        with self.database.reading() as connection:
+            raters = _raters(connection, at_ms - identifiers_days * DAY_MS) if identifiers_days is not None else ()
+            left = _sessions(connection, at_ms - answers_days * DAY_MS) if answers_days is not None else ()
+        return Due(raters, left)
+
+    def erase(self, due: Due, at_ms: int) -> None:
+        """Erase it. Answers go as in a withdrawal; a rater whose name goes keeps the pseudonym and everything given."""
+        for session_id in due.sessions:
+            self.withdraw(session_id, at_ms)
+        if due.raters:
+            with self.database.writing() as connection:
+                forgotten = update(people).where(people.c.rater_id.in_(due.raters))
+                connection.execute(forgotten.values(external_id=None, params="{}"))
+            self.scrub()
+
+
+def withdrawal_code(session_id: str) -> str:
+    """The code of a session, such as ``7Q4M-0ZKP-XW2T-93GB``: 80 bits, too many to guess."""
+    digest = hashlib.sha256(b"dialometer withdrawal\x00" + session_id.encode()).digest()
+    number = int.from_bytes(digest[:10], "big")
+    letters = "".join(LETTERS[number >> 5 * place & 31] for place in reversed(range(N_LETTERS)))
+    return "-".join(letters[at : at + 4] for at in range(0, N_LETTERS, 4))
+
+
+def _plain(code: str) -> str:
+    return "".join(sign for sign in code.upper().translate(_READ_AS) if sign in LETTERS)
+
+
+def _n_rows(connection: Connection, table: Table, session_id: str) -> int:
+    return connection.scalar(select(func.count()).select_from(table).where(table.c.session_id == session_id)) or 0
+
+
+def _erase(connection: Connection, session: Session, at_ms: int) -> Withdrawal:
+    counted = (schema.judgments, schema.answers, schema.visits)
+    tombstone = Withdrawal(session.id, at_ms, *(_n_rows(connection, table, session.id) for table in counted))
+    # The tombstone comes first: it is what the guards of the append-only tables look for.
+    connection.execute(insert(withdrawals), asdict(tombstone))
+    for table in ERASED:
+        connection.execute(delete(table).where(table.c.session_id == session.id))
+    gone = {
+        "rater_id": None,
+        "state": "withdrawn",
+        "started_at_ms": _day(session.started_at_ms),
+        "last_seen_at_ms": _day(session.last_seen_at_ms),
+        "finished_at_ms": _day(session.finished_at_ms or at_ms),
+    }
+    connection.execute(update(sessions).where(sessions.c.id == session.id).values(**gone))
+    return tombstone
+
+
+def _day(at_ms: int) -> int:
+    """The beginning of the day: a platform's own records could name whoever began at a certain millisecond."""
+    return at_ms - at_ms % DAY_MS
+
+
+def _raters(connection: Connection, before_ms: int) -> tuple[str, ...]:
+    query = (
+        select(people.c.rater_id)
+        .join(sessions, sessions.c.rater_id == people.c.rater_id)
+        .outerjoin(imports, imports.c.id == sessions.c.import_id)
+        .where(sessions.c.source.in_(OF_PEOPLE), people.c.external_id.is_not(None))
+        .group_by(people.c.rater_id)
+        .having(func.max(SEEN) < before_ms)
+        .order_by(people.c.rater_id)
+    )
+    return tuple(connection.scalars(query))
+
+
+def _sessions(connection: Connection, before_ms: int) -> tuple[str, ...]:
+    query = (
+        select(sessions.c.id)
+        .outerjoin(imports, imports.c.id == sessions.c.import_id)
+        .where(sessions.c.source.in_(OF_PEOPLE), sessions.c.state != "withdrawn")
+        .where(before_ms > SEEN)
+        .order_by(sessions.c.ordinal)
+    )
+    return tuple(connection.scalars(query))
