@@ -91,7 +91,9 @@ def make_studies(parent: Path) -> int:
                 excluded = next(s.ordinal for s in store.sessions.all() if s.is_excluded)
             store.control.set_quota(24, by="ada", reason="the grant pays for 24", at_ms=now_ms() - 3_000_000)
             if name == "anchors":
-                store.control.set_cell_quota(0, 6, by="ada", reason="enough of this condition", at_ms=now_ms() - 2_000_000)
+                store.control.set_cell_quota(
+                    0, 6, by="ada", reason="enough of this condition", at_ms=now_ms() - 2_000_000
+                )
     copy_template("strategies", parent / "draft")
     text = (parent / "draft" / "study.yaml").read_text(encoding="utf-8")
     (parent / "draft" / "study.yaml").write_text(text.replace("seed:", "sead:", 1), encoding="utf-8")
