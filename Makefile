@@ -4,15 +4,15 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lint format bench docs pictures browser clean help
+.PHONY: demo test test-fast test-lowest size lint format bench docs pictures browser clean help
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "dialometer needs Python 3.11 or newer; set PYTHON=python3.12, for example"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -e .
+	$(BIN)/pip install --quiet --no-compile -e .
 	@touch $@
 
 # The release of torch that the tests run with; TORCH=torch takes the newest.
@@ -31,6 +31,26 @@ browser: $(VENV)/.dev
 
 test: $(VENV)/.dev browser  ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+# Without browsers, databases beside SQLite, trained models and the pages of the documentation.
+FAST = tests/agents tests/analysis tests/design tests/exchange tests/flow tests/quality tests/readers tests/report \
+       tests/scales tests/simulate tests/stats tests/storage tests/test_dependencies.py tests/test_layers.py
+
+test-fast: $(VENV)/.dev  ## most of it in under two minutes, for work in between
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not postgres and not realdata and not slow" $(wildcard $(FAST)) $(ARGS)
+
+test-lowest:  ## the tests with the lowest versions that pyproject.toml allows
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(PYTHON) scripts/lowest_versions.py learn postgres > $(VENV)-lowest/lowest.txt
+	$(VENV)-lowest/bin/pip install --quiet '$(TORCH)'
+	$(VENV)-lowest/bin/pip install --quiet -c $(VENV)-lowest/lowest.txt -e '.[dev,learn]'
+	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+size:  ## how much the core installs, in MB
+	@$(PYTHON) -m venv --clear --without-pip $(VENV)-size
+	@$(PYTHON) -m pip --python $(VENV)-size/bin/python install --quiet --no-compile .
+	@du -sm $(VENV)-size | cut -f1
+	@rm -rf $(VENV)-size
 
 lint: $(VENV)/.dev  ## ruff and mypy, strict
 	$(BIN)/ruff check .
@@ -51,4 +71,4 @@ pictures: $(VENV)/.dev browser  ## every picture of the documentation, anew
 	$(BIN)/python scripts/pictures.py
 
 clean:
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest site build dist .pytest_cache .mypy_cache .ruff_cache

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from command_server import command_server
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?[^\n]*\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
@@ -40,11 +42,22 @@ RUNNABLE = [
 ]
 
 
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    """Where the commands of the pages are found: programs that start at once."""
+    with command_server(tmp_path_factory.mktemp("commands")) as folder:
+        yield folder
+
+
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_tells_to_type_works(page, tmp_path):
+def test_what_a_page_tells_to_type_works(page, tmp_path, programs):
     if needs_data(page) and not os.environ.get("DIALOMETER_DATA"):
         pytest.skip("realdata: the page works on public data, and DIALOMETER_DATA names no folder")
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "NO_COLOR": "1",
+    }
     for _, title, text in blocks(page):
         if title:
             (tmp_path / title).parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +74,7 @@ def test_what_a_page_tells_to_type_works(page, tmp_path):
             assert done.returncode == 0, f"{page.name}:\n{text}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         elif language == "python":
             (tmp_path / "_block.py").write_text(text, encoding="utf-8")
-            command = [sys.executable, "_block.py"]
+            command = [str(programs / "python"), "_block.py"]
             done = subprocess.run(
                 command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
             )
