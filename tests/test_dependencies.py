@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import dialometer
@@ -34,6 +35,7 @@ def name_of(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-")
 
 
+@cache
 def imported() -> dict[str, set[str]]:
     """Packages outside the standard library that the source imports, each with the modules that do."""
     found: dict[str, set[str]] = {}
