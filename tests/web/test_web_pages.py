@@ -4,9 +4,11 @@ import json
 import time
 
 import pytest
+from sqlalchemy import event
 from taking_part import form_answers
 
 from dialometer.design.load import load_study
+from dialometer.flow import engine
 from dialometer.flow.screens import build_screen
 
 
@@ -245,3 +247,31 @@ def test_markup_in_a_dialogue_is_shown_as_text(make_study, site):
     assert "<script>alert" not in browser.page
     assert "&lt;script&gt;alert" in browser.page
     assert "onerror=alert(1)>" not in browser.page
+
+
+@pytest.mark.parametrize("by", ["page", "program"])
+def test_a_submission_looks_the_session_up_once_and_builds_its_screen_once(by, site, monkeypatch):
+    there = site()
+    lookups, screens = [], []
+    browser = there.browser().start()
+    token = browser.client.cookies.get("dialometer_session")
+    with there.store.reading() as connection:
+        database = connection.engine
+    event.listen(
+        database,
+        "before_cursor_execute",
+        lambda _c, _cursor, statement, *_: lookups.append(statement) if "token_hash =" in statement else None,
+    )
+    monkeypatch.setattr(engine, "build_screen", lambda *a, **k: screens.append(a[2]) or build_screen(*a, **k))
+    if by == "page":
+        form = {name: browser.fields[name] for name in ("csrf", "screen", "token")} | {"consent": "agree"}
+        answer = browser.client.post("/s", data=form, follow_redirects=False)
+    else:
+        body = {"screen": browser.screen, "token": "t", "answers": {"consent": "agree"}, "shown_at_ms": 1}
+        answer = there.client.post(
+            "/api/v1/session/submissions", json=body, headers={"authorization": f"Bearer {token}"}
+        )
+    assert answer.status_code == (303 if by == "page" else 200)
+    assert there.only_session().step == 1
+    assert len(lookups) == 1
+    assert screens == [0]

@@ -245,7 +245,7 @@ def test_many_screens_of_one_session_at_once_store_one(make_study, site):
             SentScreen(program.token, body["screen"], f"token-{n % 3}", body["answers"], shown_at_ms=1)
             for n in range(9)
         ]
-        return await asyncio.gather(*(service.send(one) for one in sent))
+        return await asyncio.gather(*(service.submit(one) for one in sent))
 
     outcomes = [taken.receipt.outcome for taken in there.client.portal.call(send_all)]
     assert outcomes.count("stored") == 1
@@ -266,7 +266,7 @@ def test_a_double_click_on_more_draws_once(make_study, site):
     async def twice():
         service = there.app.service
         sent = SentScreen(program.token, shown["screen"], "more-token", {"more": "yes"}, shown_at_ms=1)
-        return await asyncio.gather(service.send(sent), service.send(sent))
+        return await asyncio.gather(service.submit(sent), service.submit(sent))
 
     outcomes = [taken.receipt.outcome for taken in there.client.portal.call(twice)]
     assert sorted(outcomes) == ["repeated", "stored"]
@@ -289,7 +289,7 @@ def test_a_refused_screen_does_not_hold_up_the_others(make_study, site):
             SentScreen(program.token, "consent", token, {"consent": "agree"}, shown_at_ms=1)
             for program, token in zip(programs, tokens, strict=True)
         ]
-        return await asyncio.gather(*(service.send(one) for one in sent), return_exceptions=True)
+        return await asyncio.gather(*(service.submit(one) for one in sent), return_exceptions=True)
 
     results = there.client.portal.call(send_all)
     outcomes = [type(r).__name__ if isinstance(r, Exception) else r.receipt.outcome for r in results]

@@ -65,6 +65,10 @@ class Later(Sequence[T]):
         return len(self._content)
 
 
+RawAnswers = Mapping[str, object] | Callable[[Screen], Mapping[str, object]]
+"""Answers by field, or a function that reads them once the screen is known, as for a form sent by a page."""
+
+
 def now_ms() -> int:
     """The wall clock in milliseconds since 1970 (UTC)."""
     return time.time_ns() // 1_000_000
@@ -151,6 +155,13 @@ class Flow:
             raise FlowError("this screen cannot be opened", remedy="go on from where the session stands")
         return build_screen(self.study, path, index)
 
+    def step_of(self, session: Session, screen_key: str) -> int | None:
+        """The step of a screen where the session is, or to which it may go back; None for any other screen."""
+        path = self.path(session)
+        index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
+        is_open = index == session.step or self._may_return(session, path, index)
+        return index if session.state == "active" and is_open else None
+
     def _may_return(self, session: Session, path: Path, index: int) -> bool:
         is_earlier = 0 <= index < session.step
         return self.study.spec.design.may_go_back and is_earlier and path.steps[index].kind == "item"
@@ -183,7 +194,7 @@ class Flow:
         return self.store.submissions.record([prepared], timing.submitted_at_ms)[0]
 
     def prepare(
-        self, session: Session, screen_key: str, raw: Mapping[str, object], timing: Timing, token: str
+        self, session: Session, screen_key: str, raw: RawAnswers, timing: Timing, token: str
     ) -> Submission | Receipt:
         """What a submitted screen will write, or a receipt when there is nothing to write.
 
@@ -201,11 +212,10 @@ class Flow:
             return self._correct(session, path, index, raw, timing, token)
         return Receipt(token, "outdated" if session.state == "active" else "ended", session.step, session.state)
 
-    def _forward(
-        self, session: Session, path: Path, raw: Mapping[str, object], timing: Timing, token: str
-    ) -> Submission:
+    def _forward(self, session: Session, path: Path, given: RawAnswers, timing: Timing, token: str) -> Submission:
         step = path.steps[session.step]
         screen = build_screen(self.study, path, session.step, is_shown=False)
+        raw = given(screen) if callable(given) else given
         is_late = self._is_late(screen, timing)
         judgments: list[Judgment] = []
         answers: list[Answer] = []
@@ -366,12 +376,12 @@ class Flow:
     # correcting
 
     def _correct(
-        self, session: Session, path: Path, index: int, raw: Mapping[str, object], timing: Timing, token: str
+        self, session: Session, path: Path, index: int, given: RawAnswers, timing: Timing, token: str
     ) -> Submission:
         """An earlier screen sent again: every changed answer is a new judgment that names the one it replaces."""
         step = path.steps[index]
         screen = build_screen(self.study, path, index)
-        values = read_values(screen.fields, raw)
+        values = read_values(screen.fields, given(screen) if callable(given) else given)
         is_late = self._is_late(screen, timing)
         new = to_judgments(screen, step, values, session.id, timing, is_late=is_late)
         current = {_key(judgment): judgment for judgment in self.store.records.of_session(session.id).judgments}

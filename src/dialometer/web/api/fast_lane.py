@@ -1,7 +1,4 @@
-"""The one route where every microsecond is paid thousands of times: a program sends a screen.
-
-It stands before the framework, as a plain ASGI application that reads, checks, stores and answers.
-"""
+"""The busiest route, where a program submits a screen: a plain ASGI application, without the cost of the framework."""
 
 from __future__ import annotations
 
@@ -37,16 +34,16 @@ class FastLane:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         try:
-            given = SubmissionRequest.model_validate_json(await self._read(receive))
-            taken = await self.service.send(_sent(scope, given))
+            body = SubmissionRequest.model_validate_json(await self._read(receive))
+            result = await self.service.submit(_sent_screen(scope, body))
         except Exception as error:
             refused = as_invalid(error) if isinstance(error, ValidationError) else as_json(error)
             refused.headers["x-content-type-options"] = "nosniff"
             await refused(scope, receive, send)
             status = refused.status_code
         else:
-            status = 200 if taken.receipt.outcome in ("stored", "repeated") else 409
-            content = _told(taken)
+            status = 200 if result.receipt.outcome in ("stored", "repeated") else 409
+            content = _receipt_json(result)
             headers = [*_HEADERS, (b"content-length", b"%d" % len(content))]
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": content})
@@ -66,32 +63,32 @@ class FastLane:
         return body
 
 
-def _sent(scope: Scope, given: SubmissionRequest) -> SentScreen:
+def _sent_screen(scope: Scope, body: SubmissionRequest) -> SentScreen:
     token = bearer(scope["headers"])
     if not token:
         raise NoSession("there is no token", remedy="send Authorization: Bearer <session_token>")
     return SentScreen(
         token=token,
-        screen=given.screen,
-        submission=given.token,
-        answers=given.answers,
-        shown_at_ms=given.shown_at_ms,
-        first_input_at_ms=given.first_input_at_ms,
-        submitted_at_ms=given.submitted_at_ms,
-        focus_lost_n=given.focus_lost_n,
-        focus_lost_s=given.focus_lost_s,
-        device=given.device,
+        screen=body.screen,
+        submission=body.token,
+        answers=body.answers,
+        shown_at_ms=body.shown_at_ms,
+        first_input_at_ms=body.first_input_at_ms,
+        submitted_at_ms=body.submitted_at_ms,
+        focus_lost_n=body.focus_lost_n,
+        focus_lost_s=body.focus_lost_s,
+        device=body.device,
     )
 
 
-def _told(taken: SubmissionResult) -> bytes:
-    receipt = taken.receipt
+def _receipt_json(result: SubmissionResult) -> bytes:
+    receipt = result.receipt
     return json.dumps(
         {
             "token": receipt.token,
             "outcome": receipt.outcome,
             "step": receipt.step,
             "state": receipt.state,
-            "n_judgments": taken.n_judgments,
+            "n_judgments": result.n_judgments,
         },
     ).encode()

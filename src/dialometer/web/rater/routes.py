@@ -184,44 +184,27 @@ class RaterPages:
     # sending
 
     async def submit(self, request: Request) -> Response:
-        """Stores a screen and goes on; where an answer is not in order, shows the page again with all that was typed."""
+        """Stores a screen and redirects to the next one; invalid answers show the page again with all that was typed."""
         form = await read_form(request)
         token = cookie(request, SESSION_COOKIE)
-        session = await self.service.find(token)
+        if not token:
+            raise NoSession("there is no such session", remedy="open the study's link again")
         check_csrf(request, token, last_value(form, "csrf"))
-        screen = await self.service.in_thread(lambda: self._screen_of(session, last_value(form, "screen")))
-        if screen is None:
-            return self._go_on()
-        sent = sent_from_form(form, token, answers_from_form(screen, form))
         try:
-            taken = await self.service.send(sent)
+            await self.service.submit(sent_from_form(form, token, lambda screen: answers_from_form(screen, form)))
         except AnswersRejected as rejected:
-            fields = rejected.fields
-            return await self.service.in_thread(lambda: self._again(request, token, screen, fields, form))
+            errors = rejected.fields
+            return await self.service.in_thread(lambda: self._again(request, token, errors, form))
         except SubmissionRefused:
-            return self._go_on()
-        if taken.receipt.outcome == "stored" and taken.receipt.state != "active":
-            log("end", session=session.id, state=taken.receipt.state)
+            pass  # the session is elsewhere by now; the next page shows where
         return self._go_on()
 
-    def _again(self, request: Request, token: str, screen: Screen, errors: Mapping[str, str], form: Form) -> Response:
+    def _again(self, request: Request, token: str, errors: Mapping[str, str], form: Form) -> Response:
         session = self.service.session_of(token)
-        step = screen.step if screen.step != session.step else None
-        try:
-            return self._page(request, session, step=step, errors=errors, typed=form, status=422)
-        except FlowError:
+        step = self.service.flow.step_of(session, last_value(form, "screen"))
+        if step is None:
             return self._go_on()
-
-    def _screen_of(self, session: Session, key: str) -> Screen | None:
-        """The screen that was sent, if the session stands there or may go back to it."""
-        path = self.service.flow.path(session)
-        index = next((i for i, step in enumerate(path.steps) if step.key == key), None)
-        if index is None or session.state != "active":
-            return None
-        try:
-            return self.service.flow.screen(session, index)
-        except FlowError:
-            return None
+        return self._page(request, session, step=step, errors=errors, typed=form, status=422)
 
     async def save_draft(self, request: Request) -> Response:
         """Keeps what is half typed."""
@@ -235,7 +218,7 @@ class RaterPages:
             raise Unreadable("a draft has a screen and answers", remedy='send {"screen": …, "answers": {…}}')
 
         def save() -> bool:
-            if self._screen_of(session, key) is None:
+            if self.service.flow.step_of(session, key) is None:
                 return False
             self.service.store.conversations.save_draft(session.id, key, answers, self.service.flow.clock())
             return True

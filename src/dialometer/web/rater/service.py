@@ -19,6 +19,7 @@ from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.rater.arrival import ArrivingRater, refusal_reason
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.failures import RequestError
+from dialometer.web.server.logs import log
 from dialometer.web.server.metrics import SIZES, declare_metrics
 from dialometer.web.server.security import RateLimits, client_address, is_local
 from dialometer.web.server.settings import Settings
@@ -57,12 +58,12 @@ class Service:
         self.messages = RateLimits(settings.messages_per_minute)
         self.drafts = RateLimits(settings.screens_per_minute)
         self.metrics = declare_metrics(settings.runtime_folder)
-        self._sending = Submitter(self.flow, RateLimits(settings.screens_per_minute))
+        self._submitter = Submitter(self.flow, RateLimits(settings.screens_per_minute))
         self.writer: Writer[SentScreen, SubmissionResult] = Writer(self._work)
 
     def _work(self, batch: Sequence[SentScreen]) -> Sequence[SubmissionResult | Exception]:
         self.metrics.observe("dialometer_commit_screens", SIZES, len(batch))
-        return self._sending(batch)
+        return self._submitter(batch)
 
     async def find(self, token: str) -> Session:
         """The session that a token opens; raises :class:`NoSession`. A stale one goes on, since its rater is back."""
@@ -75,16 +76,19 @@ class Service:
             raise NoSession("there is no such session", remedy="open the study's link again")
         return self.store.sessions.revive(session.id, self.flow.clock()) if session.state == "stale" else session
 
-    async def send(self, sent: SentScreen) -> SubmissionResult:
-        """Stores one screen; when this returns, it is on disk."""
+    async def submit(self, sent: SentScreen) -> SubmissionResult:
+        """Stores one screen from a page or a program; when this returns, it is on disk."""
         try:
-            taken = await self.writer.put(sent)
+            result = await self.writer.put(sent)
         except (AnswersRejected, SubmissionRefused) as error:
             outcome = "rejected" if isinstance(error, AnswersRejected) else "refused"
             self.metrics.add("dialometer_submissions_total", label="outcome", value=outcome)
             raise
-        self.metrics.add("dialometer_submissions_total", label="outcome", value=taken.receipt.outcome)
-        return taken
+        receipt = result.receipt
+        self.metrics.add("dialometer_submissions_total", label="outcome", value=receipt.outcome)
+        if receipt.outcome == "stored" and receipt.state != "active":
+            log("end", session=result.session_id, state=receipt.state)
+        return result
 
     async def arrive(
         self, scope: Scope, arriving: ArrivingRater, *, source: Source = "person", at_ms: int | None = None

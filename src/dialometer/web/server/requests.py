@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from dialometer.flow.engine import RawAnswers
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.submissions import SentScreen
 
@@ -64,8 +65,8 @@ def last_value(form: Mapping[str, list[str]], name: str) -> str:
     return values[-1] if values else ""
 
 
-def sent_from_form(form: Form, token: str, answers: Mapping[str, object]) -> SentScreen:
-    """A screen as a page sends it. What the page's script measured is taken where it makes sense."""
+def sent_from_form(form: Form, token: str, answers: RawAnswers) -> SentScreen:
+    """A screen as a page sends it. Measurements of the page's script are used where they make sense."""
     submission = last_value(form, "token")
     if not _SUBMISSION.fullmatch(submission):
         raise Unreadable("the form has no token", remedy="reload the page")

@@ -1,7 +1,10 @@
-"""What happens to a sent screen: read, prepared and stored together with all others that came at the same time.
+"""Submitted screens, from pages and programs alike: a writer thread prepares and stores them in batches.
 
-Where a session stands is remembered between its screens. The store checks each screen against the truth, so a memory
-that is out of date (another process has moved the session on) costs a second look and nothing else.
+A commit that waits for the disk costs the same for one screen as for a hundred, so whatever arrives while the writer works
+is stored together in its next round.
+
+Where a session is in the study is remembered between its screens. The store checks each screen against the truth, so a
+memory that is out of date (another process has moved the session on) costs a second lookup and nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from dialometer.flow.engine import Flow
+from dialometer.flow.engine import Flow, RawAnswers
 from dialometer.flow.submissions import Timing
 from dialometer.model.session import Receipt, Session, Submission
 from dialometer.storage.submissions import SubmissionRefused
@@ -22,7 +25,7 @@ from dialometer.web.server.failures import RequestError
 from dialometer.web.server.security import RateLimits, TooOften
 
 REMEMBERED_S = 30.0
-"""For so long a token's session is believed; a token that was replaced ends within this time."""
+"""How long a token's session is trusted without a lookup; a token that was replaced stops working within this time."""
 N_REMEMBERED = 20_000
 
 
@@ -38,16 +41,16 @@ class NoSession(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class SentScreen:
-    """One screen as it came in, from a page or a program. ``token`` opens the session, ``submission`` names this sending."""
+    """One screen from a page or a program. ``token`` opens the session; ``submission`` is new for every screen sent."""
 
     token: str
     screen: str
     submission: str
-    answers: Mapping[str, object]
+    answers: RawAnswers
     shown_at_ms: int | None = None
     first_input_at_ms: int | None = None
     submitted_at_ms: int | None = None
-    """Only simulated raters, whose clock is their own, say when they submit."""
+    """Only from simulated raters, who have a clock of their own."""
     focus_lost_n: int = 0
     focus_lost_s: float = 0.0
     device: str = ""
@@ -55,14 +58,15 @@ class SentScreen:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionResult:
-    """A receipt and how many judgments it stands for."""
+    """What became of a screen, and how many judgments were stored."""
 
+    session_id: str
     receipt: Receipt
     n_judgments: int = 0
 
 
 class Submitter:
-    """The work of the writer: one call for each batch, from one thread."""
+    """What the writer does with a batch; called from one thread only."""
 
     def __init__(self, flow: Flow, screens: RateLimits) -> None:
         self.flow = flow
@@ -70,7 +74,7 @@ class Submitter:
         self._remembered: OrderedDict[str, tuple[Session, float]] = OrderedDict()
 
     def __call__(self, batch: Sequence[SentScreen]) -> list[SubmissionResult | Exception]:
-        """Prepares all, stores all in one commit, and looks again at those whose session was elsewhere than believed."""
+        """Stores all in one commit; screens whose session was not where it was remembered are prepared once more."""
         results: dict[int, SubmissionResult | Exception] = {}
         again = self._round(dict(enumerate(batch)), results, is_fresh=False)
         while again:
@@ -104,7 +108,7 @@ class Submitter:
             elif is_known:
                 again[i] = sent
             else:
-                results[i] = SubmissionResult(outcome)
+                results[i] = SubmissionResult(session.id, outcome)
         for i, session, stored in self._store(prepared, now_ms):
             if (
                 isinstance(stored, SubmissionResult)
@@ -114,11 +118,11 @@ class Submitter:
                 again[i] = batch[i]
             else:
                 results[i] = stored
-                self._remember(batch[i].token, session, stored)
+                self._remember(batch[i].token, session, stored, now_ms)
         return again
 
     def _session(self, token: str, now_ms: int, *, is_fresh: bool) -> tuple[Session, bool]:
-        """The session and whether it was remembered; a stale one goes on, since its rater is back."""
+        """The session and whether it was remembered. A stale one continues, since its rater is back."""
         known = self._remembered.get(token)
         if known is not None and not is_fresh and time.monotonic() - known[1] < REMEMBERED_S:
             return known[0], True
@@ -155,11 +159,11 @@ class Submitter:
                     stored.append((i, session, outcome))
                 else:
                     n_judgments = len(submission.judgments) if outcome.outcome == "stored" else 0
-                    stored.append((i, session, SubmissionResult(outcome, n_judgments)))
+                    stored.append((i, session, SubmissionResult(session.id, outcome, n_judgments)))
         return stored
 
-    def _remember(self, token: str, session: Session, outcome: SubmissionResult | Exception) -> None:
-        """One step on is the usual case; after anything else the session is looked up again."""
+    def _remember(self, token: str, session: Session, outcome: SubmissionResult | Exception, now_ms: int) -> None:
+        """Usually the session is one step further; after anything else it is looked up again."""
         known = self._remembered.get(token)
         is_plain = (
             isinstance(outcome, SubmissionResult)
@@ -169,7 +173,7 @@ class Submitter:
         )
         if is_plain and known is not None:
             assert isinstance(outcome, SubmissionResult)
-            self._keep(token, replace(session, step=outcome.receipt.step), known[1])
+            self._keep(token, replace(session, step=outcome.receipt.step, last_seen_at_ms=now_ms), known[1])
         else:
             self.forget(token)
 
@@ -181,9 +185,9 @@ class Submitter:
 
 
 def timing_of(sent: SentScreen, session: Session, now_ms: int) -> Timing:
-    """When the screen was used, by the server's clock; what a client says is kept within what is possible.
+    """When the screen was used. Times from the client are limited to what is possible by the server's clock.
 
-    A screen whose showing is not known was shown after the session was last seen.
+    Where the client does not say when the screen was shown, it counts from when the session was last seen.
     """
     if session.source == "simulated" and sent.submitted_at_ms is not None:
         submitted, earliest = sent.submitted_at_ms, 0
@@ -202,17 +206,11 @@ def timing_of(sent: SentScreen, session: Session, now_ms: int) -> Timing:
     )
 
 
-# The one writer of a process: whatever arrives while it works is done together in the next round.
-#
-# A commit that waits for the disk costs the same for one screen as for a hundred, so the more raters there are, the more
-# of them share one.
-
-
 J = TypeVar("J")
 R = TypeVar("R")
 
 MAX_BATCH = 256
-"""Jobs done in one round: enough to share a commit, few enough that the first does not wait for long."""
+"""Jobs in one round: enough to share a commit, few enough that the first does not wait long."""
 MAX_WAITING = 10_000
 
 
@@ -227,7 +225,7 @@ class ServerBusy(RequestError):
 
 
 class Writer(Generic[J, R]):
-    """Runs ``work`` on batches of jobs in a thread of its own. ``work`` gives a result or an error for each job."""
+    """Runs ``work`` on batches of jobs in a thread of its own. ``work`` returns a result or an error for each job."""
 
     def __init__(self, work: Callable[[Sequence[J]], Sequence[R | Exception]]) -> None:
         self._work = work
@@ -238,7 +236,7 @@ class Writer(Generic[J, R]):
         self._busy_since: float | None = None
 
     def put(self, job: J) -> asyncio.Future[R]:
-        """The result of a job, once it is done; the thread starts with the first one."""
+        """A future for the result of a job. The thread starts with the first job."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         with self._wake:
             if self._is_stopping or len(self._jobs) >= MAX_WAITING:
@@ -264,7 +262,7 @@ class Writer(Generic[J, R]):
         return 0.0 if since is None else time.monotonic() - since
 
     def stop(self) -> None:
-        """Does what is waiting, then ends; later jobs are refused."""
+        """Finishes the waiting jobs, then ends; later jobs are refused."""
         with self._wake:
             self._is_stopping = True
             self._wake.notify()
@@ -289,7 +287,7 @@ class Writer(Generic[J, R]):
 
 
 def _deliver(futures: Sequence[asyncio.Future[R]], results: Sequence[R | Exception]) -> None:
-    """Hands results over to the event loops that wait for them, one call for each loop."""
+    """Passes results to the event loops that wait for them, with one call for each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[R], R | Exception]]] = {}
     for future, result in zip(futures, results, strict=True):
         by_loop.setdefault(future.get_loop(), []).append((future, result))
