@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dialometer.analysis.families.conversations.rating_shape import TESTS, rating_shape
-from dialometer.readers.reading import read_dialogues
+from dialometer.readers.dialogue_file import read_dialogues
 
 POINTS = ["1", "2", "3", "4", "5"]
 

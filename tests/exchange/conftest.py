@@ -10,8 +10,8 @@ import pytest
 
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.exchange.formats import Options
-from dialometer.exchange.importing import Import, import_files
+from dialometer.exchange.formats import ImportOptions
+from dialometer.exchange.importing import ImportResult, import_files
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
 from dialometer.model.session import Judgment
@@ -72,7 +72,7 @@ AT_MS = 1_770_000_000_000
 
 
 @pytest.fixture
-def bring_in(tmp_path: Path) -> Callable[..., Import]:
+def bring_in(tmp_path: Path) -> Callable[..., ImportResult]:
     """Writes a text as a file and imports it into the folder 'in' (database beside it unless given)."""
 
     def call(
@@ -87,7 +87,7 @@ def bring_in(tmp_path: Path) -> Callable[..., Import]:
         questions: Sequence[str] = (),
         time_format: str = "",
         is_dry_run: bool = False,
-    ) -> Import:
+    ) -> ImportResult:
         path = text if isinstance(text, Path) else tmp_path / name
         if isinstance(text, str):
             path.write_text(text, encoding="utf-8")
@@ -96,7 +96,7 @@ def bring_in(tmp_path: Path) -> Callable[..., Import]:
             [path],
             database or tmp_path / f"{folder}.db",
             format=format,
-            options=Options(columns or {}, criteria, questions, time_format),
+            options=ImportOptions(columns or {}, criteria, questions, time_format),
             at_ms=AT_MS,
             is_dry_run=is_dry_run,
         )

@@ -11,15 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dialometer.cli import build_app
+from dialometer.exchange.export_tables import ANSWERS, CHAT_TURNS, FINDINGS, SCREENS, judgments_table, sessions_table
 from dialometer.exchange.formats import FORMATS
-from dialometer.exchange.tables import (
-    ANSWERS,
-    CHAT_TURNS,
-    FINDINGS,
-    SCREENS,
-    judgments_table,
-    sessions_table,
-)
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = (DOCS / "how-to" / "export-and-import.md").read_text(encoding="utf-8")

@@ -78,7 +78,7 @@ def test_on_both_databases_with_exclusions_and_people(collect, database_url, tmp
 
 def rehash(folder) -> None:
     """Makes the manifest fit a changed folder, as if it had been exported so."""
-    from dialometer.exchange.folder import sha256_of
+    from dialometer.exchange.export_folder import sha256_of
 
     manifest = json.loads((folder / "export.json").read_text())
     for name, about in manifest["files"].items():

@@ -11,7 +11,7 @@ import pytest
 
 from dialometer.errors import DialometerError
 from dialometer.exchange import export as export_module
-from dialometer.exchange import tables as rows_module
+from dialometer.exchange import export_tables as rows_module
 from dialometer.exchange.export import CsvWriter, export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.submissions import Timing

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialometer.exchange.guess import Evidence, guess_scales
 from dialometer.exchange.records import KnownNames, NewNames, plain_name, read_time_ms
+from dialometer.exchange.scale_guess import ObservedValues, guess_scales
 from dialometer.scales import SCALES
 
 
 def guess(*values: object, told: str = "", hint: str = "") -> dict:
-    evidence = Evidence()
+    evidence = ObservedValues()
     for value in values:
         evidence.add(value, told=told, hint=hint)
     return guess_scales({"q": evidence})["q"]
@@ -49,7 +49,7 @@ def test_a_form_of_file_may_suggest_a_scale():
     assert guess("10", "100", hint="magnitude") == {"type": "magnitude"}
     assert guess("1", "6", hint="magnitude")["type"] == "likert"
     assert guess("a", "tie", hint="pairwise") == {"type": "pairwise", "allow_tie": True, "allow_cannot_tell": False}
-    low, high = Evidence(), Evidence()
+    low, high = ObservedValues(), ObservedValues()
     low.add("7", hint="magnitude")
     high.add("70", hint="magnitude")
     assert {scale["type"] for scale in guess_scales({"low": low, "high": high}).values()} == {"magnitude"}
@@ -62,8 +62,8 @@ def test_a_stated_scale_is_kept():
 
 
 def test_criteria_of_nearly_the_same_length_share_the_longer_scale():
-    def likert(highest: int) -> Evidence:
-        evidence = Evidence()
+    def likert(highest: int) -> ObservedValues:
+        evidence = ObservedValues()
         evidence.add(1)
         evidence.add(highest)
         return evidence

@@ -15,7 +15,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import ImportFileError
 from dialometer.exchange.formats import FORMATS
-from dialometer.exchange.importing import Import, import_files
+from dialometer.exchange.importing import ImportResult, import_files
 from dialometer.storage.store import Store
 
 HEADS = {
@@ -38,7 +38,7 @@ cells = st.one_of(
 )
 
 
-def outcome(*arguments, **options) -> Import | ImportFileError:
+def outcome(*arguments, **options) -> ImportResult | ImportFileError:
     """What an import ends with; anything but these two is a failure of the test."""
     try:
         return import_files(*arguments, **options)
@@ -133,7 +133,7 @@ def test_any_answer_on_any_scale(answer, template):
         path = Path(name) / "judgments.jsonl"
         path.write_text(json.dumps(row), encoding="utf-8")
         done = outcome(folder, [path], Path(name) / "x.db", format="dialometer", at_ms=1)
-        assert isinstance(done, Import) or done.problems[0].line == 1
+        assert isinstance(done, ImportResult) or done.problems[0].line == 1
 
 
 def test_there_is_a_head_for_every_format():

@@ -11,7 +11,7 @@ import pytest
 
 from dialometer.design.check import check_study
 from dialometer.exchange.export import export_study
-from dialometer.exchange.importing import Import, import_files
+from dialometer.exchange.importing import ImportResult, import_files
 from dialometer.storage.store import Store
 
 FOLDER = os.environ.get("DIALOMETER_DATA", "")
@@ -30,7 +30,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def bring(tmp_path, database, *names: str, **options) -> Import:
+def bring(tmp_path, database, *names: str, **options) -> ImportResult:
     paths = [Path(FOLDER) / name for name in names]
     done = import_files(tmp_path / "in", paths, database, at_ms=1_770_000_000_000, **options)
     study, problems = check_study(tmp_path / "in")
@@ -148,7 +148,7 @@ def test_crs_arena_votes(tmp_path, database_url, rows):
 
 
 def test_crs_arena_votes_with_columns_of_other_names(tmp_path):
-    from dialometer.exchange.formats import Options
+    from dialometer.exchange.formats import ImportOptions
 
     path = tmp_path / "renamed.csv"
     raw = rows_of("crs_arena/votes_open.csv")
@@ -156,6 +156,6 @@ def test_crs_arena_votes_with_columns_of_other_names(tmp_path):
         writer = csv.writer(file)
         writer.writerow(["who", "eins", "zwei", "besser"])
         writer.writerows([row["user_id"], row["crs1"], row["crs2"], row["vote"]] for row in raw)
-    options = Options({"rater": "who", "a": "eins", "b": "zwei", "winner": "besser"})
+    options = ImportOptions({"rater": "who", "a": "eins", "b": "zwei", "winner": "besser"})
     done = import_files(tmp_path / "in", [path], tmp_path / "in.db", format="votes", options=options, at_ms=1)
     assert done.files[0].n_judgments == 81

@@ -13,7 +13,7 @@ from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
-from dialometer.exchange.forms.tool_form import tool_form
+from dialometer.exchange.tool_form import tool_form
 from dialometer.storage.store import Store
 
 MAPPED = ("acute", "avatar", "best-worst", "likert", "strategies", "anchoring")

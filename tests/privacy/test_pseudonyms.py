@@ -11,7 +11,7 @@ from dialometer.analysis.base.choose import balance_table, warnings
 from dialometer.analysis.base.data import load_data
 from dialometer.design.load import load_study
 from dialometer.exchange.export import export_study
-from dialometer.exchange.formats import Options
+from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import import_files
 from dialometer.storage.store import Store
 from dialometer.storage.table import long_table
@@ -27,7 +27,7 @@ def bring(folder, *texts):
     for number, text in enumerate(texts):
         files.append(folder.parent / f"data{number}.csv")
         files[-1].write_text(text, encoding="utf-8")
-    import_files(folder, files, folder / "study.db", format="long", options=Options(), at_ms=1)
+    import_files(folder, files, folder / "study.db", format="long", options=ImportOptions(), at_ms=1)
     return load_study(folder)
 
 

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from taking_part import Site
 
 from dialometer.design.load import load_study, read_study
-from dialometer.recruit.platform import PlatformApi, Submission
+from dialometer.recruit.platform import PlatformApi, PlatformSubmission
 from dialometer.recruit.platforms import PLATFORMS
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
@@ -89,7 +89,7 @@ class RecordingApi(PlatformApi):
         return {"status": "open"}
 
     def submissions(self, study_id):
-        return iter([Submission("V1", "P1", "AWAITING REVIEW")])
+        return iter([PlatformSubmission("V1", "P1", "AWAITING REVIEW")])
 
     def approve(self, submission_ids):
         self.asked.append(("approve", list(submission_ids)))

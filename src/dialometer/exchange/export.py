@@ -16,16 +16,16 @@ import polars as pl
 from dialometer._version import __version__
 from dialometer.design.lock import fingerprint, read_lock
 from dialometer.errors import DialometerError
-from dialometer.exchange.dictionary import as_markdown, data_dictionary
-from dialometer.exchange.folder import ExportFolder
-from dialometer.exchange.tables import (
+from dialometer.exchange.data_dictionary import as_markdown, data_dictionary
+from dialometer.exchange.export_folder import ExportFolder
+from dialometer.exchange.export_tables import (
     ANSWERS,
     CHAT_TURNS,
     FINDINGS,
     SCREENS,
     ExportTable,
     JudgmentRows,
-    Raters,
+    RaterNames,
     answer_frames,
     chat_frames,
     finding_frames,
@@ -234,7 +234,7 @@ class _Job:
     def run(self) -> Export:
         first = self.store.sessions.all()
         factors = self._factors(first)
-        raters = Raters(self.store)
+        raters = RaterNames(self.store)
         judged = JudgmentRows(self.store, self.include_practice, self.include_corrected)
         self._write(judgments_table(factors), judged.frames())
         self._write(ANSWERS, answer_frames(self.store, raters, include_corrected=self.include_corrected))

@@ -14,18 +14,17 @@ from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import fingerprint, verify
 from dialometer.errors import DialometerError, ImportFileError, ReadError, StorageError
 from dialometer.exchange.columns import check_roles
-from dialometer.exchange.draft import PARTS, Draft
-from dialometer.exchange.fit import Fit
-from dialometer.exchange.folder import sha256_of
-from dialometer.exchange.formats import FORMATS, Format, Intake, Options
-from dialometer.exchange.formats.form import unreadable
-from dialometer.exchange.records import Answered, Record
-from dialometer.exchange.study_files import WrittenStudy, write_study
+from dialometer.exchange.export_folder import sha256_of
+from dialometer.exchange.formats import FORMATS, ImportFormat, ImportOptions, Intake
+from dialometer.exchange.import_format import unreadable
+from dialometer.exchange.matching import MatchedFile
+from dialometer.exchange.records import AnswerRecord, Record
+from dialometer.exchange.study_draft import PARTS, StudyDraft, WrittenStudy, write_study
 from dialometer.model.study import Study
 from dialometer.readers.problems import N_LISTED, Problems
 from dialometer.readers.reader import Head
-from dialometer.readers.source import Source
-from dialometer.readers.table_rows import told
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import delimiter_of
 from dialometer.storage.store import Store
 
 # Files on their way in: what each is, what it says, and how that fits a study.
@@ -37,18 +36,18 @@ Report = Callable[[Path, str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class ImportFile:
     """One file to import; ``content`` is the file that identifies it where ``path`` is a folder."""
 
     path: Path
     format_name: str
-    format: Format
+    format: ImportFormat
     content: Path
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
-class FileImport:
+class ImportedFile:
     """What one file holds, and what was noticed on the way."""
 
     path: Path
@@ -65,7 +64,7 @@ class FileImport:
     n_simulated: int
 
 
-def open_file(path: Path, format_name: str, options: Options) -> Incoming:
+def open_file(path: Path, format_name: str, options: ImportOptions) -> ImportFile:
     """Find out what a file is; nothing is read but its beginning and its hash."""
     if not path.exists():
         raise ImportFileError([unreadable(path, "there is no such file", "check the path")])
@@ -76,7 +75,7 @@ def open_file(path: Path, format_name: str, options: Options) -> Incoming:
     check_roles(options.columns, form.roles, name)
     content = form.file_of(path)
     try:
-        return Incoming(path, name, form, content, sha256_of(content))
+        return ImportFile(path, name, form, content, sha256_of(content))
     except OSError as error:
         raise _unopened(content, error) from error
 
@@ -85,12 +84,12 @@ def format_of(path: Path) -> str:
     """The form of a file where it can be told, else an error that lists the known ones."""
     header: list[str] = []
     if path.is_file() and path.suffix != ".parquet":
-        source = Source(path)
+        source = SourceFile(path)
         try:
             head = Head(source.suffix, source.head())
         except OSError as error:
             raise _unopened(path, error) from error
-        header = head.columns(told(head.first_line))
+        header = head.columns(delimiter_of(head.first_line))
     found = [name for name in FORMATS if FORMATS.get(name)().recognises(path, header)]
     if len(found) == 1:
         return found[0]
@@ -103,7 +102,7 @@ def _unopened(path: Path, error: OSError) -> ImportFileError:
     return ImportFileError([unreadable(path, message, "check the path and its permissions")])
 
 
-def refuse_repeated(files: Sequence[Incoming], known: dict[str, str]) -> None:
+def refuse_repeated(files: Sequence[ImportFile], known: dict[str, str]) -> None:
     """The same content twice would count every judgment twice; ``known`` holds the files that are in, by hash."""
     seen = {sha256: f"it was imported before, as '{name}'" for sha256, name in known.items()}
     problems = []
@@ -116,18 +115,18 @@ def refuse_repeated(files: Sequence[Incoming], known: dict[str, str]) -> None:
 
 
 @dataclass(slots=True)
-class Reading:
+class ImportReader:
     """The reading of files with the same options. Each file is read to its end, then all that is wrong is told."""
 
-    options: Options
+    options: ImportOptions
     report: Report | None = None
     intakes: dict[Path, Intake] = field(default_factory=dict)
     contradictions: dict[Path, Problems] = field(default_factory=dict)
     """What a draft found wrong; told together with what the second reading of the file finds."""
 
-    def draft(self, files: Sequence[Incoming]) -> Draft:
+    def draft(self, files: Sequence[ImportFile]) -> StudyDraft:
         """What a study must hold to take in the files. Raises only where nothing can be drafted."""
-        draft = Draft(files[0].format.declared(files[0].path))
+        draft = StudyDraft(files[0].format.declared(files[0].path))
         for file in files:
             found = self.contradictions[file.path] = Problems(str(file.path))
             for record, intake in self._records(file, "Looking at"):
@@ -137,21 +136,21 @@ class Reading:
                 self.finish(file, has_judgments=False)
         return draft
 
-    def fit(self, file: Incoming, study: Study, *, is_new: bool) -> Fit:
+    def fit(self, file: ImportFile, study: Study, *, is_new: bool) -> MatchedFile:
         """The records of a file as sessions of the study; a new one has no checks to hold the answers to."""
-        fit: Fit | None = None
-        for record, intake in self._records(file, "Reading"):
-            fit = fit or Fit(study, intake)
-            if is_new and isinstance(record, Answered) and (record.part or "post") not in PARTS:
+        fit: MatchedFile | None = None
+        for record, intake in self._records(file, "ImportReader"):
+            fit = fit or MatchedFile(study, intake)
+            if is_new and isinstance(record, AnswerRecord) and (record.part or "post") not in PARTS:
                 intake.left_out[CHECKS] += 1
             else:
                 fit.add(record)
-        fit = fit or Fit(study, self.intakes[file.path])
+        fit = fit or MatchedFile(study, self.intakes[file.path])
         fit.finish()
         self.finish(file, has_judgments=fit.n_judgments > 0)
         return fit
 
-    def finish(self, file: Incoming, *, has_judgments: bool = True) -> None:
+    def finish(self, file: ImportFile, *, has_judgments: bool = True) -> None:
         """Raise everything that was found wrong in a file."""
         several = [self.intakes[file.path].problems]
         if file.path in self.contradictions:
@@ -161,17 +160,17 @@ class Reading:
             remedy = f"is it really of the format '{file.format_name}'?"
             raise ImportFileError([unreadable(file.path, "there are no judgments in the file", remedy)])
         if n_errors:
-            told = [problem for problems in several for problem in problems.errors]
-            told = sorted(told, key=lambda problem: (problem.file, problem.line == 0, problem.line))[:N_LISTED]
-            raise ImportFileError(told, n_more=n_errors - len(told))
+            errors = [problem for problems in several for problem in problems.errors]
+            listed = sorted(errors, key=lambda problem: (problem.file, problem.line == 0, problem.line))[:N_LISTED]
+            raise ImportFileError(listed, n_more=n_errors - len(listed))
 
-    def describe(self, file: Incoming, fit: Fit) -> FileImport:
+    def describe(self, file: ImportFile, fit: MatchedFile) -> ImportedFile:
         """What a file holds, in numbers."""
         intake = self.intakes[file.path]
         sittings = fit.sittings.values()
         places = dict.fromkeys(place for sitting in sittings for place in sitting.places)
         systems = {one for place in places for one in ((place.system,) if place.system else place.order)}
-        return FileImport(
+        return ImportedFile(
             path=file.path,
             format=file.format_name,
             sha256=file.sha256,
@@ -186,11 +185,11 @@ class Reading:
             n_simulated=sum(one.facts is not None and one.facts.source == "simulated" for one in sittings),
         )
 
-    def _records(self, file: Incoming, doing: str) -> Iterator[tuple[Record, Intake]]:
+    def _records(self, file: ImportFile, doing: str) -> Iterator[tuple[Record, Intake]]:
         report = self.report
         tell = (lambda line: report(file.path, doing, line)) if report else None
         problems = Problems(str(file.path))
-        intake = Intake(file.path, Source(file.content), problems, self.options, tell)
+        intake = Intake(file.path, SourceFile(file.content), problems, self.options, tell)
         self.intakes[file.path] = intake
         try:
             for record in file.format.records(intake):
@@ -202,10 +201,10 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class ImportResult:
     """What an import did, or (as a dry run) would do."""
 
-    files: tuple[FileImport, ...]
+    files: tuple[ImportedFile, ...]
     study: Study
     new_study: WrittenStudy | None
     is_dry_run: bool
@@ -217,27 +216,27 @@ def import_files(
     database: str | Path,
     *,
     format: str = "",
-    options: Options | None = None,
+    options: ImportOptions | None = None,
     at_ms: int,
     is_dry_run: bool = False,
     report: Report | None = None,
-) -> Import:
+) -> ImportResult:
     """Import files into the study of a folder, or into a new one that is written from what they hold.
 
     All files are read and checked before anything is written; :class:`ImportFileError` tells every problem of the first
     file that has some. ``format`` is told from the files where it is not given.
     """
-    reading = Reading(options or Options(), report)
+    reading = ImportReader(options or ImportOptions(), report)
     files = [open_file(path, format, reading.options) for path in paths]
     refuse_repeated(files, _known_imports(database))
     with _study_for(folder, files, reading) as found:
         fits = [reading.fit(file, found.study, is_new=found.new is not None) for file in files]
-        told = tuple(reading.describe(file, fit) for file, fit in zip(files, fits, strict=True))
+        summaries = tuple(reading.describe(file, fit) for file, fit in zip(files, fits, strict=True))
         if not is_dry_run:
             with found.put_in_place(), Store.open(database) as store:
                 for stored in _store(store, found.study, files, fits, at_ms):
                     found.stored.append(stored)
-        return Import(told, found.study, found.new, is_dry_run)
+        return ImportResult(summaries, found.study, found.new, is_dry_run)
 
 
 def _known_imports(database: str | Path) -> dict[str, str]:
@@ -250,21 +249,21 @@ def _known_imports(database: str | Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _StudyToFill:
     """The study to import into; a new one stands in a temporary folder until it is put in place."""
 
     study: Study
     new: WrittenStudy | None = None
     put_in_place: Callable[[], AbstractContextManager[None]] = nullcontext
-    stored: list[Incoming] = field(default_factory=list)
+    stored: list[ImportFile] = field(default_factory=list)
 
 
 @contextmanager
-def _study_for(folder: Path, files: Sequence[Incoming], reading: Reading) -> Iterator[_Found]:
+def _study_for(folder: Path, files: Sequence[ImportFile], reading: ImportReader) -> Iterator[_StudyToFill]:
     if (folder / STUDY_FILE).exists():
         study = load_study(folder)
         verify(study, folder)
-        yield _Found(study)
+        yield _StudyToFill(study)
         return
     draft = reading.draft(files)
     with tempfile.TemporaryDirectory(prefix="dialometer-import-") as name:
@@ -275,14 +274,14 @@ def _study_for(folder: Path, files: Sequence[Incoming], reading: Reading) -> Ite
             for file in files:
                 reading.finish(file)
             remedy = "write study.yaml and its items yourself, then import again"
-            told = [f"no study can be drafted from it: {error.message}" for error in errors]
-            raise ImportFileError([unreadable(files[0].path, message, remedy) for message in told])
-        stored: list[Incoming] = []
-        yield _Found(drafted, written, lambda: _placed(Path(name), folder, written, stored), stored)
+            messages = [f"no study can be drafted from it: {error.message}" for error in errors]
+            raise ImportFileError([unreadable(files[0].path, message, remedy) for message in messages])
+        stored: list[ImportFile] = []
+        yield _StudyToFill(drafted, written, lambda: _placed(Path(name), folder, written, stored), stored)
 
 
 @contextmanager
-def _placed(source: Path, folder: Path, written: WrittenStudy, stored: Sequence[Incoming]) -> Iterator[None]:
+def _placed(source: Path, folder: Path, written: WrittenStudy, stored: Sequence[ImportFile]) -> Iterator[None]:
     """The files of a new study in its folder; taken away again when what follows fails before anything is stored."""
     taken = [name for name in written.files if (folder / name).exists()]
     if taken:
@@ -307,8 +306,8 @@ def _placed(source: Path, folder: Path, written: WrittenStudy, stored: Sequence[
 
 
 def _store(
-    store: Store, study: Study, files: Sequence[Incoming], fits: Sequence[Fit], at_ms: int
-) -> Iterator[Incoming]:
+    store: Store, study: Study, files: Sequence[ImportFile], fits: Sequence[MatchedFile], at_ms: int
+) -> Iterator[ImportFile]:
     """Store file after file, each whole or not at all; gives each one that is in."""
     version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), at_ms)
     for file, fit in zip(files, fits, strict=True):

@@ -15,10 +15,18 @@ from typing import TypedDict
 
 from dialometer.errors import DialometerError
 from dialometer.exchange.columns import Columns, Role, Roles
-from dialometer.exchange.formats.form import Intake
-from dialometer.exchange.records import UNKNOWN_MS, Answered, Condition, Rated, Record, Shown, read_time_ms
+from dialometer.exchange.import_format import Intake
+from dialometer.exchange.records import (
+    UNKNOWN_MS,
+    AnswerRecord,
+    Condition,
+    JudgmentRecord,
+    Record,
+    TextRecord,
+    read_time_ms,
+)
 from dialometer.model.dialogue import clean_text
-from dialometer.readers.table_rows import Row
+from dialometer.readers.table_rows import TableRow
 from dialometer.registry import did_you_mean
 from dialometer.storage.table import FACTOR_PREFIX
 
@@ -176,7 +184,7 @@ def named_columns(entries: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def rating_records(
-    intake: Intake, rows: Iterator[Row], roles: Roles, *, prefixes: Sequence[str] = (), hint: str = ""
+    intake: Intake, rows: Iterator[TableRow], roles: Roles, *, prefixes: Sequence[str] = (), hint: str = ""
 ) -> Iterator[Record]:
     """The records of a table of ratings, its columns bound by what the user says and by their names."""
     first = next(rows, None)
@@ -224,7 +232,7 @@ class RatingTable:
         self.ok = intake.problems.n_errors == n_before
         intake.used |= self._used()
 
-    def records(self, row: Row) -> Iterator[Record]:
+    def records(self, row: TableRow) -> Iterator[Record]:
         """What one row says."""
         cells, line = row.cells, row.line
         rater = self.cell.needed(cells, "rater", line)
@@ -248,7 +256,7 @@ class RatingTable:
         for question in self.questions:
             raw = cells[question.column].strip()
             if raw:
-                yield Answered(
+                yield AnswerRecord(
                     line=line,
                     rater=rater,
                     question=question.name,
@@ -268,11 +276,13 @@ class RatingTable:
             name = self.cell.needed(cells, "criterion", line)
             raw = self.columns.text(cells, "value")
             if name and self._is_answered(raw):
-                yield Rated(criterion=name, raw=raw, system=system, column=self.cell.column("value"), **of_row)
+                yield JudgmentRecord(criterion=name, raw=raw, system=system, column=self.cell.column("value"), **of_row)
         for criterion in self.criteria:
             raw = cells[criterion.column].strip()
             if self._is_answered(raw):
-                yield Rated(criterion=criterion.name, raw=raw, system=system, column=criterion.column, **of_row)
+                yield JudgmentRecord(
+                    criterion=criterion.name, raw=raw, system=system, column=criterion.column, **of_row
+                )
 
     def _side_by_side(self, cells: Cells, of_row: _OfRow) -> Iterator[Record]:
         line = of_row["line"]
@@ -289,7 +299,7 @@ class RatingTable:
                 column = criterion.numbered[number]
                 raw = cells[column].strip()
                 if self._is_answered(raw):
-                    yield Rated(
+                    yield JudgmentRecord(
                         criterion=criterion.name,
                         raw=raw,
                         system=system,
@@ -299,7 +309,7 @@ class RatingTable:
                         **of_row,
                     )
 
-    def _shown(self, cells: Cells, of_row: _OfRow, system: str, number: int = 0) -> Iterator[Shown]:
+    def _shown(self, cells: Cells, of_row: _OfRow, system: str, number: int = 0) -> Iterator[TextRecord]:
         """The texts of a row, once for each that is new."""
         line, item = of_row["line"], of_row["item"]
         context = self.cell.text(cells, "context", line)
@@ -307,7 +317,7 @@ class RatingTable:
         key = (item, system, context, response)
         if key not in self._texts:
             self._texts.add(key)
-            yield Shown(line=line, item=item, system=system, context=context, response=response)
+            yield TextRecord(line=line, item=item, system=system, context=context, response=response)
 
     def _is_answered(self, raw: str) -> bool:
         if not raw:

@@ -18,7 +18,7 @@ UNKNOWN_MS = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rated:
+class JudgmentRecord:
     """One judgment. ``raw`` is the answer as it stands in the file; ``shown`` the systems in the order on the screen.
 
     ``hint`` is the type of scale that the form of file suggests, ``scale`` the one that the file itself states.
@@ -47,7 +47,7 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class AnswerRecord:
     """One answer to a question about the rater; ``part`` is empty where the file does not tell where it was asked."""
 
     line: int
@@ -62,7 +62,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class TextRecord:
     """Texts of an item: what came before, and what a system said. Needed only where a study is written from the file."""
 
     line: int
@@ -73,7 +73,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TookPart:
+class SessionRecord:
     """What is known of a whole session, where the file tells it."""
 
     line: int
@@ -89,7 +89,7 @@ class TookPart:
     session: str = ""
 
 
-Record = Rated | Answered | Shown | TookPart
+Record = JudgmentRecord | AnswerRecord | TextRecord | SessionRecord
 
 
 # Names of systems, criteria and levels: as files write them, and as a study can hold them.

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dialometer.model.session import Session
 from dialometer.model.study import Study
-from dialometer.recruit.platform import Submission
+from dialometer.recruit.platform import PlatformSubmission
 from dialometer.recruit.platforms import platform_of
 from dialometer.storage.store import Store
 
@@ -19,7 +19,7 @@ Advice = Literal["approve", "return", "look", "nothing"]
 class ReviewedSubmission:
     """One submission, the session it belongs to (None where there is none), and what to do and why."""
 
-    submission: Submission
+    submission: PlatformSubmission
     session: Session | None
     advice: Advice
     why: str
@@ -47,7 +47,7 @@ def platform_raters(study: Study, store: Store) -> list[PlatformRater]:
 
 
 def review(
-    study: Study, raters: Sequence[PlatformRater], submissions: Iterable[Submission]
+    study: Study, raters: Sequence[PlatformRater], submissions: Iterable[PlatformSubmission]
 ) -> list[ReviewedSubmission]:
     """What our sessions say about each submission."""
     by_submission = {rater.submission_id: rater.session for rater in raters if rater.submission_id}
@@ -60,7 +60,7 @@ def review(
     return reviewed
 
 
-def _advice(study: Study, submission: Submission, session: Session | None) -> tuple[Advice, str]:
+def _advice(study: Study, submission: PlatformSubmission, session: Session | None) -> tuple[Advice, str]:
     recruitment = study.spec.recruitment
     if not submission.awaits_review:
         return "nothing", f"is {submission.status.lower().replace('_', ' ')}"

@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 
 from dialometer.errors import Problem
 from dialometer.readers.problems import Problems
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 
 _WHITE = " \t\n\r"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class JsonRecord:
     """One JSON value and where it begins."""
 
     value: Any
@@ -40,18 +40,18 @@ DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_u
 """JSON by the letter: what Python would let pass or drop without a word (NaN, repeated keys) is an error."""
 
 
-def line_records(source: Source, problems: Problems) -> Iterator[Record]:
+def line_records(source: SourceFile, problems: Problems) -> Iterator[JsonRecord]:
     """One record per line, read as a stream; blank lines mean nothing, a broken line costs only itself."""
     for number, line in source.lines(problems):
         if not line.strip():
             continue
         try:
-            yield Record(DECODER.decode(line), number)
+            yield JsonRecord(DECODER.decode(line), number)
         except (ValueError, RecursionError) as error:
             problems.of_record([_broken(error, problems, line=number)])
 
 
-def json_records(source: Source, problems: Problems) -> Iterator[Record]:
+def json_records(source: SourceFile, problems: Problems) -> Iterator[JsonRecord]:
     """Records of any of the three shapes; arrays are read whole, and after a fault in an array nothing can be read."""
     head = source.head().lstrip(_WHITE)
     is_spread_object = source.suffix == ".json" and first_record(head.partition("\n")[0]) is None
@@ -61,7 +61,7 @@ def json_records(source: Source, problems: Problems) -> Iterator[Record]:
         yield from line_records(source, problems)
 
 
-def objects(records: Iterable[Record], problems: Problems) -> Iterator[Record]:
+def objects(records: Iterable[JsonRecord], problems: Problems) -> Iterator[JsonRecord]:
     """The records that are objects; any other is a fault."""
     for record in records:
         if isinstance(record.value, dict):
@@ -91,7 +91,7 @@ def kind_of(value: object) -> str:
     return kinds.get(type(value), "null")
 
 
-def _document_records(text: str, problems: Problems) -> Iterator[Record]:
+def _document_records(text: str, problems: Problems) -> Iterator[JsonRecord]:
     """The elements of one array, or one object, up to the first fault."""
     place = _Place(text)
     position = _skip_white(text, 0)
@@ -106,7 +106,7 @@ def _document_records(text: str, problems: Problems) -> Iterator[Record]:
         except (ValueError, RecursionError) as error:
             problems.of_file(_broken(error, problems, line=line, column=column))
             return
-        yield Record(value, line, column)
+        yield JsonRecord(value, line, column)
         position = _skip_white(text, position)
         if is_open and text.startswith(",", position):
             position = _skip_white(text, position + 1)

@@ -12,7 +12,7 @@ from dialometer.errors import Problem
 from dialometer.model.dialogue import Role
 from dialometer.model.part import Part
 from dialometer.readers.problems import Problems
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 from dialometer.registry import Registry
 
 # Dialogues as a format found them, before anything is checked: the seam between the formats and the one check.
@@ -100,7 +100,7 @@ class Reader(Part):
         """Whether a file that begins like this is of this form."""
 
     @abstractmethod
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """The dialogues in file order, unchecked; what yields no draft at all is filed with ``problems``."""
 
 

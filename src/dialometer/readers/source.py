@@ -16,7 +16,7 @@ _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 1 << 20
 
 
-class Source:
+class SourceFile:
     """Where dialogues are read from. Compression is told by the content, so a wrongly named file still opens."""
 
     def __init__(self, path: str | Path) -> None:

@@ -9,12 +9,12 @@ from itertools import chain
 
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DELIMITERS
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 from dialometer.registry import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One row by column name, and the line where it begins (a quoted cell may hold several lines)."""
 
     cells: dict[str, str]
@@ -22,8 +22,8 @@ class Row:
 
 
 def table_rows(
-    source: Source, problems: Problems, needed: Sequence[str], delimiter: str | None = None
-) -> Iterator[Row]:
+    source: SourceFile, problems: Problems, needed: Sequence[str], delimiter: str | None = None
+) -> Iterator[TableRow]:
     """The rows of a table that has at least the ``needed`` columns; a row of another length is a fault of the file.
 
     The delimiter is told from the header where it is not given: spreadsheets write commas, semicolons or tabs.
@@ -32,7 +32,7 @@ def table_rows(
     first, header = next(((number, line) for number, line in lines if line.strip()), (1, ""))
     rest = (line for _, line in lines)
     text = (f"{line}\n" for line in chain([header], rest))
-    cells = csv.reader(text, delimiter=delimiter or told(header), strict=True)
+    cells = csv.reader(text, delimiter=delimiter or delimiter_of(header), strict=True)
     names: list[str] = []
     line = first
     try:
@@ -44,7 +44,7 @@ def table_rows(
             elif not any(value.strip() for value in values):
                 pass  # spreadsheets leave rows of empty cells behind
             elif len(values) == len(names):
-                yield Row(dict(zip(names, values, strict=True)), line)
+                yield TableRow(dict(zip(names, values, strict=True)), line)
             else:
                 message = f"the row has {len(values)} cells, the header {len(names)}"
                 remedy = "put a cell that holds the delimiter in quotation marks"
@@ -55,7 +55,7 @@ def table_rows(
         problems.of_file(problems.problem(f"broken CSV: {error}", remedy=remedy, line=line))
 
 
-def told(header: str) -> str:
+def delimiter_of(header: str) -> str:
     """The delimiter that cuts the header into most columns."""
     return max(DELIMITERS, key=header.count)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Dialogue, Role
-from dialometer.readers.check import Checker
+from dialometer.readers.draft_check import DraftChecker
 from dialometer.readers.formats.jsonl import draft_of
-from dialometer.readers.json_records import DECODER, Record
+from dialometer.readers.json_records import DECODER, JsonRecord
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import KNOWN_SPEAKERS
 
@@ -26,7 +26,7 @@ def write_dialogues(path: str | Path, dialogues: Iterable[Dialogue]) -> int:
     """
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    checker = Checker(Problems(str(path)), known=KNOWN_SPEAKERS, declared={}, empty_turns="error")
+    checker = DraftChecker(Problems(str(path)), known=KNOWN_SPEAKERS, declared={}, empty_turns="error")
     n = 0
     try:
         with partial.open("wb") as raw:
@@ -43,12 +43,12 @@ def write_dialogues(path: str | Path, dialogues: Iterable[Dialogue]) -> int:
     return n
 
 
-def _line(dialogue: Dialogue, number: int, checker: Checker) -> str:
+def _line(dialogue: Dialogue, number: int, checker: DraftChecker) -> str:
     """One dialogue as JSON, read back to be sure."""
     where = f"{checker.problems.file}:{number}"
     try:
         text = json.dumps(_record(dialogue), ensure_ascii=False, allow_nan=False)
-        back = checker.dialogue(draft_of(Record(DECODER.decode(text), number), checker.problems))
+        back = checker.dialogue(draft_of(JsonRecord(DECODER.decode(text), number), checker.problems))
     except (TypeError, ValueError, RecursionError) as error:
         remedy = "keep to what JSON can hold"
         raise DialometerError(f"dialogue '{dialogue.id}' is not JSON: {error}", where=where, remedy=remedy) from error

@@ -31,7 +31,7 @@ class UnknownOutcome(PlatformError):
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class PlatformSubmission:
     """One rater's place in the study, as the platform sees it; ``code`` is the completion code that was entered."""
 
     id: str
@@ -101,7 +101,7 @@ class PlatformApi(ABC):
         """Publish, pause, start again or stop a study; the answer holds its ``status``."""
 
     @abstractmethod
-    def submissions(self, study_id: str) -> Iterator[Submission]:
+    def submissions(self, study_id: str) -> Iterator[PlatformSubmission]:
         """All submissions of a study."""
 
     @abstractmethod

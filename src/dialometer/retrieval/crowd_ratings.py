@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dialometer.errors import ReadError
 from dialometer.readers.problems import Problems
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
 from dialometer.registry import did_you_mean
 from dialometer.retrieval.knowledge_base import KnowledgeBase
@@ -63,7 +63,7 @@ def crowd_ratings(ratings: Iterable[tuple[str, int, float]]) -> CrowdRatings:
 
 def read_crowd_ratings(path: str | Path, kb: KnowledgeBase, known_questions: Iterable[str] = ()) -> CrowdRatings:
     """A table with ``question`` (id), ``answer`` (id or text) and ``rating``: one row per rating, or per mean."""
-    source = Source(path)
+    source = SourceFile(path)
     problems = Problems(source.name)
     source.probe()
     questions = list(known_questions)

@@ -15,8 +15,8 @@ from dialometer.errors import DialometerError, ReadError
 from dialometer.model.dialogue import clean_text
 from dialometer.readers.json_records import kind_of, line_records
 from dialometer.readers.problems import Problems
-from dialometer.readers.source import Source
-from dialometer.readers.table_rows import table_rows, told
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import delimiter_of, table_rows
 from dialometer.registry import did_you_mean
 
 Ints = NDArray[np.int64]
@@ -160,7 +160,7 @@ def read_knowledge_base(path: str | Path, *, keep_duplicates: bool = False) -> K
 
     A pair that stands twice is an error, since it is mostly a slip; ``keep_duplicates`` counts it once instead.
     """
-    source = Source(path)
+    source = SourceFile(path)
     problems = Problems(source.name)
     try:
         source.probe()
@@ -177,13 +177,13 @@ def read_knowledge_base(path: str | Path, *, keep_duplicates: bool = False) -> K
     return assemble(builder.answers, builder.pairs, source.stem)
 
 
-def _rows(source: Source, problems: Problems) -> Iterator[_Row]:
+def _rows(source: SourceFile, problems: Problems) -> Iterator[_Row]:
     head = source.head().lstrip()
     if head.startswith("{") or source.suffix in (".jsonl", ".ndjson"):
         yield from _json_rows(source, problems)
         return
     header = head.splitlines()[0] if head else ""
-    delimiter = told(header)
+    delimiter = delimiter_of(header)
     columns = [name.strip().strip('"') for name in header.split(delimiter)]
     question, answer = MDC_COLUMNS if set(MDC_COLUMNS) <= set(columns) else OUR_COLUMNS
     # The corpus marks an answer given before as "REPEAT" in its column of ids: the text tells which one it is.
@@ -195,7 +195,7 @@ def _rows(source: Source, problems: Problems) -> Iterator[_Row]:
         )
 
 
-class _Indexed(Source):
+class _Indexed(SourceFile):
     """A table whose first column may have no name, as data frames write their index."""
 
     def lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
@@ -208,7 +208,7 @@ class _Indexed(Source):
                 yield number, line
 
 
-def _json_rows(source: Source, problems: Problems) -> Iterator[_Row]:
+def _json_rows(source: SourceFile, problems: Problems) -> Iterator[_Row]:
     for record in line_records(source, problems):
         row = _json_row(record.value, record.line, problems)
         if row is not None:

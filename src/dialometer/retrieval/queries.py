@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError, Problem, ReadError
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.readers import Reading, read_dialogues
+from dialometer.readers import DialogueFile, read_dialogues
 from dialometer.readers.formats.mdc import NEEDED
 from dialometer.readers.json_records import line_records
 from dialometer.readers.problems import Problems
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
 from dialometer.registry import did_you_mean
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
@@ -154,9 +154,9 @@ def _unknown(text: str, kb: KnowledgeBase, file: str, line: int, dialogue: str) 
     )
 
 
-def _lines(path: str | Path, reading: Reading) -> dict[tuple[str, int], int]:
+def _lines(path: str | Path, reading: DialogueFile) -> dict[tuple[str, int], int]:
     """The line of every exchange, for messages, in the forms that can mark answers."""
-    source, problems = Source(path), Problems(str(path))
+    source, problems = SourceFile(path), Problems(str(path))
     lines: dict[tuple[str, int], int] = {}
     if reading.format == "mdc":
         counts: dict[str, int] = {}

@@ -96,9 +96,9 @@ def _write_form(study: Study, form: Form, target: Path, *, force: bool, as_json:
 
     from dialometer.cli.console import results
     from dialometer.errors import DialometerError
-    from dialometer.exchange.forms.label_studio import write_label_studio
-    from dialometer.exchange.forms.potato import write_potato
-    from dialometer.exchange.forms.tool_form import KEY_FILE, tool_form
+    from dialometer.exchange.formats.label_studio import write_label_studio
+    from dialometer.exchange.formats.potato import write_potato
+    from dialometer.exchange.tool_form import KEY_FILE, tool_form
 
     if target.exists() and any(target.iterdir()) and not force:
         raise DialometerError("the folder is not empty", where=str(target), remedy="name another, or use --force")

@@ -14,8 +14,8 @@ from dialometer.cli.options import AsJson, Database
 from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
-    from dialometer.exchange.importing import FileImport, Import
-    from dialometer.exchange.study_files import WrittenStudy
+    from dialometer.exchange.importing import ImportedFile, ImportResult
+    from dialometer.exchange.study_draft import WrittenStudy
 
 
 LONG_FILE_BYTES = 5_000_000
@@ -72,12 +72,12 @@ def add_to(app: typer.Typer) -> None:
         Where DIR holds no study, one is written from what the files hold, so that it can be checked and reported.
         """
         from dialometer.exchange.columns import parse_map
-        from dialometer.exchange.formats import FORMATS, Options
+        from dialometer.exchange.formats import FORMATS, ImportOptions
         from dialometer.exchange.importing import import_files
 
         if format_name:
             FORMATS.get(format_name)
-        options = Options(parse_map(columns or []), _listed(criteria), _listed(questions), time_format)
+        options = ImportOptions(parse_map(columns or []), _listed(criteria), _listed(questions), time_format)
         with _ProgressBar(files) as bar:
             done = import_files(
                 folder,
@@ -139,7 +139,7 @@ def _n_lines(file: Path) -> int | None:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
 
 
-def _as_json(done: Import) -> dict[str, object]:
+def _as_json(done: ImportResult) -> dict[str, object]:
     return {
         "study": done.study.spec.name,
         "is_dry_run": done.is_dry_run,
@@ -148,7 +148,7 @@ def _as_json(done: Import) -> dict[str, object]:
     }
 
 
-def _tell(done: Import, folder: Path) -> None:
+def _tell(done: ImportResult, folder: Path) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
@@ -164,7 +164,7 @@ def _tell(done: Import, folder: Path) -> None:
     results.print(f"\nNext: [bold]dialometer check {shown}[/], then [bold]dialometer report {shown}[/]", soft_wrap=True)
 
 
-def _tell_file(file: FileImport, *, is_dry_run: bool) -> None:
+def _tell_file(file: ImportedFile, *, is_dry_run: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 

@@ -109,7 +109,7 @@ def _ask(question: str, *, is_sure: bool) -> None:
 
 def _made_before(folder: Path) -> list[str]:
     """Copies in the study's folder that were made before something was erased, and that no database command reaches."""
-    from dialometer.exchange.folder import MANIFEST
+    from dialometer.exchange.export_folder import MANIFEST
 
     exports = [path.parent for path in folder.glob(f"*/{MANIFEST}")]
     reports = [path.parent for path in folder.glob("*/report.json")]

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dialometer.exchange.columns import Columns, Role, Roles
-from dialometer.exchange.formats.form import FORMATS, Format, Intake
+from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import RATING_ROLES, named_columns, rating_records
 from dialometer.exchange.records import Record
-from dialometer.readers.table_rows import Row, table_rows
+from dialometer.readers.table_rows import TableRow, table_rows
 
 PREFIXES = ("Input.",)
 ANSWER = "Answer."
@@ -34,7 +34,7 @@ def _also(role: str, *columns: str) -> Role:
 
 
 @FORMATS.register("batch")
-class Batch(Format):
+class BatchResults(ImportFormat):
     """A batch file. Without ``--criteria`` every answer that is no question is a criterion."""
 
     roles: ClassVar[Roles] = RATING_ROLES | {
@@ -86,7 +86,7 @@ def _all_answers(columns: Columns, questions: list[tuple[str, str]]) -> list[tup
     return [(column.removeprefix(ANSWER), column) for column in dict.fromkeys(answers)]
 
 
-def _is_wanted(row: Row, intake: Intake) -> bool:
+def _is_wanted(row: TableRow, intake: Intake) -> bool:
     if row.cells.get("AssignmentStatus", "").strip().lower() == "rejected":
         intake.left_out[REJECTED] += 1
         return False
@@ -96,7 +96,7 @@ def _is_wanted(row: Row, intake: Intake) -> bool:
     return True
 
 
-def _unpacked(row: Row, intake: Intake) -> Row:
+def _unpacked(row: TableRow, intake: Intake) -> TableRow:
     """The row with the answers of its JSON cell as cells of their own."""
     text = row.cells.get(JSON_COLUMN, "").strip()
     if JSON_COLUMN not in row.cells:
@@ -112,7 +112,7 @@ def _unpacked(row: Row, intake: Intake) -> Row:
             cells |= {ANSWER + name: _plain(value, name, row.line, intake) for name, value in answers.items()}
         else:
             intake.wrong(row.line, "the answers are not a JSON object", "download the batch again", JSON_COLUMN)
-    return Row(cells, row.line)
+    return TableRow(cells, row.line)
 
 
 def _plain(value: Any, name: str, line: int, intake: Intake) -> str:
@@ -140,7 +140,7 @@ def _only(ticked: list[str], name: str, line: int, intake: Intake) -> str:
     return ticked[0] if ticked else ""
 
 
-def _ticked(rows: list[Row], intake: Intake) -> list[Row]:
+def _ticked(rows: list[TableRow], intake: Intake) -> list[TableRow]:
     """Columns ``Answer.name.option`` that only hold true and false become one column with the option."""
     groups: dict[str, dict[str, str]] = {}
     for column in dict.fromkeys(name for row in rows for name in row.cells):
@@ -159,11 +159,11 @@ def _ticked(rows: list[Row], intake: Intake) -> list[Row]:
                 option for column, option in columns.items() if _TRUTHS.get(row.cells.get(column, "").strip().lower())
             ]
             cells[ANSWER + name] = _only(ticked, name, row.line, intake)
-        result.append(Row(cells, row.line))
+        result.append(TableRow(cells, row.line))
     return result
 
 
-def _with_one_header(rows: list[Row]) -> list[Row]:
+def _with_one_header(rows: list[TableRow]) -> list[TableRow]:
     """All rows with the same columns: an assignment need not answer what another one does."""
     header = list(dict.fromkeys(name for row in rows for name in row.cells))
-    return [Row({name: row.cells.get(name, "") for name in header}, row.line) for row in rows]
+    return [TableRow({name: row.cells.get(name, "") for name in header}, row.line) for row in rows]

@@ -1,23 +1,159 @@
-"""Our own export: the folder, or its judgments file alone."""
+"""Rows of our own export, whatever it was written as, with a line for messages and cells that are read by type."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from dialometer.errors import ImportFileError
-from dialometer.exchange.folder import MANIFEST, changed_files, read_manifest
-from dialometer.exchange.formats.form import FORMATS, Format, Intake, unreadable
-from dialometer.exchange.own_rows import OwnRow, own_rows
-from dialometer.exchange.records import Answered, Condition, Rated, Record, TookPart
+from dialometer.exchange.export_folder import MANIFEST, changed_files, read_manifest
+from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake, unreadable
+from dialometer.exchange.records import (
+    UNKNOWN_MS,
+    AnswerRecord,
+    Condition,
+    JudgmentRecord,
+    Record,
+    SessionRecord,
+    read_time_ms,
+)
 from dialometer.model.session import Source, State
 from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import table_rows
 from dialometer.storage.table import FACTOR_PREFIX
+
+N_PER_SLICE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRow:
+    """One row. A cell that cannot be read raises ValueError with the reason; an empty one is the default."""
+
+    cells: dict[str, Any]
+    line: int
+
+    def text(self, name: str) -> str:
+        """A text, empty where there is none."""
+        value = self.cells.get(name) or ""
+        if not isinstance(value, str):
+            raise ValueError(f"'{name}' should be a text")
+        if "\x00" in value or not value.isascii():
+            _check_characters(value, name)
+        return value
+
+    def number(self, name: str) -> int | None:
+        """A whole number."""
+        value = self.cells.get(name)
+        if value is None or value == "":
+            return None
+        if isinstance(value, bool) or not str(value).removeprefix("-").isdigit() or len(str(value)) > 18:
+            raise ValueError(f"'{name}' should be a whole number, not '{value}'")
+        return int(value)
+
+    def truth(self, name: str) -> bool:
+        """True or false; an empty cell is false."""
+        value = self.cells.get(name)
+        if isinstance(value, bool):
+            return value
+        known = {"true": True, "false": False, "": False, "none": False}.get(str(value).strip().lower())
+        if known is None:
+            raise ValueError(f"'{name}' should be true or false, not '{value}'")
+        return known
+
+    def time_ms(self, name: str) -> int:
+        """A moment, or the sign for an unknown one."""
+        value = self.cells.get(name)
+        if isinstance(value, datetime):
+            return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
+        return _time_ms(str(value)) if value not in (None, "") else UNKNOWN_MS
+
+    def json(self, name: str) -> Any:
+        """A value stored as JSON."""
+        try:
+            return _from_json(self.text(name))
+        except RecursionError as error:
+            raise ValueError(f"'{name}' is nested too deeply") from error
+        except json.JSONDecodeError as error:
+            raise ValueError(f"'{name}' is not valid JSON: {error.msg}") from error
+
+
+# A screen's judgments share their times, and most answers are one of a few: what is read is kept and shared.
+
+
+@lru_cache(maxsize=16_384)
+def _time_ms(text: str) -> int:
+    return read_time_ms(text)
+
+
+@lru_cache(maxsize=16_384)
+def _from_json(text: str) -> Any:
+    return json.loads(text)
+
+
+def _check_characters(text: str, name: str) -> None:
+    """Databases hold neither NUL nor halves of surrogate pairs, which JSON can write."""
+    if "\x00" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValueError(f"'{name}' holds a character that cannot be stored")
+
+
+def own_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[OwnRow]:
+    """The rows of a table that was exported as CSV, JSON Lines or Parquet."""
+    if path.suffix == ".parquet":
+        yield from _parquet_rows(path, intake, needed)
+    elif SourceFile(path).suffix == ".jsonl":
+        yield from _json_rows(path, intake, needed)
+    else:
+        for row in table_rows(SourceFile(path), intake.problems, needed):
+            yield OwnRow(dict(row.cells), row.line)
+
+
+def _json_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[OwnRow]:
+    for line, text in SourceFile(path).lines(intake.problems):
+        if not text.strip():
+            continue
+        try:
+            cells = json.loads(text)
+        except (ValueError, RecursionError):
+            cells = None
+        if not isinstance(cells, dict):
+            intake.wrong(line, "not a JSON object", "one object a line, as the export wrote them")
+            continue
+        missing = [name for name in needed if name not in cells]
+        if missing:
+            intake.wrong(line, f"the key '{missing[0]}' is missing", "export the study again", missing[0])
+            continue
+        yield OwnRow(cells, line)
+
+
+def _parquet_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[OwnRow]:
+    """Rows in slices; the line is the number of the row, from 1."""
+    import polars as pl  # noqa: PLC0415 - heavy, and only this form of file needs it
+
+    try:
+        frame = pl.scan_parquet(path)
+        names = frame.collect_schema().names()
+        missing = [name for name in needed if name not in names]
+        for name in missing:
+            intake.wrong(0, f"the column '{name}' is missing", "export the study again", name)
+        n_rows = 0 if missing else frame.select(pl.len()).collect().item()
+        for start in range(0, n_rows, N_PER_SLICE):
+            rows = frame.slice(start, N_PER_SLICE).collect().iter_rows(named=True)
+            for number, cells in enumerate(rows, start=start + 1):
+                yield OwnRow(cells, number)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        intake.wrong(0, f"the Parquet file cannot be read: {first}", "copy the export again")
+
+
+# Our own export: the folder, or its judgments file alone.
+
 
 R = TypeVar("R", bound=Record)
 DICTIONARY = "data_dictionary.json"
@@ -27,7 +163,7 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
 @FORMATS.register("dialometer")
-class OwnExport(Format):
+class OwnExport(ImportFormat):
     """What ``dialometer export`` writes. A folder brings answers and sessions too; pseudonyms stay what they are."""
 
     summary: ClassVar[str] = "a folder that 'dialometer export' wrote, or its judgments file"
@@ -92,7 +228,7 @@ class _Ahead:
     """What must be known of a table before its rows are read."""
 
     replaced: set[int] = field(default_factory=set)
-    sessions: dict[str, TookPart] = field(default_factory=dict)
+    sessions: dict[str, SessionRecord] = field(default_factory=dict)
 
 
 def _look_ahead(path: Path, intake: Intake, *, with_sessions: bool = False) -> _Ahead:
@@ -155,9 +291,9 @@ def _systems(order: str) -> tuple[str, ...]:
     return tuple(intern(system) for system in order.split("|")) if order else ()
 
 
-def _session(row: OwnRow) -> TookPart:
+def _session(row: OwnRow) -> SessionRecord:
     is_excluded = row.truth("is_excluded")
-    return TookPart(
+    return SessionRecord(
         line=row.line,
         rater=_rater(row),
         condition=_condition(row),
@@ -172,7 +308,7 @@ def _session(row: OwnRow) -> TookPart:
     )
 
 
-def _arrival(session: TookPart) -> tuple[int, str]:
+def _arrival(session: SessionRecord) -> tuple[int, str]:
     """What sorts sessions by their number, since names of one length sort as numbers do."""
     name = session.session or session.rater
     return len(name), name
@@ -201,8 +337,8 @@ def _source(row: OwnRow) -> Source:
     return cast(Source, source) if source in ("simulated", "model") else "imported"
 
 
-def _judgment(row: OwnRow) -> Rated:
-    return Rated(
+def _judgment(row: OwnRow) -> JudgmentRecord:
+    return JudgmentRecord(
         line=row.line,
         rater=_rater(row),
         item=intern(row.text("item")),
@@ -225,8 +361,8 @@ def _judgment(row: OwnRow) -> Rated:
     )
 
 
-def _answer(row: OwnRow) -> Answered:
-    return Answered(
+def _answer(row: OwnRow) -> AnswerRecord:
+    return AnswerRecord(
         line=row.line,
         rater=_rater(row),
         question=row.text("question"),

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from dialometer.exchange.columns import Roles
-from dialometer.exchange.formats.form import FORMATS, Format, Intake
+from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import RATING_ROLES, rating_records
 from dialometer.exchange.records import Record
 from dialometer.readers.table_rows import table_rows
 
 
 @FORMATS.register("long")
-class Long(Format):
+class OwnTable(ImportFormat):
     """A CSV file of which the user says what is what."""
 
     roles: ClassVar[Roles] = RATING_ROLES

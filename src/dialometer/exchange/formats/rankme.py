@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from dialometer.exchange.columns import Role, Roles
-from dialometer.exchange.formats.form import FORMATS, Format, Intake
+from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import RATING_ROLES, rating_records
-from dialometer.exchange.records import Rated, Record
-from dialometer.readers.table_rows import Row, table_rows
+from dialometer.exchange.records import JudgmentRecord, Record
+from dialometer.readers.table_rows import TableRow, table_rows
 from dialometer.scales.reading import to_number
 
 CRITERIA = ("informativeness", "naturalness", "quality")
@@ -32,7 +32,7 @@ _COLUMNS = {
 
 
 @FORMATS.register("rankme")
-class RankMe(Format):
+class RankMe(ImportFormat):
     """Everything is known but the method, which the columns and values tell."""
 
     roles: ClassVar[Roles] = RATING_ROLES | {
@@ -55,10 +55,10 @@ class RankMe(Format):
         rows = list(table_rows(intake.source, intake.problems, ()))
         condition = ((METHOD, _method(rows)),)
         for record in rating_records(intake, iter(rows), self.roles, hint="magnitude"):
-            yield replace(record, condition=condition) if isinstance(record, Rated) else record
+            yield replace(record, condition=condition) if isinstance(record, JudgmentRecord) else record
 
 
-def _method(rows: Sequence[Row]) -> str:
+def _method(rows: Sequence[TableRow]) -> str:
     """How the ratings of a file were asked for; magnitude estimates go beyond the points of any Likert scale."""
     if rows and "team1" in rows[0].cells:
         return "rank_me"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from dialometer.exchange.columns import Columns, Role, Roles
-from dialometer.exchange.formats.form import FORMATS, Format, Intake
+from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import HEADER_LINE, NO_ANSWER, RATING_ROLES, CellReader, Cells
-from dialometer.exchange.records import Rated, Record, Shown, read_time_ms
+from dialometer.exchange.records import JudgmentRecord, Record, TextRecord, read_time_ms
 from dialometer.readers.problems import Problems
-from dialometer.readers.table_rows import Row, table_rows
+from dialometer.readers.table_rows import TableRow, table_rows
 from dialometer.scales.pairwise import CANNOT_TELL, TIE
 
 CRITERION = "preference"
@@ -39,7 +39,7 @@ _SECOND = {"b", "2", "right", "second", "model_b", "system_b", "model2", "system
 
 
 @FORMATS.register("votes")
-class Votes(Format):
+class ArenaVotes(ImportFormat):
     """One vote a row. Without an item column every vote is an item of its own, as in arenas with live conversations."""
 
     roles: ClassVar[Roles] = {
@@ -82,7 +82,7 @@ class Votes(Format):
             intake.has_read(row.line)
 
 
-def _drop_a_time_that_is_none(columns: Columns, first: Row, intake: Intake) -> None:
+def _drop_a_time_that_is_none(columns: Columns, first: TableRow, intake: Intake) -> None:
     """A column that was taken for the time only because of its name must look like one."""
     if "time" in intake.options.columns or "time" not in columns.by_role:
         return
@@ -113,7 +113,7 @@ class _VoteTable:
         self.has_many_pairs = has_many_pairs
         self.cell = CellReader(intake, columns)
 
-    def records(self, row: Row, number: int) -> Iterator[Record]:
+    def records(self, row: TableRow, number: int) -> Iterator[Record]:
         """The two sides and the vote."""
         cells, line, cell = row.cells, row.line, self.cell
         rater, a, b = (cell.needed(cells, role, line) for role in ("rater", "a", "b"))
@@ -129,9 +129,11 @@ class _VoteTable:
             return
         context = cell.text(cells, "context", line)
         for system, role in ((a, "text_a"), (b, "text_b")):
-            yield Shown(line=line, item=item, system=system, context=context, response=cell.text(cells, role, line))
+            yield TextRecord(
+                line=line, item=item, system=system, context=context, response=cell.text(cells, role, line)
+            )
         shown_at_ms, answered_at_ms = cell.times(cells, line)
-        yield Rated(
+        yield JudgmentRecord(
             line=line,
             rater=rater,
             item=item,

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from dialometer.errors import Problem
-from dialometer.readers.json_records import Record, json_records, kind_of, objects
+from dialometer.readers.json_records import JsonRecord, json_records, kind_of, objects
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, EmptyTurns, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 
 # In the exports participant 2 is the bot; later releases say it at every turn, which then counts.
 _SPEAKERS = {"participant1": "User", "participant2": "Agent", "Human": "User", "Bot": "Agent"}
@@ -33,7 +33,7 @@ class Convai2Reader(Reader):
         """Records with ``dialog_id`` and ``dialog``."""
         return head.has_keys("dialog_id", "dialog")
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per record."""
         about_file: dict[str, Any] = {"file": source.path.name}
         day = re.search(r"\d{4}-\d{2}-\d{2}", source.path.name)
@@ -43,7 +43,7 @@ class Convai2Reader(Reader):
             yield _draft(record, about_file, problems)
 
 
-def _draft(record: Record, about_file: Mapping[str, Any], problems: Problems) -> DialogueDraft:
+def _draft(record: JsonRecord, about_file: Mapping[str, Any], problems: Problems) -> DialogueDraft:
     value: dict[str, Any] = record.value
     faults: list[Problem] = []
 

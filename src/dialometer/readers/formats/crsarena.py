@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from dialometer.errors import Problem
-from dialometer.readers.json_records import Record, json_records, kind_of, objects
+from dialometer.readers.json_records import JsonRecord, json_records, kind_of, objects
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, EmptyTurns, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 
 _SPEAKERS = {"USER": "User", "AGENT": "Agent"}
 _OWN_KEYS = {"conversation ID", "agent", "user", "conversation", "metadata"}
@@ -30,13 +30,13 @@ class CrsArenaReader(Reader):
         """Records with ``conversation ID`` and ``conversation``."""
         return head.has_keys("conversation ID", "conversation")
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per record."""
         for record in objects(json_records(source, problems), problems):
             yield _draft(record, problems)
 
 
-def _draft(record: Record, problems: Problems) -> DialogueDraft:
+def _draft(record: JsonRecord, problems: Problems) -> DialogueDraft:
     value: dict[str, Any] = record.value
     faults: list[Problem] = []
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DELIMITERS, READERS, DialogueDraft, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
-from dialometer.readers.table_rows import Row, table_rows
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import TableRow, table_rows
 
 NEEDED = ("dialogue_id", "speaker", "text")
 OWN = (*NEEDED, "role")
@@ -29,14 +29,14 @@ class CsvReader(Reader):
         """A header with the needed columns."""
         return any(set(NEEDED) <= set(head.columns(delimiter)) for delimiter in DELIMITERS)
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per run of rows with the same id, as a stream; an id that comes back is noticed as used before."""
         rows = table_rows(source, problems, NEEDED, self.delimiter)
         for dialogue_id, group in groupby(rows, key=lambda row: row.cells["dialogue_id"].strip()):
             yield _draft(dialogue_id, list(group), problems)
 
 
-def _draft(dialogue_id: str, rows: list[Row], problems: Problems) -> DialogueDraft:
+def _draft(dialogue_id: str, rows: list[TableRow], problems: Problems) -> DialogueDraft:
     first = rows[0]
     draft = DialogueDraft(id=dialogue_id, turns=[], line=first.line)
     metadata: dict[str, Any] = {}

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from dialometer.errors import Problem
 from dialometer.model.dialogue import ROLES, Role
-from dialometer.readers.json_records import Record, kind_of, line_records, objects
+from dialometer.readers.json_records import JsonRecord, kind_of, line_records, objects
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 from dialometer.registry import did_you_mean
 
 KEYS = ["id", "turns", "speakers", "metadata"]
@@ -32,13 +32,13 @@ class JsonlReader(Reader):
         turns = head.record["turns"]
         return not (isinstance(turns, list) and turns and isinstance(turns[0], str))
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per line, as a stream."""
         for record in objects(line_records(source, problems), problems):
             yield draft_of(record, problems)
 
 
-def draft_of(record: Record, problems: Problems) -> DialogueDraft:
+def draft_of(record: JsonRecord, problems: Problems) -> DialogueDraft:
     """One object's draft with everything that is wrong in its shape; the writer checks its own lines by this too."""
     shape = _Shape(record.line, problems)
     fields = shape.keys(record.value, KEYS, "", "everything else belongs in 'metadata'")

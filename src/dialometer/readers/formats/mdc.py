@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, EmptyTurns, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
-from dialometer.readers.table_rows import Row, table_rows
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import TableRow, table_rows
 
 NEEDED = ("Mode", "Conversation", "Exchange", "Q", "A")
 _ANSWER_COLUMN = re.compile(r"BA\d+")
@@ -33,9 +33,9 @@ class MdcReader(Reader):
         """A header with the corpus's columns."""
         return set(NEEDED) <= set(head.columns())
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per conversation, in the order of their first rows."""
-        conversations: dict[tuple[str, str], list[Row]] = {}
+        conversations: dict[tuple[str, str], list[TableRow]] = {}
         for row in table_rows(source, problems, NEEDED, ","):
             key = row.cells["Mode"].strip(), row.cells["Conversation"].strip()
             conversations.setdefault(key, []).append(row)
@@ -43,7 +43,7 @@ class MdcReader(Reader):
             yield _draft(mode, conversation, rows, problems)
 
 
-def _draft(mode: str, conversation: str, rows: list[Row], problems: Problems) -> DialogueDraft:
+def _draft(mode: str, conversation: str, rows: list[TableRow], problems: Problems) -> DialogueDraft:
     draft = DialogueDraft(f"{mode}-{conversation}", [], line=rows[0].line)
     exchanges: list[dict[str, Any]] = []
     for row in rows:

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 from dialometer.errors import Problem
 from dialometer.model.dialogue import Role
-from dialometer.readers.json_records import Record, json_records, kind_of, objects
+from dialometer.readers.json_records import JsonRecord, json_records, kind_of, objects
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import KNOWN_SPEAKERS, READERS, DialogueDraft, EmptyTurns, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 
 _TURN_KEYS = ("dialog", "dialogue")
 _ID_KEYS = ("conversation_id", "dialogue_id", "id")
@@ -47,7 +47,7 @@ class ParlaiReader(Reader):
         is_convai2 = head.has_keys("dialog_id")
         return not is_convai2 and any(head.has_keys(key) for key in (*_TURN_KEYS, "dialogue_dicts"))
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """Drafts in file order; a record without an id is called after the file and its number."""
         records = (_with_keys(record) for record in json_records(source, problems))
         for n, record in enumerate(objects(records, problems), start=1):
@@ -58,15 +58,17 @@ class ParlaiReader(Reader):
                 yield _conversation(record.value, name, _Faults(record, problems))
 
 
-def _with_keys(record: Record) -> Record:
+def _with_keys(record: JsonRecord) -> JsonRecord:
     """A world log's bare list of exchanges as the object that later versions write."""
-    return Record({"dialog": record.value}, record.line, record.column) if isinstance(record.value, list) else record
+    return (
+        JsonRecord({"dialog": record.value}, record.line, record.column) if isinstance(record.value, list) else record
+    )
 
 
 class _Faults:
     """Faults of one record at one place."""
 
-    def __init__(self, record: Record, problems: Problems) -> None:
+    def __init__(self, record: JsonRecord, problems: Problems) -> None:
         self.record = record
         self.problems = problems
         self.found: list[Problem] = []
@@ -123,7 +125,7 @@ def _context_text(act: object) -> object:
     return "\n".join(map(str, text)) if isinstance(text, list) else text
 
 
-def _pairing(record: Record, name: str, problems: Problems) -> Iterator[DialogueDraft]:
+def _pairing(record: JsonRecord, name: str, problems: Problems) -> Iterator[DialogueDraft]:
     """One draft per side: the evaluated speaker is the agent, whoever talks to it the user.
 
     The same conversation may stand in many pairings, so that a side is named by its pairing; its own id is kept beside.

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from dialometer.model.dialogue import Role
-from dialometer.readers.json_records import Record, kind_of, line_records, objects
+from dialometer.readers.json_records import JsonRecord, kind_of, line_records, objects
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, EmptyTurns, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 
 
 @READERS.register("self_dialogue")
@@ -28,13 +28,13 @@ class SelfDialogueReader(Reader):
         turns = head.record["turns"] if head.has_keys("turns") else None
         return isinstance(turns, list) and bool(turns) and isinstance(turns[0], str)
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per line, as a stream."""
         for record in objects(line_records(source, problems), problems):
             yield _draft(record, problems)
 
 
-def _draft(record: Record, problems: Problems) -> DialogueDraft:
+def _draft(record: JsonRecord, problems: Problems) -> DialogueDraft:
     value: dict[str, Any] = record.value
     metadata = {key: other for key, other in value.items() if key not in ("id", "turns")}
     draft = DialogueDraft(value.get("id"), [], line=record.line, metadata=metadata)

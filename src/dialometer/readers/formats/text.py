@@ -9,7 +9,7 @@ from typing import ClassVar
 from dialometer.model.dialogue import Role
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import KNOWN_SPEAKERS, READERS, DialogueDraft, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 
 _TURN = re.compile(r"(?P<speaker>[^\s:#][^:]{0,59}):(?P<text>.*)")
 _HEADER = re.compile(r"#\s*(?P<id>.*)")
@@ -36,7 +36,7 @@ class TextReader(Reader):
         is_turn = bool(_TURN.fullmatch(line)) and not line.startswith(("{", "["))
         return not is_named_otherwise and (is_turn or line.startswith("# "))
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per block; a block without a header is called after the file and its number."""
         draft: DialogueDraft | None = None
         n = 0

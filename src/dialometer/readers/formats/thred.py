@@ -12,7 +12,7 @@ from typing import ClassVar
 from dialometer.model.dialogue import Role
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, EmptyTurns, Head, Reader, TurnDraft
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 
 _TOPIC_MARK = "  |  "
 
@@ -31,7 +31,7 @@ class ThredReader(Reader):
         is_other = head.record is not None or {"dialogue_id", "speaker", "text"} <= set(head.columns("\t"))
         return "\t" in line and not is_other and head.suffix not in {".json", ".jsonl", ".csv"}
 
-    def drafts(self, source: Source, problems: Problems) -> Iterator[DialogueDraft]:
+    def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft per line that is not blank, called after the file and the line."""
         for number, line in source.lines(problems):
             if not line.strip():

@@ -9,7 +9,14 @@ from urllib.parse import urlsplit
 
 from dialometer.errors import Problem, StudyError
 from dialometer.model.study import Study
-from dialometer.recruit.platform import BonusPayment, Platform, PlatformApi, PlatformError, Submission, Transition
+from dialometer.recruit.platform import (
+    BonusPayment,
+    Platform,
+    PlatformApi,
+    PlatformError,
+    PlatformSubmission,
+    Transition,
+)
 from dialometer.recruit.platforms import PLATFORMS
 
 N_PER_PAGE = 100
@@ -36,7 +43,7 @@ class ProlificApi(PlatformApi):
         content = self.client.post(f"/studies/{study_id}/transition/", {"action": action}, safety="repeatable")
         return _object(content)
 
-    def submissions(self, study_id: str) -> Iterator[Submission]:
+    def submissions(self, study_id: str) -> Iterator[PlatformSubmission]:
         n_read = 0
         while True:
             page = _object(self.client.get(f"/studies/{study_id}/submissions/", limit=N_PER_PAGE, offset=n_read))
@@ -81,9 +88,9 @@ def _object(content: Any) -> dict[str, Any]:
     return content
 
 
-def _submission(content: Any) -> Submission:
+def _submission(content: Any) -> PlatformSubmission:
     taken = content.get("time_taken")
-    return Submission(
+    return PlatformSubmission(
         id=str(content["id"]),
         participant=str(content.get("participant_id") or content.get("participant") or ""),
         status=str(content.get("status", "")),

@@ -152,7 +152,7 @@ N_PER_FRAME = 20_000
 
 
 @dataclass(slots=True)
-class Raters:
+class RaterNames:
     """Pseudonyms by session, looked up anew for those who arrived while the export was running."""
 
     store: Store
@@ -211,7 +211,7 @@ class JudgmentRows:
             self.sources[source] = self.sources.get(source, 0) + n
 
 
-def answer_frames(store: Store, raters: Raters, *, include_corrected: bool) -> Iterator[pl.DataFrame]:
+def answer_frames(store: Store, raters: RaterNames, *, include_corrected: bool) -> Iterator[pl.DataFrame]:
     """Answers to questionnaires and checks, in the order of writing."""
     rows = (
         (
@@ -232,7 +232,7 @@ def answer_frames(store: Store, raters: Raters, *, include_corrected: bool) -> I
     return frames(ANSWERS, rows)
 
 
-def screen_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
+def screen_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
     """Submitted screens, in the order of writing."""
     rows = (
         (
@@ -252,7 +252,7 @@ def screen_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
     return frames(SCREENS, rows)
 
 
-def finding_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
+def finding_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
     """What quality rules found, in the order of writing."""
     rows = (
         (
@@ -268,7 +268,7 @@ def finding_frames(store: Store, raters: Raters) -> Iterator[pl.DataFrame]:
     return frames(FINDINGS, rows)
 
 
-def chat_frames(store: Store, raters: Raters, study: Study, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
+def chat_frames(store: Store, raters: RaterNames, study: Study, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
     """Live conversations, by order of arrival; one session at a time, since there may be many."""
     systems = {item.id: item.systems[0] for item in study.items if item.kind == "chat"}
     rows = (
@@ -290,7 +290,7 @@ def chat_frames(store: Store, raters: Raters, study: Study, sessions: Iterable[S
 
 def session_frames(
     table: ExportTable,
-    raters: Raters,
+    raters: RaterNames,
     sessions: Iterable[Session],
     reasons: dict[str, str],
     n_judgments: dict[str, int],

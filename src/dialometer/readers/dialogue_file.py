@@ -10,17 +10,17 @@ from pydantic import ValidationError
 
 from dialometer.errors import DialometerError, Problem, ReadError
 from dialometer.model.dialogue import ROLES, Dialogue, Role, clean_text
-from dialometer.readers.check import Checker
+from dialometer.readers.draft_check import DraftChecker
 from dialometer.readers.json_records import first_record
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, EmptyTurns, Head, Reader
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 from dialometer.registry import did_you_mean
 
 # Tell a file's format from its beginning, else from its name, else say how to name it.
 
 
-def format_of(source: Source) -> str:
+def format_of(source: SourceFile) -> str:
     """The name of the one format that recognises the file; an error where none or several do."""
     text = source.head()
     head = Head(source.suffix, text, first_record(text))
@@ -33,10 +33,10 @@ def format_of(source: Source) -> str:
     raise ReadError([Problem(what, remedy=remedy, file=source.name)])
 
 
-class Reading(Iterator[Dialogue]):
+class DialogueFile(Iterator[Dialogue]):
     """A file being read: iterate over it once. ``warnings`` grows on the way and holds what was left out, and why."""
 
-    def __init__(self, source: Source, format: str, reader: Reader, checker: Checker) -> None:
+    def __init__(self, source: SourceFile, format: str, reader: Reader, checker: DraftChecker) -> None:
         self.file = source.name
         self.format = format
         self.n_dialogues = 0
@@ -56,7 +56,7 @@ class Reading(Iterator[Dialogue]):
         """How many warnings there were so far."""
         return self._problems.n_warnings
 
-    def _run(self, source: Source, reader: Reader, checker: Checker) -> Iterator[Dialogue]:
+    def _run(self, source: SourceFile, reader: Reader, checker: DraftChecker) -> Iterator[Dialogue]:
         problems = checker.problems
         for draft in reader.drafts(source, problems):
             dialogue = checker.dialogue(draft)
@@ -78,7 +78,7 @@ def read_dialogues(
     empty_turns: EmptyTurns | None = None,
     lenient: bool = False,
     **options: Any,
-) -> Reading:
+) -> DialogueFile:
     """The dialogues of a file, one after the other, so that large files stream.
 
     ``format`` is told from the file where it is not given; ``.gz`` makes no difference. ``speakers`` declares the roles
@@ -89,20 +89,20 @@ def read_dialogues(
     ``lenient`` leaves out dialogues with faults. What is left out is never silent: it is in ``warnings``, in the log and,
     for turns, in the dialogue's metadata under ``left_out_turns``. ``options`` are those of the format.
     """
-    source = Source(path)
+    source = SourceFile(path)
     source.probe()
     name = format or format_of(source)
     part = READERS.get(name)
     if empty_turns not in (None, "error", "leave_out"):
         raise DialometerError(f"unknown empty_turns {empty_turns!r}", remedy="use 'error' or 'leave_out'")
-    checker = Checker(
+    checker = DraftChecker(
         Problems(source.name, is_lenient=lenient),
         known=part.speakers,
         declared=_declared(speakers or {}),
         empty_turns=empty_turns or part.empty_turns,
         how_to_declare=part.how_to_declare,
     )
-    return Reading(source, name, _configured(name, part, options), checker)
+    return DialogueFile(source, name, _configured(name, part, options), checker)
 
 
 def _declared(speakers: Mapping[str, Role]) -> dict[str, Role]:

@@ -13,14 +13,14 @@ from dialometer.errors import Problem
 from dialometer.exchange.columns import Roles
 from dialometer.exchange.records import Record
 from dialometer.readers.problems import Problems
-from dialometer.readers.source import Source
+from dialometer.readers.source import SourceFile
 from dialometer.registry import Registry
 
 N_PER_REPORT = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ImportOptions:
     """What the user says about a file."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -34,9 +34,9 @@ class Intake:
     """One reading of one file: where problems go, and what is noticed on the way."""
 
     path: Path
-    source: Source
+    source: SourceFile
     problems: Problems
-    options: Options = field(default_factory=Options)
+    options: ImportOptions = field(default_factory=ImportOptions)
     report: Callable[[int], None] | None = None
     left_out: Counter[str] = field(default_factory=Counter)
     """What was left out on purpose, in words, and how often."""
@@ -53,7 +53,7 @@ class Intake:
             self.report(line)
 
 
-class Format(ABC):
+class ImportFormat(ABC):
     """One form of file."""
 
     roles: ClassVar[Roles] = {}
@@ -84,7 +84,7 @@ class Format(ABC):
         return rater
 
 
-FORMATS: Registry[type[Format]] = Registry("import format", "dialometer.exchange.formats")
+FORMATS: Registry[type[ImportFormat]] = Registry("import format", "dialometer.exchange.formats")
 
 
 def unreadable(path: Path, message: str, remedy: str = "") -> Problem:

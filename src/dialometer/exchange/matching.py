@@ -7,8 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dialometer.errors import AnswerError
-from dialometer.exchange.formats.form import Intake
-from dialometer.exchange.records import UNKNOWN_MS, Answered, Condition, KnownNames, Rated, Record, TookPart, plain_name
+from dialometer.exchange.import_format import Intake
+from dialometer.exchange.records import (
+    UNKNOWN_MS,
+    AnswerRecord,
+    Condition,
+    JudgmentRecord,
+    KnownNames,
+    Record,
+    SessionRecord,
+    plain_name,
+)
 from dialometer.model.item import DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Answer, Judgment
@@ -21,7 +30,7 @@ from dialometer.storage.imports import ImportedSession
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Mismatch:
     """Why something has no place, and what to do about it."""
 
     message: str
@@ -30,7 +39,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class JudgmentTarget:
     """A judgment's place; ``order`` holds the systems that were on the screen.
 
     ``spot`` numbers what can be judged once by a rater: a criterion of an item, system and turn.
@@ -50,7 +59,7 @@ class Place:
         return self.order.index(about) + 1 if isinstance(about, str) and about in self.order else 0
 
 
-class Places:
+class TargetFinder:
     """Looks up places; the same question is answered once."""
 
     def __init__(self, study: Study) -> None:
@@ -58,11 +67,11 @@ class Places:
         self.systems = KnownNames("system", [(system.name, system.label) for system in study.spec.systems])
         self.criteria = KnownNames("criterion", [(one.name, one.label) for one in study.spec.criteria])
         self.blocks = {block.name: block for block in study.blocks}
-        self._known: dict[tuple[object, ...], Place | Refusal] = {}
+        self._known: dict[tuple[object, ...], JudgmentTarget | Mismatch] = {}
         self._spots: dict[tuple[object, ...], int] = {}
         self._questions = _questions_of(study)
 
-    def find(self, record: Rated, condition: Condition) -> Place | Refusal:
+    def find(self, record: JudgmentRecord, condition: Condition) -> JudgmentTarget | Mismatch:
         """The place of a judgment made in a condition, or why it has none."""
         shape = (record.item, record.system, record.criterion, record.shown, record.block, record.scale, record.turn)
         key = (shape, condition)
@@ -70,7 +79,7 @@ class Places:
             self._known[key] = self._find(record, condition)
         return self._known[key]
 
-    def named(self, raw: object, place: Place) -> object:
+    def named(self, raw: object, place: JudgmentTarget) -> object:
         """A comparing answer with the study's names for the systems in it."""
         if not place.scale.compares:
             return raw
@@ -82,7 +91,7 @@ class Places:
             return {role: self.systems.find(str(one)) or one for role, one in raw.items()}
         return raw
 
-    def question(self, record: Answered) -> tuple[str, str, Scale] | Refusal:
+    def question(self, record: AnswerRecord) -> tuple[str, str, Scale] | Mismatch:
         """Part, name and scale of the question that was answered."""
         name = record.question if record.question in self._questions else plain_name(record.question, "question")
         parts = self._questions.get(name, {})
@@ -92,22 +101,22 @@ class Places:
             part, scale = next(iter(parts.items()))
             return part, name, scale
         if parts:
-            return Refusal(
+            return Mismatch(
                 f"'{record.question}' is not asked in '{record.part}'", did_you_mean(record.part, list(parts))
             )
         remedy = did_you_mean(record.question, sorted(self._questions))
-        return Refusal(f"the study has no question '{record.question}'", remedy, "question")
+        return Mismatch(f"the study has no question '{record.question}'", remedy, "question")
 
-    def _find(self, record: Rated, condition: Condition) -> Place | Refusal:
+    def _find(self, record: JudgmentRecord, condition: Condition) -> JudgmentTarget | Mismatch:
         item = self.study.items_by_id.get(record.item)
         if item is None:
-            return Refusal(f"the study has no item '{record.item}'", did_you_mean(record.item, self._ids()), "item")
+            return Mismatch(f"the study has no item '{record.item}'", did_you_mean(record.item, self._ids()), "item")
         criterion_name = self.criteria.find(record.criterion)
         if criterion_name is None:
             remedy = self.criteria.remedy(record.criterion)
-            return Refusal(f"the study has no criterion '{record.criterion}'", remedy, "criterion")
+            return Mismatch(f"the study has no criterion '{record.criterion}'", remedy, "criterion")
         block = self._block(record, item)
-        if isinstance(block, Refusal):
+        if isinstance(block, Mismatch):
             return block
         criterion = self.study.criteria_by_name[criterion_name]
         presentation = self.study.presentation(dict(condition), block)
@@ -115,26 +124,28 @@ class Places:
         scale = self.study.spec.scales[scale_name]
         if record.scale and record.scale != scale.type:
             message = f"it was answered on a scale of type {record.scale}, but the study asks for {scale.type}"
-            return Refusal(message, "import into the study that it was collected with", "scale")
+            return Mismatch(message, "import into the study that it was collected with", "scale")
         order = self._order(record, item)
-        if isinstance(order, Refusal):
+        if isinstance(order, Mismatch):
             return order
         system = self._system(record, item, scale)
-        if isinstance(system, Refusal):
+        if isinstance(system, Mismatch):
             return system
         spot = self._spots.setdefault((item.id, criterion.name, system, record.turn), len(self._spots))
-        return self._turn(record, item) or Place(spot, criterion.name, scale_name, scale, system, order, block.name)
+        return self._turn(record, item) or JudgmentTarget(
+            spot, criterion.name, scale_name, scale, system, order, block.name
+        )
 
     def _ids(self) -> list[str]:
         return [item.id for item in self.study.items[:200]]
 
-    def _block(self, record: Rated, item: Item) -> Block | Refusal:
+    def _block(self, record: JudgmentRecord, item: Item) -> Block | Mismatch:
         name = record.block or item.block or next(iter(self.blocks))
         if name not in self.blocks:
-            return Refusal(f"the study has no block '{name}'", did_you_mean(name, list(self.blocks)), "block")
+            return Mismatch(f"the study has no block '{name}'", did_you_mean(name, list(self.blocks)), "block")
         return self.blocks[name]
 
-    def _order(self, record: Rated, item: Item) -> tuple[str, ...] | Refusal:
+    def _order(self, record: JudgmentRecord, item: Item) -> tuple[str, ...] | Mismatch:
         """The systems on the screen: those the file lists, in its order, else those of the item."""
         if not record.shown:
             return item.systems
@@ -142,30 +153,30 @@ class Places:
         for text in record.shown:
             name = self.systems.find(text)
             if name is None:
-                return Refusal(f"the study has no system '{text}'", self.systems.remedy(text), "system")
+                return Mismatch(f"the study has no system '{text}'", self.systems.remedy(text), "system")
             if name not in item.systems:
-                return Refusal(f"the item '{item.id}' does not show '{name}'", did_you_mean(name, list(item.systems)))
+                return Mismatch(f"the item '{item.id}' does not show '{name}'", did_you_mean(name, list(item.systems)))
             names.append(name)
         return tuple(names)
 
-    def _system(self, record: Rated, item: Item, scale: Scale) -> str | Refusal:
+    def _system(self, record: JudgmentRecord, item: Item, scale: Scale) -> str | Mismatch:
         """The system judged; empty where an answer is about all of them, or about none in particular."""
         if scale.compares:
             return ""
         if not record.system:
             if isinstance(item, ResponsesItem | PairItem):
-                return Refusal("nothing says which system was judged", "--map system=COLUMN", "system")
+                return Mismatch("nothing says which system was judged", "--map system=COLUMN", "system")
             return item.systems[0] if len(item.systems) == 1 else ""
         name = self.systems.find(record.system)
         if name is None:
-            return Refusal(f"the study has no system '{record.system}'", self.systems.remedy(record.system), "system")
+            return Mismatch(f"the study has no system '{record.system}'", self.systems.remedy(record.system), "system")
         if name not in item.systems:
-            return Refusal(
+            return Mismatch(
                 f"the item '{item.id}' does not show '{name}'", did_you_mean(name, list(item.systems)), "system"
             )
         return name
 
-    def _turn(self, record: Rated, item: Item) -> Refusal | None:
+    def _turn(self, record: JudgmentRecord, item: Item) -> Mismatch | None:
         """Turns are rated where the study asks for it, and only turns of the agent."""
         rated: list[int] = []
         if isinstance(item, DialogueItem) and self.study.spec.items.rate == "turns":
@@ -173,10 +184,10 @@ class Places:
         if record.turn is None and not rated:
             return None
         if record.turn is None:
-            return Refusal("nothing says which turn was judged", "--map turn=COLUMN, counted from 0", "turn")
+            return Mismatch("nothing says which turn was judged", "--map turn=COLUMN, counted from 0", "turn")
         if record.turn not in rated:
             told = f"turns {', '.join(map(str, rated))}" if rated else "whole items, no turns"
-            return Refusal(f"turn {record.turn} is not rated in '{item.id}'", f"the study rates {told}", "turn")
+            return Mismatch(f"turn {record.turn} is not rated in '{item.id}'", f"the study rates {told}", "turn")
         return None
 
 
@@ -207,27 +218,27 @@ class _Sitting:
     condition: Condition = ()
     condition_line: int = 0
     is_misplaced: bool = False
-    facts: TookPart | None = None
-    records: list[Rated] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    facts: SessionRecord | None = None
+    records: list[JudgmentRecord] = field(default_factory=list)
+    places: list[JudgmentTarget] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     lines: dict[int, int] = field(default_factory=dict)
     """Line by spot, to notice what is judged twice."""
-    answered: dict[tuple[str, str], tuple[Answered, Value]] = field(default_factory=dict)
+    answered: dict[tuple[str, str], tuple[AnswerRecord, Value]] = field(default_factory=dict)
 
     @property
-    def judged(self) -> Iterator[tuple[Rated, Place, Value]]:
+    def judged(self) -> Iterator[tuple[JudgmentRecord, JudgmentTarget, Value]]:
         """The judgments with their places and values."""
         return zip(self.records, self.places, self.values, strict=True)
 
 
-class Fit:
+class MatchedFile:
     """Takes the records of one file; what does not fit is filed with its line, the rest becomes sessions."""
 
     def __init__(self, study: Study, intake: Intake) -> None:
         self.study = study
         self.intake = intake
-        self.places = Places(study)
+        self.places = TargetFinder(study)
         self.factors = KnownNames("factor", [(f.name, f.label) for f in study.spec.design.factors])
         self.levels = {
             factor.name: KnownNames("level", [(level.name, level.label) for level in factor.levels])
@@ -237,30 +248,30 @@ class Fit:
         """By session where the file tells sessions, else by rater."""
         self.n_judgments = 0
         self.n_answers = 0
-        self._conditions: dict[Condition, Condition | Refusal] = {}
+        self._conditions: dict[Condition, Condition | Mismatch] = {}
         self._constant: dict[str, tuple[str, int]] = {}
         self._values: dict[tuple[object, ...], Value | AnswerError] = {}
 
     def add(self, record: Record) -> None:
         """Take one record."""
         match record:
-            case Rated():
+            case JudgmentRecord():
                 self._rated(record)
-            case Answered():
+            case AnswerRecord():
                 self._answered(record)
-            case TookPart():
+            case SessionRecord():
                 sitting = self._sitting(record)
                 if sitting.facts is not None:
                     self.intake.wrong(record.line, f"the rater '{record.rater}' has two sessions", "give each one row")
                 sitting.facts = record
                 self._place_in_condition(sitting, record.condition, record.line)
 
-    def _rated(self, record: Rated) -> None:
+    def _rated(self, record: JudgmentRecord) -> None:
         sitting = self._sitting(record)
         if not self._place_in_condition(sitting, record.condition, record.line):
             return
         place = self.places.find(record, sitting.condition)
-        if isinstance(place, Refusal):
+        if isinstance(place, Mismatch):
             self.intake.wrong(record.line, place.message, place.remedy, place.column or record.column)
             return
         value = self._value(record, place)
@@ -281,7 +292,7 @@ class Fit:
         sitting.values.append(value)
         self.n_judgments += 1
 
-    def _value(self, record: Rated, place: Place) -> Value | None:
+    def _value(self, record: JudgmentRecord, place: JudgmentTarget) -> Value | None:
         raw = record.raw
         key = (place.scale_name, place.order, type(raw), raw) if isinstance(raw, str | int | float) else None
         read = self._values.get(key) if key else None
@@ -295,10 +306,10 @@ class Fit:
             return None
         return read
 
-    def _answered(self, record: Answered) -> None:
+    def _answered(self, record: AnswerRecord) -> None:
         sitting = self._sitting(record)
         question = self.places.question(record)
-        if isinstance(question, Refusal):
+        if isinstance(question, Mismatch):
             self.intake.wrong(record.line, question.message, question.remedy, question.column or record.column)
             return
         part, name, scale = question
@@ -317,7 +328,7 @@ class Fit:
             )
         self.n_answers = self.n_answers + (earlier[0] is record)
 
-    def _sitting(self, record: Rated | Answered | TookPart) -> _Sitting:
+    def _sitting(self, record: JudgmentRecord | AnswerRecord | SessionRecord) -> _Sitting:
         """The session that a record belongs to; where the file tells no sessions, a rater has one."""
         key = record.session or record.rater
         if key not in self.sittings:
@@ -332,7 +343,7 @@ class Fit:
         if given not in self._conditions:
             self._conditions[given] = self._read_condition(given, line)
         condition = self._conditions[given]
-        if isinstance(condition, Refusal):
+        if isinstance(condition, Mismatch):
             self.intake.wrong(line, condition.message, condition.remedy, condition.column)
             sitting.is_misplaced = True
             return False
@@ -347,7 +358,7 @@ class Fit:
             return False
         return True
 
-    def _read_condition(self, given: Condition, line: int) -> Condition | Refusal:
+    def _read_condition(self, given: Condition, line: int) -> Condition | Mismatch:
         """The condition in the study's words. A factor that the study does not have may be there if it never changes."""
         told: dict[str, str] = {}
         for text, level_text in given:
@@ -356,17 +367,17 @@ class Fit:
                 level, first = self._constant.setdefault(text, (level_text, line))
                 if level != level_text:
                     message = f"the study has no factor '{text}', but its level changes ('{level}' on line {first})"
-                    return Refusal(message, self.factors.remedy(text), f"factor_{text}")
+                    return Mismatch(message, self.factors.remedy(text), f"factor_{text}")
                 continue
             level_name = self.levels[factor].find(level_text)
             if level_name is None:
                 message = f"the factor '{factor}' has no level '{level_text}'"
-                return Refusal(message, self.levels[factor].remedy(level_text), f"factor_{text}")
+                return Mismatch(message, self.levels[factor].remedy(level_text), f"factor_{text}")
             told[factor] = level_name
         for factor in self.levels:
             if factor not in told:
                 remedy = f"--map factor_{factor}=COLUMN, or --map factor_{factor}=:LEVEL for all"
-                return Refusal(f"nothing says at which level of '{factor}' the rater was", remedy)
+                return Mismatch(f"nothing says at which level of '{factor}' the rater was", remedy)
         return tuple((factor, told[factor]) for factor in self.levels)
 
     @property
@@ -409,7 +420,7 @@ def _remedy(sentence: str) -> str:
 
 def _session(sitting: _Sitting, rater: str, cell: int) -> ImportedSession:
     session_id = secrets.token_urlsafe(12)
-    facts = sitting.facts or TookPart(line=0, rater=sitting.rater)
+    facts = sitting.facts or SessionRecord(line=0, rater=sitting.rater)
     positions = _positions(sitting.records)
     judgments = [
         Judgment(
@@ -461,13 +472,13 @@ def _session(sitting: _Sitting, rater: str, cell: int) -> ImportedSession:
     )
 
 
-def _side(record: Rated, place: Place, value: Value) -> int:
+def _side(record: JudgmentRecord, place: JudgmentTarget, value: Value) -> int:
     if record.side is not None:
         return record.side
     return place.side(value) if record.shown else 0
 
 
-def _positions(records: list[Rated]) -> dict[str, int]:
+def _positions(records: list[JudgmentRecord]) -> dict[str, int]:
     """Places of items in a session, where the file tells none but its times leave no doubt; empty otherwise."""
     if not records or any(record.position or record.is_practice for record in records):
         return {}

@@ -16,7 +16,7 @@ LEFT_OUT = "left_out_turns"
 TURN_FIELDS = "turn_fields"
 
 
-class Checker:
+class DraftChecker:
     """Turns the drafts of one file into dialogues. Everything wrong in a draft is filed before the next one is looked at."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Checker:
 class _DraftCheck:
     """The work on one draft, with its faults and remarks."""
 
-    def __init__(self, checker: Checker, draft: DialogueDraft) -> None:
+    def __init__(self, checker: DraftChecker, draft: DialogueDraft) -> None:
         self.checker = checker
         self.draft = draft
         self.faults: list[Problem] = list(draft.faults)

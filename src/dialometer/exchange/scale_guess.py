@@ -17,7 +17,7 @@ Scale = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Evidence:
+class ObservedValues:
     """What the values of one criterion or question look like."""
 
     n: int = 0
@@ -44,7 +44,7 @@ class Evidence:
         if len(self.texts) <= MAX_OPTIONS or raw in (TIE, CANNOT_TELL):
             self.texts |= {str(one) for one in raw} if isinstance(raw, list) else {str(raw)}
 
-    def join(self, other: Evidence) -> None:
+    def join(self, other: ObservedValues) -> None:
         """Count another one's values in."""
         self.n += other.n
         self.n_numbers += other.n_numbers
@@ -69,7 +69,7 @@ def _is_small(raw: str | int | float) -> bool:
     return not isinstance(raw, int) or abs(raw) < 1e300
 
 
-def guess_scales(evidence: Mapping[str, Evidence]) -> dict[str, Scale]:
+def guess_scales(evidence: Mapping[str, ObservedValues]) -> dict[str, Scale]:
     """A scale for each criterion of one file.
 
     Likert-type criteria whose highest points differ by one at most are taken to share the longer scale, since the end of
@@ -89,7 +89,7 @@ def guess_scales(evidence: Mapping[str, Evidence]) -> dict[str, Scale]:
     return scales
 
 
-def _guess(evidence: Evidence) -> Scale:
+def _guess(evidence: ObservedValues) -> Scale:
     if evidence.could_be_likert:
         return _likert(evidence)
     if evidence.is_numeric:
@@ -99,13 +99,13 @@ def _guess(evidence: Evidence) -> Scale:
     return _text(evidence)
 
 
-def _likert(evidence: Evidence) -> Scale:
+def _likert(evidence: ObservedValues) -> Scale:
     first = int(max(-5.0, min(1.0, evidence.lowest)))
     points = int(evidence.highest) - first + 1 if evidence.could_be_likert else 2
     return {"type": "likert", "points": points, "first": first}
 
 
-def _slider(evidence: Evidence) -> Scale:
+def _slider(evidence: ObservedValues) -> Scale:
     if not evidence.is_numeric or (evidence.lowest >= 0 and 1 < evidence.highest <= 100):
         return {"type": "slider", "low": 0, "high": 100}
     if evidence.lowest >= 0 and evidence.highest <= 1:
@@ -114,24 +114,24 @@ def _slider(evidence: Evidence) -> Scale:
     return {"type": "slider", "low": low, "high": high if float(high) > float(low) else 0}
 
 
-def _text(evidence: Evidence) -> Scale:
+def _text(evidence: ObservedValues) -> Scale:
     if evidence.told == "text" and evidence.is_numeric:
         return {"type": "text", "format": "number"}
     return {"type": "text", "max_length": 100_000}
 
 
-def _pairwise(evidence: Evidence) -> Scale:
+def _pairwise(evidence: ObservedValues) -> Scale:
     texts = evidence.texts
     return {"type": "pairwise", "allow_tie": TIE in texts, "allow_cannot_tell": CANNOT_TELL in texts}
 
 
-def _options(evidence: Evidence) -> list[str]:
+def _options(evidence: ObservedValues) -> list[str]:
     """What was chosen; a scale needs two options, so one that nobody chose may have to be added."""
     options = sorted(evidence.texts)
     return options if len(options) > 1 else [*options, *(["Another option"] if options else ["Yes", "No"])]
 
 
-_TOLD: dict[str, Callable[[Evidence], Scale]] = {
+_TOLD: dict[str, Callable[[ObservedValues], Scale]] = {
     "likert": _likert,
     "slider": _slider,
     "magnitude": lambda _: {"type": "magnitude"},

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from dialometer.errors import DialometerError
-from dialometer.exchange.formats.form import Intake
-from dialometer.exchange.records import UNKNOWN_MS, Condition, Rated
+from dialometer.exchange.import_format import Intake
+from dialometer.exchange.records import UNKNOWN_MS, Condition, JudgmentRecord
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Scale
@@ -194,7 +194,7 @@ class FormAnswers:
         line: int,
         shown_at_ms: int = UNKNOWN_MS,
         answered_at_ms: int = UNKNOWN_MS,
-    ) -> Iterator[Rated]:
+    ) -> Iterator[JudgmentRecord]:
         """The judgments; what the key does not know is left out and counted."""
         if self.has_key and item not in self.items:
             self.intake.wrong(line, f"the form has no item '{item}'", "give the answers to the form of this study")
@@ -211,7 +211,7 @@ class FormAnswers:
                 halves.setdefault(field["criterion"], {})[field["part"]] = _system(raw, systems)
                 continue
             place = int(field["place"])
-            yield Rated(
+            yield JudgmentRecord(
                 line=line,
                 rater=rater,
                 item=item,
@@ -228,7 +228,7 @@ class FormAnswers:
             if set(both) != {"best", "worst"}:
                 self.intake.left_out[HALF] += 1
                 continue
-            yield Rated(
+            yield JudgmentRecord(
                 line=line,
                 rater=rater,
                 item=item,
