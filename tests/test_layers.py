@@ -112,3 +112,58 @@ def test_no_folder_of_web_is_crowded():
     folders = [path for path in (ROOT / "web").rglob("*") if path.is_dir()]
     crowded = {folder.name: n for folder in folders if (n := len(list(folder.glob("*.py")))) > 20}
     assert not crowded
+
+
+ANALYSIS_LINES = [
+    {"base"},
+    {"shared"},
+    {f"families.{name}" for name in ("ratings", "pairs", "votes", "candidates", "conversations")},
+    {"families.common"},
+    {"planning", "reproduce"},
+]
+ANALYSIS_LEVEL = {folder: level for level, folders in enumerate(ANALYSIS_LINES) for folder in folders}
+ANALYSIS_FILES = [path for path in FILES if path.is_relative_to(ROOT / "analysis") and path.name != "__init__.py"]
+
+
+def analysis_folder(module: str) -> str:
+    """The folder of a module below dialometer.analysis, such as "families.votes"; empty for the package itself."""
+    parts = module.split(".")[2:]
+    return ".".join(parts[:2] if parts[:1] == ["families"] else parts[:1])
+
+
+def imported_analysis_folders(path: Path) -> set[tuple[str, int]]:
+    folders = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        folders |= {(analysis_folder(name), node.lineno) for name in names if name.startswith("dialometer.analysis.")}
+    return {(folder, line) for folder, line in folders if folder in ANALYSIS_LEVEL}
+
+
+def test_every_folder_of_analysis_has_its_line():
+    folders = {analysis_folder(".".join(("dialometer", *path.relative_to(ROOT).parts))) for path in ANALYSIS_FILES}
+    assert folders == set(ANALYSIS_LEVEL)
+
+
+@pytest.mark.parametrize("path", ANALYSIS_FILES, ids=lambda path: str(path.relative_to(ROOT / "analysis")))
+def test_families_do_not_import_each_other(path):
+    own = analysis_folder(".".join(("dialometer", *path.relative_to(ROOT).parts)))
+    for other, line in imported_analysis_folders(path):
+        assert other == own or ANALYSIS_LEVEL[other] < ANALYSIS_LEVEL[own], (
+            f"{path}:{line}: {own} may not import {other}"
+        )
+
+
+def test_the_rule_for_analysis_would_see_a_breach(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "from dialometer.analysis.families.votes.standings import standing\n"
+        "from dialometer.analysis.families import pairs\n"
+        "import dialometer.analysis.planning.power\n"
+    )
+    found = imported_analysis_folders(bad)
+    assert found == {("families.votes", 1), ("families.pairs", 2), ("planning", 3)}
+    assert all(ANALYSIS_LEVEL[folder] >= ANALYSIS_LEVEL["families.ratings"] for folder, _ in found)

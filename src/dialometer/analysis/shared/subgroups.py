@@ -1,101 +1,168 @@
-"""Raters by what they answered to a question: the groups of a declared subgroup analysis."""
+"""Raters in groups, by their answer to a question or by the time they took, and whether these groups judge differently."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.wording import question_text
-from dialometer.analysis.shared.comparisons import CORRECTIONS
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import RaterRows
+from dialometer.analysis.base.wording import n_of, p_words, question_text
+from dialometer.analysis.shared.comparisons import corrected, p_adjusted
 from dialometer.errors import NotEnoughData
-from dialometer.model.report import Column
-from dialometer.model.scale import Scale
-from dialometer.stats.observations import Ints
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Column, ColumnKind
+from dialometer.model.study import Study
+from dialometer.stats.clustered.homogeneity import homogeneity_clustered
+from dialometer.stats.observations import Floats, Ints
 
 MOST_LEVELS = 12
 NO_GROUP = -1
+FEWEST_RATERS = 2
+"""Raters of a group below which it is shown but not tested."""
 OTHER = "another answer"
 
 
 @dataclass(frozen=True, eq=False)
 class RaterGroups:
-    """Which group each rater belongs to (-1: no answer), in the order of the names that were given."""
+    """A grouping of raters. ``of_rater`` counts in ``levels``, in the order of the raters that were given; -1 for no group."""
 
-    question: str
+    name: str
+    label: str
     text: str
+    """What the raters are grouped by: the question they answered, or words for it."""
     levels: tuple[str, ...]
     of_rater: Ints
     note: str = ""
 
+    @property
+    def n_without(self) -> int:
+        """Raters who are in no group."""
+        return int(np.sum(self.of_rater == NO_GROUP))
+
+    def inside(self, level: int) -> NDArray[np.bool_]:
+        """Which raters are in a group."""
+        return np.asarray(self.of_rater == level)
+
     def n_raters(self, level: int) -> int:
         """How many raters are in a group."""
-        return int(np.sum(self.of_rater == level))
+        return int(np.sum(self.inside(level)))
 
-    def columns(self, correction: str) -> list[Column]:
-        """A share for each group, and whether the groups differ, by itself and corrected."""
-        shares = [
-            Column(f"group-{k}", f"{level} (n = {self.n_raters(k)})", "percent_estimate")
-            for k, level in enumerate(self.levels)
+    def columns(self, kind: ColumnKind = "estimate", names: str = "group_{}", first: int = 1) -> list[Column]:
+        """A column for each group, with its number of raters; ``names`` and ``first`` say how columns are called."""
+        return [
+            Column(names.format(k), f"{level} (n = {self.n_raters(k - first)})", kind)
+            for k, level in enumerate(self.levels, start=first)
         ]
-        tests = [Column("p", "p (groups differ)", "p_value")]
-        if correction in CORRECTIONS:
-            tests.append(Column("p_adjusted", f"p ({CORRECTIONS[correction]})", "p_value"))
-        return [*shares, *tests]
 
 
 def rater_groups(data: StudyData, question: str, raters: Sequence[str] | NDArray[np.str_]) -> RaterGroups:
     """The raters' groups by their answers. Numbers of many values are split at their median; rare free text is pooled."""
-    answered = dict(data.answers_to(question).iter_rows())
-    given = [answered.get(str(rater)) for rater in raters]
-    if not any(answer is not None for answer in given):
+    by_rater = dict(data.answers_to(question).iter_rows())
+    answers = [by_rater.get(str(rater)) for rater in raters]
+    if all(answer is None for answer in answers):
         raise NotEnoughData(
             f"no rater has answered '{question}' yet", remedy="the table appears once the questionnaire is answered"
         )
     text = question_text(data.study, question)
-    scale = _scale(data, question)
-    options = [] if scale is None else [str(option) for option in scale.categories() or getattr(scale, "options", [])]
+    options = _options(data.study, question)
     if not options:
-        numbers = _as_numbers(given)
+        numbers = _as_numbers(answers)
         if numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MOST_LEVELS:
             return _halves(question, text, numbers)
-        options = _by_size(given)
-    codes = [NO_GROUP if a is None else options.index(a) if a in options else len(options) for a in given]
-    levels = [*options, *([OTHER] if len(options) in codes else [])]
-    used = [k for k in range(len(levels)) if k in codes]
-    place = {old: new for new, old in enumerate(used)} | {NO_GROUP: NO_GROUP}
-    return RaterGroups(
-        question, text, tuple(levels[k] for k in used), np.array([place[c] for c in codes], dtype=np.int64)
-    )
+        options = _by_frequency(answers)
+    named = [None if answer is None else answer if answer in options else OTHER for answer in answers]
+    levels = tuple(level for level in (*options, OTHER) if level in named)
+    codes = [NO_GROUP if answer is None else levels.index(answer) for answer in named]
+    return RaterGroups(question, _label(question), text, levels, np.array(codes, dtype=np.int64))
 
 
-def _scale(data: StudyData, question: str) -> Scale | None:
-    spec = data.study.spec
-    for one in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire):
-        if one.name == question:
-            return spec.scales[one.scale]
-    return None
+def time_groups(rows: RaterRows) -> RaterGroups:
+    """Raters below and above the mean time of all who finished."""
+    known = ~np.isnan(rows.minutes)
+    if known.sum() < 2:
+        raise NotEnoughData(
+            f"session times of {n_of(int(known.sum()), 'rater')}",
+            remedy="groups by time need at least two raters who finished; imported judgments may have no times",
+        )
+    mean = float(rows.minutes[known].mean())
+    codes = np.where(known, (rows.minutes > mean).astype(np.int64), NO_GROUP)
+    text = f"time taken (mean {mean:.1f} minutes)"
+    return RaterGroups("time", "Time taken", text, ("below average", "above average"), codes)
 
 
-def _as_numbers(given: Sequence[str | None]) -> NDArray[np.float64] | None:
+def _label(question: str) -> str:
+    return question.replace("_", " ").capitalize()
+
+
+def _options(study: Study, name: str) -> list[str]:
+    """Possible answers in the order of the scale, as far as it lists them."""
+    spec = study.spec
+    asked = (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)
+    scale = next((spec.scales[question.scale] for question in asked if question.name == name), None)
+    return [] if scale is None else [str(option) for option in scale.categories() or getattr(scale, "options", [])]
+
+
+def _as_numbers(answers: Sequence[str | None]) -> Floats | None:
     try:
-        return np.array([np.nan if answer is None else float(answer) for answer in given])
+        return np.array([np.nan if answer is None else float(answer) for answer in answers])
     except ValueError:
         return None
 
 
-def _halves(question: str, text: str, numbers: NDArray[np.float64]) -> RaterGroups:
+def _halves(question: str, text: str, numbers: Floats) -> RaterGroups:
     middle = float(np.nanmedian(numbers))
     codes = np.where(np.isnan(numbers), NO_GROUP, (numbers > middle).astype(np.int64)).astype(np.int64)
     note = f"Answers are numbers of many values; raters are split at the median, {middle:g}."
-    return RaterGroups(question, text, (f"up to {middle:g}", f"above {middle:g}"), codes, note)
+    return RaterGroups(question, _label(question), text, (f"up to {middle:g}", f"above {middle:g}"), codes, note)
 
 
-def _by_size(given: Sequence[str | None]) -> list[str]:
-    """Free answers as levels, the most frequent first; those beyond the most that a table can hold fall under one name."""
-    answers = [answer for answer in given if answer is not None]
-    counts = {answer: answers.count(answer) for answer in dict.fromkeys(answers)}
+def _by_frequency(answers: Sequence[str | None]) -> list[str]:
+    """Free answers as levels, the most frequent first; those beyond the most that a table can hold are left to be pooled."""
+    given = [answer for answer in answers if answer is not None]
+    counts = {answer: given.count(answer) for answer in dict.fromkeys(given)}
     return sorted(counts, key=lambda answer: (-counts[answer], answer))[:MOST_LEVELS]
+
+
+@dataclass(frozen=True)
+class GroupTest:
+    """One outcome by groups of raters: an estimate for each group, and whether the groups differ."""
+
+    by_level: tuple[Estimate, ...]
+    test: Estimate
+
+
+def groups_test(
+    groups: RaterGroups,
+    values: Floats,
+    rater: Ints,
+    estimate: Callable[[NDArray[np.bool_]], Estimate],
+    *,
+    label: str = "",
+) -> GroupTest:
+    """Whether the groups' means differ, each rater as one cluster; ``estimate`` gives that of the chosen values."""
+    group = groups.of_rater[rater]
+    levels = range(len(groups.levels))
+    tested = [k for k in levels if len(np.unique(rater[group == k])) >= FEWEST_RATERS]
+    kept = np.isin(group, tested)
+    test = homogeneity_clustered(values[kept], group[kept], rater[kept], label=label)
+    return GroupTest(tuple(estimate(group == k) for k in levels), test)
+
+
+def corrected_groups(outcomes: Sequence[GroupTest], options: Options) -> list[GroupTest]:
+    """The tests of several outcomes as one family."""
+    tests = corrected([outcome.test for outcome in outcomes], options)
+    return [replace(outcome, test=test) for outcome, test in zip(outcomes, tests, strict=True)]
+
+
+def no_difference_words(tests: Sequence[Estimate]) -> str:
+    """Why no group differs from another: that they cannot be compared, or that no difference is significant."""
+    known = [p_adjusted(test) for test in tests if not np.isnan(test.p_value)]
+    if not known:
+        reason = next((note for test in tests for note in test.notes), "not enough data")
+        return f"The groups cannot be compared: {reason}."
+    return f"No difference between the groups can be told from chance (smallest corrected {p_words(min(known))})."

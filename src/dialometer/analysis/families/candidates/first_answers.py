@@ -369,7 +369,7 @@ def candidate_group_section(name: str, data: StudyData, pool: Pool, question: st
     labels = [GOLD, *pool.labels] if pool.is_gold.any() else list(pool.labels)
     columns: list[dict[str, Estimate]] = []
     for level in range(len(groups.levels)):
-        raters = pool.rater_names[groups.of_rater == level].tolist()
+        raters = pool.rater_names[groups.inside(level)].tolist()
         columns.append(_averages(data, pool, raters, options))
     rows: list[tuple[Cell, ...]] = [
         (label, *(one[label] if label in one and one[label].is_known else None for one in columns)) for label in labels
@@ -386,13 +386,7 @@ def candidate_group_section(name: str, data: StudyData, pool: Pool, question: st
     table = Table(
         name,
         f"Average rating of first answers by “{groups.text}”",
-        (
-            Column("system", "System"),
-            *(
-                Column(f"group_{k + 1}", f"{level} (n = {groups.n_raters(k)})", "estimate")
-                for k, level in enumerate(groups.levels)
-            ),
-        ),
+        (Column("system", "System"), *groups.columns()),
         tuple(rows),
         caption="Every question counts alike; intervals draw raters and questions.",
         notes=(groups.note,) if groups.note else (),

@@ -17,14 +17,22 @@ from dialometer.analysis.base.wording import listed, number, p_words, system_lab
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
-    corrected,
     corrected_by_name,
+    known_cell,
     p_adjusted,
     p_cell,
     p_cells,
+    p_columns,
 )
 from dialometer.analysis.shared.ranking import Lead, Pairs, difference, every_pair, lead, standing_words
-from dialometer.analysis.shared.subgroups import RaterGroups, rater_groups
+from dialometer.analysis.shared.subgroups import (
+    FEWEST_RATERS,
+    GroupTest,
+    corrected_groups,
+    groups_test,
+    no_difference_words,
+    rater_groups,
+)
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Study
@@ -309,7 +317,6 @@ def _figure(name: str, compared: list[SystemComparison]) -> Figure:
 # Self-ratings by groups of raters: do some people rate otherwise, or prefer another system?
 
 
-FEWEST_RATERS = 2
 MOST_SYSTEMS_IN_PAIRS = 4
 
 
@@ -319,17 +326,44 @@ def group_section(
     """Means of every system, and differences between systems within raters, in each group; tests are corrected together."""
     raters = np.unique(np.concatenate([one.rater.astype(str) for one in ratings]))
     groups = rater_groups(data, question, raters)
-    rows: list[tuple[str, str, list[Estimate], Estimate]] = []
+    names: list[tuple[str, str]] = []
+    outcomes: list[GroupTest] = []
     for one in ratings:
-        for label, value, who in _measures(one, raters):
-            rows.append((one.label, label, *_by_group(value, who, groups, options)))
-    tests = corrected([test for *_, test in rows], options)
-    return Section(
+        for label, value, rater in _measures(one, raters):
+
+            def mean(chosen: NDArray[np.bool_], value: Floats = value, rater: Ints = rater) -> Estimate:
+                return clustered_mean(value[chosen], rater[chosen], confidence=options.confidence)
+
+            names.append((one.label, label))
+            outcomes.append(groups_test(groups, value, rater, mean))
+    outcomes = corrected_groups(outcomes, options)
+    table = Table(
         name,
-        f"Groups of raters: {question.replace('_', ' ')}",
-        _group_words([(criterion, what) for criterion, what, *_ in rows], tests),
-        (_table(name, rows, tests, groups, options),),
+        f"Ratings by “{groups.text}”",
+        (
+            Column("criterion", "Criterion"),
+            Column("what", "System, or difference"),
+            *groups.columns(),
+            *p_columns(options.correction, "p, groups differ"),
+        ),
+        tuple(
+            (*what, *map(known_cell, outcome.by_level), *p_cells(outcome.test, options.correction))
+            for what, outcome in zip(names, outcomes, strict=True)
+        ),
+        caption="Raters as clusters. A difference between systems is taken within raters who talked with both. Tests use "
+        f"groups of at least {FEWEST_RATERS} raters.",
+        notes=(groups.note,) if groups.note else (),
     )
+    tests = [outcome.test for outcome in outcomes]
+    apart = [
+        f"{criterion}, {what} ({p_words(p_adjusted(test))})"
+        for (criterion, what), test in zip(names, tests, strict=True)
+        if p_adjusted(test) <= 1 - options.confidence
+    ]
+    words = no_difference_words(tests)
+    if apart:
+        words = f"The groups differ on {listed(apart)}. Nobody was put into a group by lot: this describes raters."
+    return Section(name, f"Groups of raters: {question.replace('_', ' ')}", (words,), (table,))
 
 
 def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Floats, Ints]]:
@@ -344,61 +378,3 @@ def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Flo
             kept = ~np.isnan(gap)
             found.append((f"{first} − {second}", gap[kept], who[kept]))
     return found
-
-
-def _by_group(value: Floats, rater: Ints, groups: RaterGroups, options: Options) -> tuple[list[Estimate], Estimate]:
-    group = groups.of_rater[rater]
-    means = [
-        clustered_mean(value[group == k], rater[group == k], confidence=options.confidence)
-        for k in range(len(groups.levels))
-    ]
-    large = [k for k in range(len(groups.levels)) if len(np.unique(rater[group == k])) >= FEWEST_RATERS]
-    kept = np.isin(group, large)
-    return means, homogeneity_clustered(value[kept], group[kept], rater[kept])
-
-
-def _table(
-    name: str,
-    rows: Sequence[tuple[str, str, list[Estimate], Estimate]],
-    tests: Sequence[Estimate],
-    groups: RaterGroups,
-    options: Options,
-) -> Table:
-    has_correction = options.correction in CORRECTIONS
-    body: list[tuple[Cell, ...]] = []
-    for (criterion, what, means, _), test in zip(rows, tests, strict=True):
-        cells = [mean if mean.is_known else None for mean in means]
-        body.append((criterion, what, *cells, *p_cells(test, options.correction)))
-    columns = [
-        Column("criterion", "Criterion"),
-        Column("what", "System, or difference"),
-        *(
-            Column(f"group_{k + 1}", f"{level} (n = {groups.n_raters(k)})", "estimate")
-            for k, level in enumerate(groups.levels)
-        ),
-        Column("p", "p, groups differ", "p_value"),
-        *([Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value")] if has_correction else []),
-    ]
-    return Table(
-        name,
-        f"Ratings by “{groups.text}”",
-        tuple(columns),
-        tuple(body),
-        caption="Raters as clusters. A difference between systems is taken within raters who talked with both. Tests use "
-        f"groups of at least {FEWEST_RATERS} raters.",
-        notes=(groups.note,) if groups.note else (),
-    )
-
-
-def _group_words(names: list[tuple[str, str]], tests: Sequence[Estimate]) -> tuple[str, ...]:
-    known = [(name, p_adjusted(test)) for name, test in zip(names, tests, strict=True) if not math.isnan(test.p_value)]
-    if not known:
-        why = next((note for test in tests for note in test.notes), "not enough data")
-        return (f"The groups cannot be compared: {why}.",)
-    alpha = 1 - tests[0].confidence
-    apart = [f"{criterion}, {what} ({p_words(p)})" for (criterion, what), p in known if p <= alpha]
-    if apart:
-        return (f"The groups differ on {listed(apart)}. Nobody was put into a group by lot: this describes raters.",)
-    return (
-        f"No difference between the groups can be told from chance (smallest corrected {p_words(min(p for _, p in known))}).",
-    )

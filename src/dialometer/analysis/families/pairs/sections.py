@@ -26,16 +26,24 @@ from dialometer.analysis.shared.comparisons import (
     known_cell,
     p_adjusted,
     p_cell,
+    p_cells,
+    p_columns,
 )
 from dialometer.analysis.shared.ranking import pair_columns, pair_rows
-from dialometer.analysis.shared.subgroups import NO_GROUP, RaterGroups, rater_groups
+from dialometer.analysis.shared.subgroups import (
+    FEWEST_RATERS,
+    GroupTest,
+    RaterGroups,
+    corrected_groups,
+    groups_test,
+    no_difference_words,
+    rater_groups,
+)
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, HeatCell, dot_interval, forest, heatmap
 from dialometer.stats.clustered.clustered import clustered_proportion
-from dialometer.stats.clustered.homogeneity import homogeneity_clustered
-from dialometer.stats.observations import Ints
 
 EXPERIMENTAL = "prefer the experimental version"
 NO_PREFERENCE = 0.5
@@ -383,92 +391,68 @@ def _top(choices: PairChoices, shares: dict[str, Estimate]) -> Cell:
     return f"{choices.question_labels[choices.questions.index(best)]} ({percent(shares[best].value)})"
 
 
-# Preferences of subgroups of raters, and whether the place on the screen mattered.
-
-
-FEW_RATERS = 2
-
-
 def subgroup_section(data: StudyData, choices: PairChoices, question: str, options: Options) -> Section:
     """Marginals of each strategy by the raters' answers to one question, and whether the groups differ."""
     groups = rater_groups(data, question, choices.rater_names)
-    group = groups.of_rater[choices.rater]
-    levels = [k for k in range(len(groups.levels)) if groups.n_raters(k) >= FEW_RATERS]
-    tests = corrected(
-        [
-            _difference(choices.where(choices.strategy == s), group[choices.strategy == s], levels, label)
-            for s, label in enumerate(choices.strategy_labels)
-        ],
-        options,
-    )
+
+    def by_group(inside: PairChoices, label: str) -> GroupTest:
+        def share(chosen: Flags) -> Estimate:
+            return marginal_share(inside.where(chosen), confidence=options.confidence)
+
+        return groups_test(groups, inside.share, inside.rater, share, label=label)
+
+    labels = choices.strategy_labels
+    outcomes = [by_group(choices.where(choices.strategy == s), label) for s, label in enumerate(labels)]
+    outcomes = corrected_groups(outcomes, options)
+    whole = by_group(choices, "all strategies")
     rows: list[tuple[Cell, ...]] = [
-        _row(choices.where(choices.strategy == s), group[choices.strategy == s], groups, tests[s], options)
-        for s in range(len(choices.strategies))
+        (one.test.label, *map(known_cell, one.by_level), *p_cells(one.test, options.correction)) for one in outcomes
     ]
-    whole = _difference(choices, group, levels, "all strategies")
-    if len(choices.strategies) > 1:
-        rows.append(_row(choices, group, groups, whole, options))
+    if len(labels) > 1:
+        last = ("",) if options.correction in CORRECTIONS else ()
+        rows.append((whole.test.label, *map(known_cell, whole.by_level), p_cell(whole.test.p_value), *last))
     table = Table(
         f"subgroup-{question}",
         f"Share that preferred the experimental version by “{groups.text}”",
-        (Column("strategy", "Strategy"), *groups.columns(options.correction)),
+        (
+            Column("strategy", "Strategy"),
+            *groups.columns("percent_estimate", "group-{}", first=0),
+            *p_columns(options.correction, "p (groups differ)"),
+        ),
         tuple(rows),
-        notes=_notes(groups, levels),
+        notes=_group_notes(groups),
     )
     title = f"Subgroups of raters: {question.replace('_', ' ')}"
-    return Section(f"subgroup-{question}", title, _words(tests, whole), (table,))
+    words = _group_words([outcome.test for outcome in outcomes], whole.test)
+    return Section(f"subgroup-{question}", title, (words,), (table,))
 
 
-def _difference(choices: PairChoices, group: Ints, levels: list[int], label: str) -> Estimate:
-    kept = np.isin(group, levels)
-    return homogeneity_clustered(choices.share[kept], group[kept], choices.rater[kept], label=label)
-
-
-def _row(
-    choices: PairChoices,
-    group: Ints,
-    groups: RaterGroups,
-    test: Estimate,
-    options: Options,
-) -> tuple[Cell, ...]:
-    shares = [
-        known_cell(marginal_share(choices.where(group == k), confidence=options.confidence))
-        for k in range(len(groups.levels))
-    ]
-    last: list[Cell] = [p_cell(test.p_value)]
-    if options.correction in CORRECTIONS:
-        last.append("" if test.label == "all strategies" else p_cell(p_adjusted(test)))
-    return (test.label, *shares, *last)
-
-
-def _notes(groups: RaterGroups, levels: list[int]) -> tuple[str, ...]:
-    said = [groups.note] if groups.note else []
-    few = [groups.levels[k] for k in range(len(groups.levels)) if k not in levels]
+def _group_notes(groups: RaterGroups) -> tuple[str, ...]:
+    notes = [groups.note] if groups.note else []
+    few = [level for k, level in enumerate(groups.levels) if groups.n_raters(k) < FEWEST_RATERS]
     if few:
-        said.append(f"With one rater only, {listed(few)} is shown but not tested.")
-    n_silent = int(np.sum(groups.of_rater == NO_GROUP))
-    if n_silent:
-        said.append(f"{n_of(n_silent, 'rater')} gave no answer to this question.")
-    return tuple(said)
+        notes.append(f"With one rater only, {listed(few)} is shown but not tested.")
+    if groups.n_without:
+        notes.append(f"{n_of(groups.n_without, 'rater')} gave no answer to this question.")
+    return tuple(notes)
 
 
-def _words(tests: tuple[Estimate, ...], whole: Estimate) -> tuple[str, ...]:
-    apart = [one.label for one in tests if is_significant(one)]
-    known = [one for one in tests if not np.isnan(one.p_value)]
+def _group_words(tests: Sequence[Estimate], whole: Estimate) -> str:
+    known = [test for test in tests if not np.isnan(test.p_value)]
+    apart = [test.label for test in known if is_significant(test)]
     if not known:
-        reason = next((note for one in (*tests, whole) for note in one.notes), "not enough data")
-        return (f"The groups cannot be compared: {reason}.",)
+        return no_difference_words([*tests, whole])
     if apart:
         return (
-            f"The groups differ in their preference for {listed(apart)}. This was not randomised: it describes raters.",
+            f"The groups differ in their preference for {listed(apart)}. This was not randomised: it describes raters."
         )
     text = "No difference between the groups can be told from chance"
     if len(tests) > 1:
-        smallest = min(p_adjusted(one) for one in known)
+        smallest = min(p_adjusted(test) for test in known)
         return (
-            f"{text}, for any strategy (smallest corrected {p_words(smallest)}) or over all ({p_words(whole.p_value)}).",
+            f"{text}, for any strategy (smallest corrected {p_words(smallest)}) or over all ({p_words(whole.p_value)})."
         )
-    return (f"{text} ({p_words(known[0].p_value)}).",)
+    return f"{text} ({p_words(known[0].p_value)})."
 
 
 def side_section(data: StudyData, choices: PairChoices, options: Options) -> Section:

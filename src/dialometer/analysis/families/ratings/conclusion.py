@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dialometer.analysis.base.measures import Split
 from dialometer.analysis.base.wording import (
     d_words,
     excludes,
@@ -33,6 +32,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     simple_contrasts,
 )
 from dialometer.analysis.families.ratings.groups import interaction
+from dialometer.analysis.shared.subgroups import RaterGroups
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Section
 from dialometer.model.study import Factor
@@ -47,7 +47,7 @@ class Evidence:
     effects: list[FactorEffects]
     near: list[Nearness]
     steady: list[Compared]
-    splits: list[Split]
+    groups: list[RaterGroups]
     shift_sentences: list[str]
 
     @property
@@ -290,11 +290,11 @@ def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
 def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
     changed: list[str] = []
     same: list[str] = []
-    for split in evidence.splits:
-        found = interaction(evidence.main, contrast, split, evidence.main.options)
+    for groups in evidence.groups:
+        found = interaction(evidence.main, contrast, groups, evidence.main.options)
         if not found.is_known:
             continue
-        told = f"{split.label.lower()} ({p_words(found.p_value)})"
+        told = f"{groups.label.lower()} ({p_words(found.p_value)})"
         (changed if excludes(found) else same).append(told)
     said = []
     if changed:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures, RaterRows, Split
+from dialometer.analysis.base.measures import Measure, Measures, RaterRows
 from dialometer.analysis.base.wording import (
     KOO_LI,
     cell_names,
@@ -31,6 +31,7 @@ from dialometer.analysis.families.ratings.agreement import (
 )
 from dialometer.analysis.families.ratings.conditions import cell_chart, cell_dots
 from dialometer.analysis.families.ratings.factor_effects import Contrast, contrasts, legend, simple_contrasts
+from dialometer.analysis.shared.subgroups import RaterGroups
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Study
@@ -200,16 +201,16 @@ def all_differences(study: Study, measures: Measures, rows: RaterRows, options: 
     return found
 
 
-def group_table(study: Study, measures: Measures, rows: RaterRows, split: Split, options: Options) -> Table:
+def group_table(study: Study, measures: Measures, rows: RaterRows, groups: RaterGroups, options: Options) -> Table:
     """Average ICC by condition and group of raters, every criterion in its column."""
     by_group = [
-        [by_condition(measure, rows, options, split.inside(code)) for measure in measures.criteria]
-        for code in range(len(split.groups))
+        [by_condition(measure, rows, options, groups.inside(code)) for measure in measures.criteria]
+        for code in range(len(groups.levels))
     ]
     body: list[tuple[Cell, ...]] = []
     small: list[str] = []
     for number, name in enumerate(cell_names(study)):
-        for code, group in enumerate(split.groups):
+        for code, group in enumerate(groups.levels):
             here = [of_measure[number] for of_measure in by_group[code]]
             cells: list[Cell] = []
             for one in here:
@@ -217,7 +218,7 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, split: Split,
             body.append((name, group, here[0].n_raters, *cells))
             if here[0].n_raters < 2:
                 small.append(f"“{name}”, {group}: {n_of(here[0].n_raters, 'rater')}; two are needed")
-    columns = [Column("condition", "Condition"), Column("group", split.label), Column("raters", "Raters", "count")]
+    columns = [Column("condition", "Condition"), Column("group", groups.label), Column("raters", "Raters", "count")]
     for measure in measures.criteria:
         columns += [
             Column(measure.name, f"{measure.label}, mean of raters", "estimate"),
@@ -225,8 +226,8 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, split: Split,
             Column(f"{measure.name}_single", f"{measure.label}, one rater", "estimate"),
         ]
     return Table(
-        f"consistency_by_{split.name}",
-        f"Consistency by condition and {split.label.lower()}",
+        f"consistency_by_{groups.name}",
+        f"Consistency by condition and {groups.label.lower()}",
         tuple(columns),
         tuple(body),
         caption="The ICC of a mean grows with the number of raters; to compare groups of different sizes look at one rater.",

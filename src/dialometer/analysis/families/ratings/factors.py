@@ -12,7 +12,7 @@ from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
-from dialometer.analysis.base.measures import RaterRows, Split, question_split, time_split
+from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import is_anchor
 from dialometer.analysis.families.ratings.agreement import Reliability
@@ -51,7 +51,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     nearness_table,
     shown,
 )
-from dialometer.analysis.families.ratings.groups import group_section
+from dialometer.analysis.families.ratings.groups import group_section, question_groups
 from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
     best_system,
@@ -61,6 +61,7 @@ from dialometer.analysis.families.ratings.system_section import (
 )
 from dialometer.analysis.families.ratings.systems import RatingWork
 from dialometer.analysis.shared.comparisons import corrected_by_name
+from dialometer.analysis.shared.subgroups import RaterGroups, time_groups
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Headline, Method, Section, Table
@@ -137,9 +138,9 @@ class _Work(RatingWork):
         return {m.name: by_condition(m, self.rows, self.options) for m in self.measures.criteria}
 
     @cached_property
-    def splits(self) -> list[Split]:
+    def groups(self) -> list[RaterGroups]:
         """Groups that can be formed; those that cannot have their own section that says why."""
-        makers: list[Callable[[], Split]] = [lambda: time_split(self.rows)]
+        makers: list[Callable[[], RaterGroups]] = [lambda: time_groups(self.rows)]
         makers += [_question_maker(self.data, self.rows, name) for name in self.study.spec.analysis.subgroups]
         found = []
         for make in makers:
@@ -159,7 +160,7 @@ class _Work(RatingWork):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(self.effects, self.near, self.steady, self.splits, list(self.shifts.paragraphs))
+        return Evidence(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs))
 
     @cached_property
     def figure(self) -> Figure:
@@ -176,7 +177,7 @@ class _Work(RatingWork):
             section_or_problem(
                 "time", "Time taken by condition", lambda: minutes_section(self.rows, self.effects[0], self.options)
             ),
-            self._group("time", "Time taken: groups of raters", lambda: time_split(self.rows)),
+            self._group("time", "Time taken: groups of raters", lambda: time_groups(self.rows)),
         ]
         for name in self.study.spec.analysis.subgroups:
             title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
@@ -204,7 +205,7 @@ class _Work(RatingWork):
         ]
         return tuple(made)
 
-    def _group(self, name: str, title: str, make: Callable[[], Split]) -> Section:
+    def _group(self, name: str, title: str, make: Callable[[], RaterGroups]) -> Section:
         return section_or_problem(
             f"group_{name}",
             title,
@@ -280,8 +281,8 @@ class _Work(RatingWork):
         return (effect, check, *consistency_methods(self.consistent), *system_methods(self.systems))
 
 
-def _question_maker(data: StudyData, rows: RaterRows, name: str) -> Callable[[], Split]:
-    return lambda: question_split(data, rows, name)
+def _question_maker(data: StudyData, rows: RaterRows, name: str) -> Callable[[], RaterGroups]:
+    return lambda: question_groups(data, rows, name)
 
 
 ANALYSES.register("factors")(Factors())

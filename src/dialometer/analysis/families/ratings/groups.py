@@ -6,7 +6,7 @@ import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures, RaterRows, Split, question_split
+from dialometer.analysis.base.measures import Measure, Measures, RaterRows
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     cell_names,
@@ -31,6 +31,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     shown,
 )
 from dialometer.analysis.families.ratings.systems import SystemRatings, fitted
+from dialometer.analysis.shared.subgroups import RaterGroups, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
@@ -45,76 +46,98 @@ from dialometer.stats.observations import Floats
 INTERACTION = "does the effect differ between the groups?"
 
 
+def question_groups(data: StudyData, rows: RaterRows, question: str) -> RaterGroups:
+    """Raters by their answer to a question; at least two groups, since they are compared."""
+    groups = rater_groups(data, question, rows.names)
+    if len(groups.levels) < 2:
+        raise NotEnoughData(
+            f"all raters answered '{question}' with “{groups.levels[0]}”", remedy="there are no groups to compare"
+        )
+    return groups
+
+
+def _notes(groups: RaterGroups) -> tuple[str, ...]:
+    notes = [groups.note] if groups.note else []
+    if groups.n_without:
+        where = (
+            "without a finished session are in neither group"
+            if groups.name == "time"
+            else "without an answer are in no group"
+        )
+        notes.insert(0, f"{n_of(groups.n_without, 'rater')} {where}.")
+    return tuple(notes)
+
+
 def group_section(
-    split: Split, measures: Measures, rows: RaterRows, effects: list[FactorEffects], options: Options
+    groups: RaterGroups, measures: Measures, rows: RaterRows, effects: list[FactorEffects], options: Options
 ) -> Section:
     """Means by condition and group, the chief factor's effect within each group, and consistency by group."""
     study = rows.study
     main = effects[0]
     chief = first_factor(study)
     parts: list[Table | Figure] = []
-    said = [f"Raters are split by their answer to: {split.question}"]
-    if split.name == "time":
-        said = [f"Raters are split by {split.question}."]
+    said = [f"Raters are split by their answer to: {groups.text}"]
+    if groups.name == "time":
+        said = [f"Raters are split by {groups.text}."]
     if main.measure.unit != "z":
-        parts += [_figure(split, measures, rows, options), _means(split, measures, rows, options)]
-        parts.append(_effects_within(split, effects, options))
-        said += [_sentence(main, contrast, split, options) for contrast in contrasts(chief)]
-    parts.append(group_table(study, measures, rows, split, options))
+        parts += [_figure(groups, measures, rows, options), _means(groups, measures, rows, options)]
+        parts.append(_effects_within(groups, effects, options))
+        said += [_sentence(main, contrast, groups, options) for contrast in contrasts(chief)]
+    parts.append(group_table(study, measures, rows, groups, options))
     said.append("Groups were not assigned at random: differences between them may have other reasons. Exploratory.")
-    return Section(f"group_{split.name}", f"{split.label}: groups of raters", (*said, *split.notes), tuple(parts))
+    return Section(f"group_{groups.name}", f"{groups.label}: groups of raters", (*said, *_notes(groups)), tuple(parts))
 
 
-def _means(split: Split, measures: Measures, rows: RaterRows, options: Options) -> Table:
+def _means(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Options) -> Table:
     body: list[tuple[Cell, ...]] = []
     main = rows.raw[measures.main.name]
     by_group = [
         (
-            cell_counts(main, rows, split.inside(code)),
-            [cell_means(rows.raw[m.name], rows, options, split.inside(code)) for m in measures.all],
+            cell_counts(main, rows, groups.inside(code)),
+            [cell_means(rows.raw[m.name], rows, options, groups.inside(code)) for m in measures.all],
         )
-        for code in range(len(split.groups))
+        for code in range(len(groups.levels))
     ]
     for number, name in enumerate(cell_names(rows.study)):
-        for group, (counts, means) in zip(split.groups, by_group, strict=True):
+        for group, (counts, means) in zip(groups.levels, by_group, strict=True):
             body.append((name, group, counts[number], *(column[number] for column in means)))
-    columns = [Column("condition", "Condition"), Column("group", split.label), Column("raters", "Raters", "count")]
+    columns = [Column("condition", "Condition"), Column("group", groups.label), Column("raters", "Raters", "count")]
     columns += [Column(m.name, m.label, "estimate") for m in measures.all]
-    title = f"Mean {unit_words(measures.main.unit)} by condition and {split.label.lower()}"
-    return Table(f"means_by_{split.name}", title, tuple(columns), tuple(body))
+    title = f"Mean {unit_words(measures.main.unit)} by condition and {groups.label.lower()}"
+    return Table(f"means_by_{groups.name}", title, tuple(columns), tuple(body))
 
 
-def _figure(split: Split, measures: Measures, rows: RaterRows, options: Options) -> Figure:
+def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Options) -> Figure:
     values = rows.raw[measures.main.name]
     dots = [
         dot
-        for code, group in enumerate(split.groups)
-        for dot in cell_dots(rows.study, cell_means(values, rows, options, split.inside(code)), group)
+        for code, group in enumerate(groups.levels)
+        for dot in cell_dots(rows.study, cell_means(values, rows, options, groups.inside(code)), group)
     ]
     told = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     return Figure(
-        f"ratings_by_{split.name}",
-        f"Mean rating by condition and {split.label.lower()}",
+        f"ratings_by_{groups.name}",
+        f"Mean rating by condition and {groups.label.lower()}",
         cell_chart(rows.study, dots, f"mean {unit_words(measures.main.unit)}"),
         alt=f"Mean rating in every condition, one panel for each group of raters. {told}.",
         caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
     )
 
 
-def within(effects: FactorEffects, contrast: Contrast, split: Split, code: int) -> tuple[Floats, Floats]:
+def within(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, code: int) -> tuple[Floats, Floats]:
     """Rater means at the level and at the baseline, in one group."""
-    values = np.where(split.inside(code), effects.rows.y[effects.measure.name], np.nan)
+    values = np.where(groups.inside(code), effects.rows.y[effects.measure.name], np.nan)
     return effects.groups(contrast, values)
 
 
-def interaction(effects: FactorEffects, contrast: Contrast, split: Split, options: Options) -> Estimate:
+def interaction(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, options: Options) -> Estimate:
     """How the effect changes from the first group to the last; needs raters of both levels in every group."""
-    if len(contrast.factor.levels) != 2 or len(split.groups) != 2:
+    if len(contrast.factor.levels) != 2 or len(groups.levels) != 2:
         return unknown(INTERACTION, "only for two levels and two groups")
-    known = split.code >= 0
+    known = groups.of_rater >= 0
     values = np.where(known, effects.rows.y[effects.measure.name], np.nan)[known]
     level = effects.rows.level(contrast.factor)[known]
-    if min(np.bincount(level * 2 + split.code[known], minlength=4)) == 0 or len(values) < 6:
+    if min(np.bincount(level * 2 + groups.of_rater[known], minlength=4)) == 0 or len(values) < 6:
         return unknown(INTERACTION, "a group has no raters at one of the levels; recruit more")
     names = [one.name for one in contrast.factor.levels]
     order = [str(names.index(contrast.base.name)), str(names.index(contrast.level.name))]
@@ -122,7 +145,7 @@ def interaction(effects: FactorEffects, contrast: Contrast, split: Split, option
         return fitted(
             lambda: factorial_effects(
                 values,
-                {"level": level, "group": split.code[known]},
+                {"level": level, "group": groups.of_rater[known]},
                 np.arange(len(values)),
                 levels={"level": order, "group": ["0", "1"]},
                 is_log=effects.measure.is_log,
@@ -133,25 +156,25 @@ def interaction(effects: FactorEffects, contrast: Contrast, split: Split, option
         return unknown(INTERACTION, str(error))
 
 
-def _effects_within(split: Split, effects: list[FactorEffects], options: Options) -> Table:
+def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: Options) -> Table:
     body: list[tuple[Cell, ...]] = []
     chief = first_factor(effects[0].study)
     for effect in effects:
         for contrast in contrasts(chief):
-            for code, group in enumerate(split.groups):
-                groups = within(effect, contrast, split, code)
-                found = welch_t(*groups, confidence=options.confidence)
-                d = cohens_d(*groups, confidence=options.confidence)
+            for code, group in enumerate(groups.levels):
+                means = within(effect, contrast, groups, code)
+                found = welch_t(*means, confidence=options.confidence)
+                d = cohens_d(*means, confidence=options.confidence)
                 p = found.p_value if found.is_known else None
-                sizes = (len(groups[0]), len(groups[1]))
+                sizes = (len(means[0]), len(means[1]))
                 body.append((effect.measure.label, contrast.short, group, *sizes, shown(effect.measure, found), p, d))
-            change = interaction(effect, contrast, split, options)
+            change = interaction(effect, contrast, groups, options)
             if change.is_known:
-                told = f"{split.groups[1]} relative to {split.groups[0]}"
+                told = f"{groups.levels[1]} relative to {groups.levels[0]}"
                 ratio = shown(effect.measure, change)
                 body.append((effect.measure.label, contrast.short, told, "", "", ratio, change.p_value, ""))
     return Table(
-        f"effects_by_{split.name}",
+        f"effects_by_{groups.name}",
         f"Effect of {factor_label(chief)} within each group",
         (
             Column("criterion", "Criterion"),
@@ -169,11 +192,11 @@ def _effects_within(split: Split, effects: list[FactorEffects], options: Options
     )
 
 
-def _sentence(effects: FactorEffects, contrast: Contrast, split: Split, options: Options) -> str:
+def _sentence(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, options: Options) -> str:
     measure = effects.measure
     told = []
-    for code, group in enumerate(split.groups):
-        first, second = within(effects, contrast, split, code)
+    for code, group in enumerate(groups.levels):
+        first, second = within(effects, contrast, groups, code)
         found = shown(measure, welch_t(first, second, confidence=options.confidence))
         size = "not known" if not found.is_known else f"{value_only(found)}, {interval_only(found)}"
         told.append(f"“{group}” ({len(first)} and {len(second)} raters): {size}")
@@ -181,7 +204,7 @@ def _sentence(effects: FactorEffects, contrast: Contrast, split: Split, options:
     text = (
         f"The {what} of “{level_label(contrast.level)}” to “{level_label(contrast.base)}” by group: {'; '.join(told)}."
     )
-    change = interaction(effects, contrast, split, options)
+    change = interaction(effects, contrast, groups, options)
     if not change.is_known:
         return text
     verdict = "differs" if excludes(change) else "does not demonstrably differ"
@@ -195,24 +218,24 @@ def rating_group_section(
     data: StudyData, rows: RaterRows, name: str, systems: list[SystemRatings], options: Options
 ) -> Section:
     """Means of the systems in each group, and whether groups differ in how they compare systems."""
-    split = question_split(data, rows, name)
+    groups = question_groups(data, rows, name)
     main = systems[0]
-    by_group = [_of_group(main, split, code) for code in range(len(split.groups))]
-    counts = [int(split.inside(code).sum()) for code in range(len(split.groups))]
-    told = listed(f"{group}: {n_of(n, 'rater')}" for group, n in zip(split.groups, counts, strict=True))
-    table, found = _tests(main, split, options)
+    by_group = [_of_group(main, groups, code) for code in range(len(groups.levels))]
+    counts = [int(groups.inside(code).sum()) for code in range(len(groups.levels))]
+    told = listed(f"{group}: {n_of(n, 'rater')}" for group, n in zip(groups.levels, counts, strict=True))
+    table, found = _tests(main, groups, options)
     said = (
-        f"Raters are split by their answer to: {split.question} ({told}.)",
+        f"Raters are split by their answer to: {groups.text} ({told}.)",
         found,
         "Groups were not assigned at random: differences between them may have other reasons. Exploratory.",
-        *split.notes,
+        *_notes(groups),
     )
-    parts = (_rating_groups_figure(main, by_group, split), _rating_groups_means(main, by_group, split, counts), table)
-    return Section(f"group_{name}", f"{split.label}: groups of raters", said, parts)
+    parts = (_rating_groups_figure(main, by_group, groups), _rating_groups_means(main, by_group, groups, counts), table)
+    return Section(f"group_{name}", f"{groups.label}: groups of raters", said, parts)
 
 
-def _of_group(main: SystemRatings, split: Split, code: int) -> SystemRatings | None:
-    inside = split.inside(code)[main.measure.rater]
+def _of_group(main: SystemRatings, groups: RaterGroups, code: int) -> SystemRatings | None:
+    inside = groups.inside(code)[main.measure.rater]
     if not inside.any():
         return None
     part: Measure = main.measure.where(inside)
@@ -220,7 +243,7 @@ def _of_group(main: SystemRatings, split: Split, code: int) -> SystemRatings | N
 
 
 def _rating_groups_means(
-    main: SystemRatings, by_group: list[SystemRatings | None], split: Split, counts: list[int]
+    main: SystemRatings, by_group: list[SystemRatings | None], groups: RaterGroups, counts: list[int]
 ) -> Table:
     body: list[tuple[Cell, ...]] = [
         (main.label(system), *(None if one is None else one.means.get(system) for one in by_group))
@@ -229,37 +252,37 @@ def _rating_groups_means(
     columns = [Column("system", "System")]
     columns += [
         Column(f"group_{code + 1}", f"{group} ({n_of(n, 'rater')})", "estimate")
-        for code, (group, n) in enumerate(zip(split.groups, counts, strict=True))
+        for code, (group, n) in enumerate(zip(groups.levels, counts, strict=True))
     ]
-    title = f"Ratings of the systems by {split.label.lower()}, {main.measure.label.lower()}"
-    return Table(f"ratings_by_{split.name}", title, tuple(columns), tuple(body))
+    title = f"Ratings of the systems by {groups.label.lower()}, {main.measure.label.lower()}"
+    return Table(f"ratings_by_{groups.name}", title, tuple(columns), tuple(body))
 
 
-def _rating_groups_figure(main: SystemRatings, by_group: list[SystemRatings | None], split: Split) -> Figure:
+def _rating_groups_figure(main: SystemRatings, by_group: list[SystemRatings | None], groups: RaterGroups) -> Figure:
     dots = [
         Dot(main.label(system), one.means[system], group)
         for system in main.systems
-        for group, one in zip(split.groups, by_group, strict=True)
+        for group, one in zip(groups.levels, by_group, strict=True)
         if one is not None and system in one.means
     ]
     told = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     unit = "mean rating, % of the scale" if main.measure.unit == "percent" else "mean rating"
     return Figure(
-        f"ratings_by_{split.name}",
-        f"Ratings of the systems by {split.label.lower()}",
-        dot_interval(dots, value_title=unit, group_title=split.label),
+        f"ratings_by_{groups.name}",
+        f"Ratings of the systems by {groups.label.lower()}",
+        dot_interval(dots, value_title=unit, group_title=groups.label),
         alt=f"Mean rating of each system in each group of raters. {told}.",
     )
 
 
-def _tests(main: SystemRatings, split: Split, options: Options) -> tuple[Table, str]:
+def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[Table, str]:
     """Do groups differ in the raters' mean differences between two systems?"""
     rows = []
-    is_two = len(split.groups) == 2
+    is_two = len(groups.levels) == 2
     for pair in main.pairs:
         gaps = main.rater_gaps(pair.first, pair.second)
-        groups = [gaps[split.inside(code) & ~np.isnan(gaps)] for code in range(len(split.groups))]
-        found = welch_t(*groups, confidence=options.confidence) if is_two else kruskal_wallis(groups)
+        parts = [gaps[groups.inside(code) & ~np.isnan(gaps)] for code in range(len(groups.levels))]
+        found = welch_t(*parts, confidence=options.confidence) if is_two else kruskal_wallis(parts)
         rows.append((pair, found))
     adjusted = adjust([found.p_value for _, found in rows], options.correction)
     body: list[tuple[Cell, ...]] = []
@@ -270,9 +293,9 @@ def _tests(main: SystemRatings, split: Split, options: Options) -> tuple[Table, 
         body.append((*names, value, found.p_value if found.is_known else None, float(p) if found.is_known else None))
         if p < 1 - options.confidence and (not is_two or excludes(found)):
             sure.append(f"{names[0]} against {names[1]} ({p_words(float(p))})")
-    heading = f"{effect_heading(main.measure)}, {split.groups[0]} to {split.groups[1]}" if is_two else "ε²"
+    heading = f"{effect_heading(main.measure)}, {groups.levels[0]} to {groups.levels[1]}" if is_two else "ε²"
     table = Table(
-        f"rating_pairs_by_{split.name}",
+        f"rating_pairs_by_{groups.name}",
         f"Do groups compare systems differently? {main.measure.label}",
         (
             Column("first", "System"),

@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
@@ -21,7 +22,7 @@ from dialometer.analysis.families.votes.best_worst_choices import (
     score_differences,
     scores,
 )
-from dialometer.analysis.families.votes.sections import rank_words
+from dialometer.analysis.families.votes.sections import rank_words, votes_by_group
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
     compared_criteria,
@@ -35,14 +36,13 @@ from dialometer.analysis.shared.comparisons import (
     primary_between_systems,
 )
 from dialometer.analysis.shared.ranking import pair_columns, pair_rows, standing_words
-from dialometer.analysis.shared.subgroups import rater_groups
+from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, Share, dot_interval, ranking_intervals, stacked_shares
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
-from dialometer.stats.clustered.homogeneity import homogeneity_clustered
 
 
 def board_section(main: BestWorstStanding, found: BestWorstData, primary: Comparison | None) -> Section:
@@ -257,12 +257,6 @@ def _pairs_words(pairs: dict[tuple[str, str], Estimate], options: Options) -> st
     return "; ".join(f"{better} is preferred to {listed(others)}" for better, others in above.items()) + rest
 
 
-# Best-worst choices by place on the screen and by subgroups of raters.
-
-
-FEW_RATERS = 2
-
-
 def place_section(data: StudyData, found: BestWorstData, options: Options) -> Section:
     """Whether systems at some place on the screen were picked best more often than by chance."""
     size = (found.choices.shown >= 0).sum(axis=1)
@@ -315,53 +309,23 @@ def group_section(data: StudyData, found: BestWorstData, question: str, options:
     """Scores of every system within each group of raters, and whether the groups differ."""
     choices = found.choices
     groups = rater_groups(data, question, choices.raters)
-    group = groups.of_rater[choices.rater]
-    levels = [k for k in range(len(groups.levels)) if groups.n_raters(k) >= FEW_RATERS]
     table = scores(choices)
-    kept = np.isin(group, levels)
-    tests = corrected(
-        [
-            homogeneity_clustered(table[kept, k], group[kept], choices.rater[kept], label=label)
-            for k, label in enumerate(choices.systems)
-        ],
+
+    def by_group(code: int, label: str) -> GroupTest:
+        def mean(chosen: NDArray[np.bool_]) -> Estimate:
+            return clustered_mean(table[chosen, code], choices.rater[chosen], confidence=options.confidence)
+
+        return groups_test(groups, table[:, code], choices.rater, mean, label=label)
+
+    outcomes = corrected_groups([by_group(code, label) for code, label in enumerate(choices.systems)], options)
+    return votes_by_group(
+        groups,
+        outcomes,
         options,
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for k, test in enumerate(tests):
-        cells = [
-            known_cell(clustered_mean(table[group == g, k], choices.rater[group == g], confidence=options.confidence))
-            for g in range(len(groups.levels))
-        ]
-        rows.append((choices.systems[k], *cells, p_cell(test.p_value), p_cell(p_adjusted(test))))
-    columns = [Column("system", "System")]
-    columns += [
-        Column(f"group-{k}", f"{level} (n = {groups.n_raters(k)})", "estimate") for k, level in enumerate(groups.levels)
-    ]
-    label = CORRECTIONS.get(options.correction, "not corrected")
-    columns += [Column("p", "p (groups differ)", "p_value"), Column("p_adjusted", f"p ({label})", "p_value")]
-    known = [one for one in tests if not math.isnan(one.p_value)]
-    apart = [one.label for one in known if p_adjusted(one) <= 1 - options.confidence]
-    if not known:
-        said = f"The groups cannot be compared: {next((n for one in tests for n in one.notes), 'not enough data')}."
-    elif apart:
-        said = f"The groups differ in how they judge {listed(apart)}. This was not randomised: it describes raters."
-    else:
-        said = f"No difference between the groups can be told from chance (smallest corrected {p_words(min(map(p_adjusted, known)))})."
-    shown = Table(
-        f"subgroup-{question}",
-        f"Scores by “{groups.text}”",
-        tuple(columns),
-        tuple(rows),
+        title=f"Scores by “{groups.text}”",
+        kind="estimate",
         caption="Over all questions; each rater as one cluster.",
-        notes=(groups.note,) if groups.note else (),
     )
-    return Section(f"subgroup-{question}", f"Subgroups of raters: {question.replace('_', ' ')}", (said,), (shown,))
-
-
-# Systems compared by best and worst: how often each is picked, what the choice model makes of it, and how sure it is.
-#
-# Counts need no model; the choice model ("maxdiff", Marley and Louviere 2005) allows for sets that are not all alike. Raters
-# are resampled whole. Differences between systems are tested on each rater's own choices.
 
 
 ALL_QUESTIONS = "All questions"

@@ -7,20 +7,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, n_of, number, p_words, percent, sentence, with_interval
 from dialometer.analysis.families.votes.standings import Standing
 from dialometer.analysis.families.votes.system_votes import SystemVotes
-from dialometer.analysis.shared.comparisons import CORRECTIONS, corrected, known_cell, p_adjusted, p_cell
+from dialometer.analysis.shared.comparisons import (
+    CORRECTIONS,
+    known_cell,
+    p_adjusted,
+    p_cell,
+    p_cells,
+    p_columns,
+)
 from dialometer.analysis.shared.ranking import standing_words
-from dialometer.analysis.shared.subgroups import rater_groups
+from dialometer.analysis.shared.subgroups import (
+    GroupTest,
+    RaterGroups,
+    corrected_groups,
+    groups_test,
+    no_difference_words,
+    rater_groups,
+)
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.model.report import Cell, Column, ColumnKind, Figure, Section, Table
 from dialometer.report.charts import Dot, HeatCell, dot_interval, heatmap, ranking_intervals
 from dialometer.stats.clustered.clustered import clustered_proportion
-from dialometer.stats.clustered.homogeneity import homogeneity_clustered
 from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ranking.bradley_terry import BradleyTerry
 from dialometer.stats.ranking.votes import FIRST, TIE
@@ -274,49 +288,56 @@ def _elo_words(one: Standing) -> str:
     )
 
 
-# Leaderboards of subgroups of raters: does another crowd prefer other systems?
-
-
-FEW_RATERS = 2
-
-
 def system_group_section(data: StudyData, found: SystemVotes, question: str, options: Options) -> Section:
     """Share of points of every system within each group of raters, and whether the groups differ."""
     groups = rater_groups(data, question, found.votes.raters)
     points, system, rater = points_by_system(found)
-    group = groups.of_rater[rater]
-    levels = [k for k in range(len(groups.levels)) if groups.n_raters(k) >= FEW_RATERS]
-    rows: list[tuple[Cell, ...]] = []
-    tests: list[Estimate] = []
-    for k, label in enumerate(found.systems):
-        kept = (system == k) & np.isin(group, levels)
-        tests.append(homogeneity_clustered(points[kept], group[kept], rater[kept], label=label))
-    adjusted = corrected(tests, options)
-    for k, test in enumerate(adjusted):
-        cells = [
-            known_cell(
-                clustered_proportion(
-                    points[(system == k) & (group == level)],
-                    rater[(system == k) & (group == level)],
-                    confidence=options.confidence,
-                )
-            )
-            for level in range(len(groups.levels))
-        ]
-        last = [p_cell(test.p_value)]
-        last += [p_cell(p_adjusted(test))] if options.correction in CORRECTIONS else []
-        rows.append((found.systems[k], *cells, *last))
-    table = Table(
-        f"subgroup-{question}",
-        f"Share of points by “{groups.text}”",
-        (Column("system", "System"), *groups.columns(options.correction)),
-        tuple(rows),
+
+    def by_group(code: int, label: str) -> GroupTest:
+        own, who = points[system == code], rater[system == code]
+
+        def share(chosen: NDArray[np.bool_]) -> Estimate:
+            return clustered_proportion(own[chosen], who[chosen], confidence=options.confidence)
+
+        return groups_test(groups, own, who, share, label=label)
+
+    outcomes = corrected_groups([by_group(code, label) for code, label in enumerate(found.systems)], options)
+    return votes_by_group(
+        groups,
+        outcomes,
+        options,
+        title=f"Share of points by “{groups.text}”",
+        kind="percent_estimate",
         caption="A win is one point, a tie half a point; over all questions. Intervals take each rater as one cluster.",
+    )
+
+
+def votes_by_group(
+    groups: RaterGroups, outcomes: Sequence[GroupTest], options: Options, *, title: str, kind: ColumnKind, caption: str
+) -> Section:
+    """The section on one subgroup question: a row for each system, a column for each group."""
+    tests = [outcome.test for outcome in outcomes]
+    table = Table(
+        f"subgroup-{groups.name}",
+        title,
+        (
+            Column("system", "System"),
+            *groups.columns(kind, "group-{}", first=0),
+            *p_columns(options.correction, "p (groups differ)"),
+        ),
+        tuple(
+            (outcome.test.label, *map(known_cell, outcome.by_level), *p_cells(outcome.test, options.correction))
+            for outcome in outcomes
+        ),
+        caption=caption,
         notes=(groups.note,) if groups.note else (),
     )
-    return Section(
-        f"subgroup-{question}", f"Subgroups of raters: {question.replace('_', ' ')}", _words(adjusted), (table,)
-    )
+    apart = [test.label for test in tests if p_adjusted(test) <= 1 - options.confidence]
+    words = no_difference_words(tests)
+    if apart:
+        words = f"The groups differ in how they judge {listed(apart)}. This was not randomised: it describes raters."
+    heading = f"Subgroups of raters: {groups.name.replace('_', ' ')}"
+    return Section(f"subgroup-{groups.name}", heading, (words,), (table,))
 
 
 def points_by_system(found: SystemVotes) -> tuple[Floats, Ints, Ints]:
@@ -329,18 +350,6 @@ def points_by_system(found: SystemVotes) -> tuple[Floats, Ints, Ints]:
         np.concatenate([votes.first, votes.second]),
         np.concatenate([rater, rater]),
     )
-
-
-def _words(tests: tuple[Estimate, ...]) -> tuple[str, ...]:
-    known = [one for one in tests if not math.isnan(one.p_value)]
-    if not known:
-        reason = next((note for one in tests for note in one.notes), "not enough data")
-        return (f"The groups cannot be compared: {reason}.",)
-    apart = [one.label for one in known if p_adjusted(one) <= 1 - one.confidence]
-    if apart:
-        return (f"The groups differ in how they judge {listed(apart)}. This was not randomised: it describes raters.",)
-    smallest = min(p_adjusted(one) for one in known)
-    return (f"No difference between the groups can be told from chance (smallest corrected {p_words(smallest)}).",)
 
 
 # Who beat whom: votes between every two systems, without a model of their strengths.
