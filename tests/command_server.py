@@ -31,7 +31,7 @@ sys.exit(int(server.makefile().read() or 1))
 LOADED = (
     "torch, transformers, polars, scipy.stats, scipy.optimize, scipy.sparse, sqlalchemy, alembic.command, fastapi, jinja2,"
     "numba, sklearn.feature_extraction.text, dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.export,"
-    "dialometer.exchange.importing, dialometer.web.server.run, dialometer.learned.gaussian.training"
+    "dialometer.exchange.importing, dialometer.web.run, dialometer.learned.gaussian.training"
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_checks import ALL_RULES, CONTRAST, TARGETS, complaints
 from playwright.sync_api import Page, Route
 from walking import DESKTOP, Rater, Served, copy_study, shorten
 
@@ -17,26 +17,10 @@ from dialometer.web.rater.pages import MESSAGES, Pages
 
 pytestmark = pytest.mark.browser
 
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-ALL_RULES = {"runOnly": {"type": "tag", "values": TAGS}, "rules": {"target-size": {"enabled": True}}}
-TARGETS = {"runOnly": {"type": "rule", "values": ["target-size"]}}
-CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-AXE = Axe()
 NARROW = {"width": 360, "height": 740}
 ZOOMED = {"width": 640, "height": 400}  # 1280 x 800 at 200 %
 STILL = {**DESKTOP, "reduced_motion": "reduce"}  # a colour on its way from light to dark is neither
 RIGHT = {"who_is_judged": "Speaker 2 in each conversation", "look": "No"}
-
-
-def complaints(page: Page, options: dict[str, Any]) -> list[str]:
-    """What axe finds, one line for each rule and element."""
-    found = AXE.run(page, options=options).response
-    assert found["passes"] or options is not ALL_RULES, "axe looked at nothing"
-    return [
-        f"{violation['id']} at {node['target']}: {node['failureSummary']}"
-        for violation in found["violations"]
-        for node in violation["nodes"]
-    ]
 
 
 def examine(page: Page, where: str) -> None:

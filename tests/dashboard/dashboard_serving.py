@@ -28,7 +28,7 @@ class ServedSite:
     """A server with its address."""
 
     url: str
-    site: ServerApp
+    app: ServerApp
 
     def owner_link(self) -> str:
         """The link that ``dialometer serve`` prints at the start."""
@@ -41,8 +41,8 @@ def serving_site(parent: Path) -> Iterator[ServedSite]:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    site = open_server(StudyFolders(parent=str(parent), report_command=COMMAND), Settings(api_key=API_KEY))
-    server = uvicorn.Server(uvicorn.Config(site, port=port, log_level="warning"))
+    app = open_server(StudyFolders(parent=str(parent), report_command=COMMAND), Settings(api_key=API_KEY))
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -51,7 +51,7 @@ def serving_site(parent: Path) -> Iterator[ServedSite]:
             assert thread.is_alive(), "the server did not start"
             assert time.monotonic() < deadline, "the server did not start in 20 s"
             time.sleep(0.01)
-        yield ServedSite(f"http://127.0.0.1:{port}", site)
+        yield ServedSite(f"http://127.0.0.1:{port}", app)
     finally:
         server.should_exit = True
         thread.join(20)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 import threading
 import time
@@ -16,11 +15,14 @@ import pytest
 pytest.importorskip("playwright", reason="playwright is not installed")
 sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_checks import ALL_RULES, CONTRAST, complaints
+from click.testing import CliRunner
 from dashboard_serving import API_KEY, serving_site
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from typer.main import get_command
 from walking import CHROMIUM_ARGS, DESKTOP, PHONE, chromium
 
+from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.flow.engine import now_ms
 from dialometer.simulate.http_door import HttpDoor
@@ -31,10 +33,6 @@ from dialometer.simulate.truth import draw_truth
 pytestmark = pytest.mark.browser
 
 PASSWORD = "correct horse battery"
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-ALL_RULES = {"runOnly": {"type": "tag", "values": TAGS}, "rules": {"target-size": {"enabled": True}}}
-CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-AXE = Axe()
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +78,6 @@ def open_page(browser: Browser):
     for context in contexts:
         context.close()
     assert not problems, problems
-
-
-def complaints(page: Page, options) -> list[str]:
-    found = AXE.run(page, options=options).response
-    assert found["passes"], "axe looked at nothing"
-    return [
-        f"{violation['id']} at {node['target']}: {node['failureSummary']}"
-        for violation in found["violations"]
-        for node in violation["nodes"]
-    ]
 
 
 def examine(page: Page, where: str) -> None:
@@ -250,7 +238,7 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:
             table = archive.read("travel-export/judgments.csv").decode()
             sessions = archive.read("travel-export/sessions.csv").decode()
-        store = served.site.studies.running("travel").store
+        store = served.app.studies.running("travel").store
         assert len(table.splitlines()) - 1 == sum(not j.is_practice for j in store.records.judgments())
         assert "told us that a child had answered" in sessions
 
@@ -273,9 +261,9 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
 
 
 def dialometer(*arguments: object) -> None:
-    command = [sys.executable, "-m", "dialometer", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
+    """A command, in this process: what a fresh process does is tested in ``tests/cli``."""
+    done = CliRunner().invoke(get_command(build_app()), list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
 
 
 def tables_in(folder: Path) -> dict[str, bytes]:

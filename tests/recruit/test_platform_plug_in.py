@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 import yaml
-from dialometer.web.server.app import create_app
+from dialometer.web.study_app import create_app
 from starlette.testclient import TestClient
 from taking_part import Site
 
