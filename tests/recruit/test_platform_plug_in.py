@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pytest
 import yaml
-from dialometer.web.study_app import create_app
 from starlette.testclient import TestClient
 from taking_part import Site
 
@@ -14,6 +13,7 @@ from dialometer.recruit.platform import PlatformApi, PlatformSubmission
 from dialometer.recruit.platforms import PLATFORMS
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
+from dialometer.web.study_app import create_app
 
 URL = "https://study.example.org"
 
