@@ -165,7 +165,13 @@ STEPS = {
     "A study and its judgments": (
         "new_study", "load_study", "simulate_raters", "read_judgments", "read_dialogues", "power",
     ),
-    "Numbers": ("icc", "compare"),
+    "Statistics of judgments": (
+        "icc", "compare", "equivalence", "fleiss_kappa", "dawid_skene", "mace", "bootstrap", "statistics", "compute",
+    ),
+    "Statistics of plain columns": (
+        "mann_whitney", "wilcoxon_signed_rank", "friedman", "permutation_two_groups", "hedges_g", "proportion_difference",
+        "mcnemar", "pearson", "spearman", "kendall",
+    ),
     "Reports": ("analyse_folder", "analyse", "render"),
     "Retrieved answers": ("evaluate_retrievers",),
     "A learned evaluator": (
@@ -190,6 +196,8 @@ def python_names() -> str:
         'dm.new_study("strategies", "my-study")',
         'judgments = dm.simulate_raters("my-study", n_raters=12)',
         'print(dm.compare(judgments, "experimental", "control", "utility"))',
+        'print(dm.equivalence(judgments, "experimental", "control", 0.1, "utility").details["is_equivalent"])',
+        'print(dm.fleiss_kappa(judgments, "utility"))',
         'report = dm.analyse_folder("my-study", n_resamples=200)',
         "print(report.summary.answer)",
         'dm.render(report, "my-report")  # page, tables, figures',

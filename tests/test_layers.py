@@ -75,13 +75,18 @@ def test_torch_stays_in_its_rooms():
             assert not {name.split(".")[0] for name in names} & HEAVY, f"{path} imports a model library"
 
 
-WEB = ["server", "rater", "api", "study_app", "dashboard", "run"]
-"""Inside ``web`` each part may import those before it; ``study_app`` and ``run`` are modules that put the folders together."""
+PARTS = {
+    "web": ["server", "rater", "api", "study_app", "dashboard", "run"],
+    "stats": [
+        "observations", "ratings", "compute", "bootstrap", "clustered", "icc", "agreement", "effects", "ranking", "retrieval",
+    ],
+}  # fmt: skip
+"""Inside a large package each part (a folder or a module) may import those before it."""
 
 
-def web_breaches(path: Path, part: str) -> list[str]:
-    """Imports of a module in a part of ``web`` that go to a later part."""
-    breaches = []
+def breaches(path: Path, package: str, part: str) -> list[str]:
+    """Imports of a module in a part of a package that go to a later part."""
+    found, order = [], PARTS[package]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -89,23 +94,26 @@ def web_breaches(path: Path, part: str) -> list[str]:
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:
-            if name.startswith("dialometer.web.") and WEB.index(name.split(".")[2]) > WEB.index(part):
-                breaches.append(f"{path.name}:{node.lineno}: {part} may not import {name}")
-    return breaches
+            other = name.split(".")[2] if name.startswith(f"dialometer.{package}.") else ""
+            if other in order and order.index(other) > order.index(part):
+                found.append(f"{path.name}:{node.lineno}: {part} may not import {name}")
+    return found
 
 
-def test_the_parts_of_web_import_in_one_direction():
-    for path in sorted((ROOT / "web").rglob("*.py")):
-        part = path.relative_to(ROOT / "web").parts[0].removesuffix(".py")
+@pytest.mark.parametrize("package", PARTS)
+def test_the_parts_of_a_package_import_in_one_direction(package):
+    for path in sorted((ROOT / package).rglob("*.py")):
+        part = path.relative_to(ROOT / package).parts[0].removesuffix(".py")
         if part != "__init__":
-            assert web_breaches(path, part) == []
+            assert part in PARTS[package], f"{part} has no place in the order of {package}"
+            assert breaches(path, package, part) == []
 
 
-def test_a_breach_inside_web_would_be_seen(tmp_path):
+def test_a_breach_inside_a_package_would_be_seen(tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text("from dialometer.web.dashboard import login\nfrom dialometer.web.server.logs import log\n")
-    assert web_breaches(bad, "rater") == ["bad.py:1: rater may not import dialometer.web.dashboard.login"]
-    assert web_breaches(bad, "run") == []
+    assert breaches(bad, "web", "rater") == ["bad.py:1: rater may not import dialometer.web.dashboard.login"]
+    assert breaches(bad, "web", "run") == []
 
 
 def test_no_folder_of_web_is_crowded():

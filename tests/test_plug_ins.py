@@ -28,15 +28,21 @@ def dialometer(tmp_path):
     packages = tmp_path / "packages"
     packages.mkdir()
 
-    def run(*arguments, is_fine=True):
-        environment = {**os.environ, "PYTHONPATH": str(packages), "NO_COLOR": "1"}
+    path = os.pathsep.join([str(packages), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"}
+
+    def python(*arguments, is_fine=True):
         done = subprocess.run(
-            [sys.executable, "-m", "dialometer", *arguments],
+            [sys.executable, *arguments],
             cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert (done.returncode == 0) is is_fine, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def run(*arguments, is_fine=True):
+        return python("-m", "dialometer", *arguments, is_fine=is_fine)
+
+    run.python = python
     run.packages = packages
     return run
 
@@ -72,6 +78,28 @@ def test_a_rule_of_another_package_finds_and_is_stored(dialometer, tmp_path):
     dialometer("simulate", "s", "--raters", "3")
     dialometer("export", "s", "--out", "data", "--format", "csv")
     assert (tmp_path / "data" / "findings.csv").read_text().count("few_numbers") >= 3
+
+
+def test_a_statistic_of_another_package_is_listed_computed_and_reported(dialometer, tmp_path):
+    install("add-a-statistic.md", dialometer.packages, "dialometer.statistics", "extreme_answers", "extreme_answers")
+    printed = dialometer.python(str(dialometer.packages / "try_it.py")).splitlines()
+    assert "extreme_answers" in printed[-2]
+    value, interval = printed[-1].split(" ", 1)
+    assert 0 < float(value) < 1
+    assert interval.startswith("[")
+    dialometer("report", "my-ratings", "--out", "shown", "--format", "html", "--format", "csv")
+    [page] = (tmp_path / "shown").glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "Further statistics" in text
+    assert "Share of ratings at either end of the scale" in text
+    assert "Greenleaf 1992" in text
+    table = next((tmp_path / "shown").rglob("further_extreme_answers.csv")).read_text(encoding="utf-8")
+    [fluency] = [line for line in table.splitlines() if "luency" in line]
+    assert float(fluency.split(",")[2]) == pytest.approx(float(value), abs=5e-4)
+    dialometer("new", "acute", "pairs")
+    dialometer("simulate", "pairs", "--raters", "4")
+    dialometer("report", "pairs", "--out", "without", "--format", "html")
+    assert "Further statistics" not in next((tmp_path / "without").glob("*.html")).read_text(encoding="utf-8")
 
 
 def test_a_broken_package_is_named(dialometer, tmp_path):

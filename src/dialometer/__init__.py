@@ -30,11 +30,19 @@ if TYPE_CHECKING:
         simulate_ratings,
         train_evaluator,
     )
-    from dialometer.public.judged import compare, icc
+    from dialometer.public.judged import compare, equivalence, icc
     from dialometer.public.retrievers import evaluate_retrievers
+    from dialometer.public.statistics import bootstrap, compute, dawid_skene, fleiss_kappa, mace, statistics
     from dialometer.public.studies import new_study, power, read_judgments, simulate_raters
     from dialometer.readers import read_dialogues
     from dialometer.report import render
+    from dialometer.stats.clustered.preference import mcnemar
+    from dialometer.stats.clustered.proportion import proportion_difference
+    from dialometer.stats.effects.correlation import kendall, pearson, spearman
+    from dialometer.stats.effects.effect_size import hedges_g
+    from dialometer.stats.effects.permutation import permutation_two_groups
+    from dialometer.stats.effects.ranks import friedman, wilcoxon_signed_rank
+    from dialometer.stats.effects.two_groups import mann_whitney
     from dialometer.storage.store import Store
     from dialometer.storage.table import long_table
 
@@ -46,14 +54,28 @@ _HOMES = {
     "Study": "dialometer.model.study",
     "analyse": "dialometer.analysis.base.choose",
     "analyse_folder": "dialometer.analysis.base.choose",
+    "bootstrap": "dialometer.public.statistics",
     "compare": "dialometer.public.judged",
+    "compute": "dialometer.public.statistics",
+    "dawid_skene": "dialometer.public.statistics",
+    "equivalence": "dialometer.public.judged",
     "evaluate_retrievers": "dialometer.public.retrievers",
+    "fleiss_kappa": "dialometer.public.statistics",
+    "friedman": "dialometer.stats.effects.ranks",
+    "hedges_g": "dialometer.stats.effects.effect_size",
     "icc": "dialometer.public.judged",
+    "kendall": "dialometer.stats.effects.correlation",
     "load_evaluator": "dialometer.public.evaluators",
     "load_study": "dialometer.design.load",
     "long_table": "dialometer.storage.table",
+    "mace": "dialometer.public.statistics",
+    "mann_whitney": "dialometer.stats.effects.two_groups",
+    "mcnemar": "dialometer.stats.clustered.preference",
     "new_study": "dialometer.public.studies",
+    "pearson": "dialometer.stats.effects.correlation",
+    "permutation_two_groups": "dialometer.stats.effects.permutation",
     "power": "dialometer.public.studies",
+    "proportion_difference": "dialometer.stats.clustered.proportion",
     "read_dialogues": "dialometer.readers",
     "read_judgments": "dialometer.public.studies",
     "read_ratings": "dialometer.learned.data.rated",
@@ -62,7 +84,10 @@ _HOMES = {
     "score_dialogues": "dialometer.public.evaluators",
     "simulate_raters": "dialometer.public.studies",
     "simulate_ratings": "dialometer.public.evaluators",
+    "spearman": "dialometer.stats.effects.correlation",
+    "statistics": "dialometer.public.statistics",
     "train_evaluator": "dialometer.public.evaluators",
+    "wilcoxon_signed_rank": "dialometer.stats.effects.ranks",
 }
 
 __all__ = [
@@ -74,14 +99,28 @@ __all__ = [
     "__version__",
     "analyse",
     "analyse_folder",
+    "bootstrap",
     "compare",
+    "compute",
+    "dawid_skene",
+    "equivalence",
     "evaluate_retrievers",
+    "fleiss_kappa",
+    "friedman",
+    "hedges_g",
     "icc",
+    "kendall",
     "load_evaluator",
     "load_study",
     "long_table",
+    "mace",
+    "mann_whitney",
+    "mcnemar",
     "new_study",
+    "pearson",
+    "permutation_two_groups",
     "power",
+    "proportion_difference",
     "read_dialogues",
     "read_judgments",
     "read_ratings",
@@ -90,7 +129,10 @@ __all__ = [
     "score_dialogues",
     "simulate_raters",
     "simulate_ratings",
+    "spearman",
+    "statistics",
     "train_evaluator",
+    "wilcoxon_signed_rank",
 ]
 
 

@@ -28,9 +28,11 @@ def did_you_mean(name: str, known: list[str]) -> str:
 class Registry(Generic[T]):
     """Names to parts of one family, filled by importing every module of ``package``."""
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, *, group: str = "") -> None:
+        """``group`` names the entry points where they are not called after the package."""
         self.kind = kind
         self.package = package
+        self.group = group or package
         self._parts: dict[str, T] = {}
         self._is_loaded = False
 
@@ -71,7 +73,7 @@ class Registry(Generic[T]):
         for module in pkgutil.walk_packages(folder.__path__, f"{self.package}."):
             importlib.import_module(module.name)
         self._is_loaded = True
-        for entry in entry_points(group=self.package):
+        for entry in entry_points(group=self.group):
             try:
                 entry.load()
             except Exception as error:

@@ -14,7 +14,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW, ttost_ind
 
 from dialometer.errors import DialometerError
 from dialometer.stats.effects.effect_size import cliffs_delta, cohens_d, hedges_g
-from dialometer.stats.effects.two_groups import mann_whitney, tost_welch, welch_t
+from dialometer.stats.effects.two_groups import equivalence, mann_whitney, welch_t
 
 RNG = np.random.default_rng(42)
 FIRST, SECOND = RNG.normal(0.6, 1, 17), RNG.normal(0, 2, 23)
@@ -120,14 +120,14 @@ def test_cliffs_delta_over_all_pairs(first, second):
 
 def test_equivalence_agrees_with_statsmodels():
     for low, high in ((-1, 1), (-0.2, 2), (-3, 0.1)):
-        mine = tost_welch(FIRST, SECOND, low, high)
+        mine = equivalence(welch_t(FIRST, SECOND), low, high)
         peer = ttost_ind(FIRST, SECOND, low, high, usevar="unequal")
         assert mine.p_value == pytest.approx(peer[0])
         assert mine.details["p_above_low"] == pytest.approx(peer[1][1])
         assert mine.details["is_equivalent"] == (low < mine.low and mine.high < high)
     assert mine.confidence == pytest.approx(0.9)
     with pytest.raises(DialometerError, match="bound"):
-        tost_welch(FIRST, SECOND, 1, -1)
+        equivalence(welch_t(FIRST, SECOND), 1, -1)
 
 
 @pytest.mark.parametrize("test", [welch_t, mann_whitney, cohens_d, hedges_g, cliffs_delta])
@@ -145,4 +145,4 @@ def test_groups_that_do_not_overlap():
     assert delta.value == 1
     assert not delta.has_interval
     assert delta.notes
-    assert not tost_welch([], [1.0], -1, 1).is_known
+    assert not equivalence(welch_t([], [1.0]), -1, 1).is_known

@@ -10,11 +10,11 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from dialometer.errors import DialometerError
-from dialometer.stats.clustered.distribution import category_shares, quantile
 from dialometer.stats.clustered.proportion import (
     clopper_pearson_interval,
     proportion,
     proportion_difference,
+    quantile,
     wilson_interval,
 )
 
@@ -84,26 +84,6 @@ def test_difference_without_a_group_or_variation():
     assert flat.value == 0
     assert math.isnan(flat.p_value)
     assert flat.notes
-
-
-def test_category_shares_keep_categories_nobody_chose():
-    shares = category_shares([1, 2, 2, None, math.nan, 1, 2], [1, 2, 3])
-    assert shares[2].value == pytest.approx(3 / 5)
-    assert shares[3].value == 0
-    assert (shares[2].low, shares[2].high) == pytest.approx(proportion_confint(3, 5, method="wilson"), abs=1e-12)
-    with pytest.raises(DialometerError, match="outside the scale"):
-        category_shares([1, 4], [1, 2])
-    assert not category_shares([], [1, 2])[1].is_known
-
-
-def test_category_shares_respect_raters():
-    rng = np.random.default_rng(3)
-    rater = np.repeat(np.arange(12), 20)
-    answers = np.where(rng.random(240) < rng.beta(0.4, 0.4, 12)[rater], "a", "b")
-    alone, clustered = category_shares(answers, ["a", "b"]), category_shares(answers, ["a", "b"], rater)
-    assert clustered["a"].value == pytest.approx(alone["a"].value)
-    assert clustered["a"].high - clustered["a"].low > 1.5 * (alone["a"].high - alone["a"].low)
-    assert "cluster-robust" in clustered["a"].method
 
 
 @pytest.mark.parametrize("n", [11, 30, 101])

@@ -16,7 +16,7 @@ from dialometer.stats.ranking import bradley_terry_bootstrap as bootstrap_module
 from dialometer.stats.ranking.bradley_terry import bradley_terry
 from dialometer.stats.ranking.bradley_terry_bootstrap import bradley_terry_bootstrap, draw_raters, draw_votes
 from dialometer.stats.ranking.paired_newton import cells_of
-from dialometer.stats.ranking.rank_intervals import bootstrap_scores, rank_intervals
+from dialometer.stats.ranking.rank_intervals import rank_intervals
 from dialometer.stats.ranking.votes import (
     Votes,
     WinGraph,
@@ -234,16 +234,3 @@ def test_missing_scores_are_never_ranked():
     assert not empty.ranks["b"].has_interval
     with pytest.raises(DialometerError, match="replicates"):
         rank_intervals(["a", "b"], [1, 2], [[1, 2, 3]], n=1, resampled="votes")
-
-
-def test_any_score_can_be_resampled_over_units_or_clusters():
-    rng = np.random.default_rng(1)
-    ratings = rng.normal([0, 1], 1, size=(40, 2))
-    drawn = bootstrap_scores(lambda units: ratings[units].mean(axis=0), 40, n_resamples=800, seed=3)
-    assert drawn.std(axis=0) == pytest.approx(ratings.std(axis=0) / math.sqrt(40), rel=0.1)
-    doubled = np.repeat(ratings, 5, axis=0)
-    clusters = np.repeat(np.arange(40), 5)
-    by_cluster = bootstrap_scores(
-        lambda units: doubled[units].mean(axis=0), 200, n_resamples=800, seed=3, cluster=clusters
-    )
-    assert by_cluster.std(axis=0) == pytest.approx(ratings.std(axis=0) / math.sqrt(40), rel=0.1)

@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 from dialometer.errors import NotEnoughData
 from dialometer.stats.ranking import elo as elo_module
-from dialometer.stats.ranking.elo import EloRule, elo, elo_ranks, elo_shuffled
+from dialometer.stats.ranking.elo import EloRule, elo, elo_shuffled
 from dialometer.stats.ranking.head_to_head import head_to_head, overall_records
 from dialometer.stats.ranking.votes import code_votes, win_matrix, win_matrix_from_counts
 
@@ -76,13 +76,6 @@ def test_shuffling_shows_the_spread_due_to_order():
     assert one_vote.ratings["a"].value == one_vote.ratings["a"].low == 1008
 
 
-def test_ranks_by_elo_carry_sampling_error():
-    votes = coded([(0, 1, 0)] * 30 + [(1, 1, 0)] * 30 + [(2, 1, 0)] * 30)
-    ranks = elo_ranks(votes, n_resamples=200, seed=0).ranks
-    assert [ranks[name].value for name in "abcd"] == [1, 2, 3, 4]
-    assert ranks["a"].low <= 1 <= ranks["a"].high < ranks["d"].low
-
-
 def test_nobody_is_rated_without_votes():
     with pytest.raises(NotEnoughData, match="no votes"):
         elo(coded([]))
@@ -91,7 +84,6 @@ def test_nobody_is_rated_without_votes():
     assert result.ratings["c"].notes == ("no votes on 'c'",)
     assert result.ranked == ("a", "b")
     assert not elo_shuffled(coded([(0, 1, 0)]), n_orders=3).ratings["c"].is_known
-    assert not elo_ranks(coded([(0, 1, 0)]), n_resamples=5).ranks["c"].is_known
 
 
 def test_head_to_head_equals_exact_tests_with_holm():

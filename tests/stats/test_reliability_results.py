@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dialometer.model.estimate import Estimate
+from dialometer.stats.agreement.fleiss import fleiss_kappa, label_counts, percent_agreement
 from dialometer.stats.agreement.kappa import cohen_kappa, kappa_of_pairs
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
-from dialometer.stats.agreement.plain import fleiss_kappa, percent_agreement
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.difference import icc_difference
@@ -38,7 +38,7 @@ RESULTS = {
     "kappa of pairs": lambda: kappa_of_pairs(HOLED, LABELS, n_permutations=20, **FEW).kappa,
     "null of pairs": lambda: kappa_of_pairs(HOLED, LABELS, n_permutations=20, **FEW).null,
     "alpha": lambda: krippendorff_alpha(HOLED, "ordinal", **FEW),
-    "fleiss": lambda: fleiss_kappa(RATINGS, LABELS, **FEW),
+    "fleiss": lambda: fleiss_kappa(label_counts(RATINGS, LABELS), **FEW),
     "percent": lambda: percent_agreement(HOLED, LABELS, **FEW),
 }
 

@@ -1,4 +1,4 @@
-"""Two questions that every table of judgments is asked: do raters agree, and which of two systems is better?"""
+"""What every table of judgments is asked: do raters agree, and which of two systems is better, or are they equivalent?"""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from dialometer.errors import DialometerError, UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.registry import did_you_mean
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
+from dialometer.stats.clustered.preference import signed_choices
+from dialometer.stats.compute import with_derived
+from dialometer.stats.effects.two_groups import equivalence as equivalence_of
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.icc.crossed import icc_crossed
 
-_UNDECIDED = {"tie": 0.0, "cannot_tell": None}
+_UNDECIDED = ("tie", "cannot_tell")
 
 
 def icc(judgments: pl.DataFrame, criterion: str = "", *, form: str = "ICC(2,1)", confidence: float = 0.95) -> Estimate:
@@ -24,20 +27,19 @@ def icc(judgments: pl.DataFrame, criterion: str = "", *, form: str = "ICC(2,1)",
     components are estimated by REML (see ``dialometer.stats.icc.crossed``). ``ICC(2,1)`` is the reliability of one rater,
     ``ICC(2,k)`` that of the mean over as many raters as an item has.
     """
-    rows = _of(judgments, criterion).filter(pl.col("value").is_not_null())
+    rows = of_criterion(judgments, criterion).filter(pl.col("value").is_not_null())
     if not len(rows):
         raise DialometerError(
-            f"no judgment on '{_name(rows, criterion)}' is a number", remedy="choose a rating criterion"
+            f"no judgment on '{criterion_name(rows, criterion)}' is a number", remedy="choose a rating criterion"
         )
-    shown = [name for name in ("item", "system", "turn") if name in rows.columns]
-    target = rows.select(pl.concat_str([pl.col(name).cast(pl.String).fill_null("") for name in shown], separator=" · "))
+    rows = with_derived(rows)
     return icc_crossed(
         rows["value"].to_numpy(),
-        target.to_series().to_numpy(),
+        rows["target"].to_numpy(),
         rows["rater"].to_numpy(),
         form,
         confidence=confidence,
-        label=_name(rows, criterion),
+        label=criterion_name(rows, criterion),
     )
 
 
@@ -50,7 +52,7 @@ def compare(
     on raters' means). Choices between the two: the share that prefers ``first``, tested against one half; ties and "cannot
     tell" are left out. In a report, the study's own declared comparisons come first; this is for looking.
     """
-    rows = _of(judgments, criterion)
+    rows = of_criterion(judgments, criterion)
     label = f"{first} − {second}"
     systems = set(rows["system"].drop_nulls().to_list()) | _shown_systems(rows)
     for name in (first, second):
@@ -62,6 +64,22 @@ def compare(
     if len(ratings):
         return _by_ratings(ratings, first, second, label, confidence)
     return _by_choices(rows, first, second, confidence)
+
+
+def equivalence(
+    judgments: pl.DataFrame, first: str, second: str, margin: float, criterion: str = "", *, confidence: float = 0.95
+) -> Estimate:
+    """Whether two systems are practically the same on a criterion: two one-sided tests (TOST) within a margin.
+
+    The difference is that of :func:`compare`. Ratings are equivalent where it lies within ``margin`` points of zero, choices
+    where the share that prefers ``first`` lies within ``margin`` of one half. A small p-value supports equivalence;
+    ``details["is_equivalent"]`` says whether it holds at this confidence.
+    """
+    if margin <= 0:
+        raise DialometerError(f"a margin of {margin:g}", remedy="give the largest difference that does not matter")
+    difference = compare(judgments, first, second, criterion)
+    middle = 0.5 if "n_for" in difference.details else 0.0
+    return equivalence_of(difference, middle - margin, middle + margin, confidence=confidence)
 
 
 def _by_ratings(rows: pl.DataFrame, first: str, second: str, label: str, confidence: float) -> Estimate:
@@ -79,18 +97,16 @@ def _by_ratings(rows: pl.DataFrame, first: str, second: str, label: str, confide
 def _by_choices(rows: pl.DataFrame, first: str, second: str, confidence: float) -> Estimate:
     """+1 for the first, -1 for the second; screens that showed other systems are passed over."""
     pair = rows.filter(pl.col("order").is_in([f"{first}|{second}", f"{second}|{first}"]))
-    signs = {first: 1.0, second: -1.0, **_UNDECIDED}
-    kept = pair.filter(pl.col("choice").is_in(list(signs)))
+    kept = pair.filter(pl.col("choice").is_in([first, second, *_UNDECIDED]))
     if not len(kept):
         message = f"nobody has rated or chosen between '{first}' and '{second}' here"
         raise DialometerError(message, remedy="look at the columns value and choice of the judgments")
-    signed: list[Any] = [signs[choice] for choice in kept["choice"].to_list()]
-    values = [float("nan") if sign is None else sign for sign in signed]
+    signed = signed_choices(kept["choice"].to_list(), favoured=first, against=second)
     label = f"prefer {first} to {second}"
-    return clustered_preference(values, kept["rater"].to_numpy(), confidence=confidence, label=label)
+    return clustered_preference(signed, kept["rater"].to_numpy(), confidence=confidence, label=label)
 
 
-def _of(judgments: Any, criterion: str) -> pl.DataFrame:
+def of_criterion(judgments: Any, criterion: str) -> pl.DataFrame:
     """The judgments on one criterion, which need not be named where there is only one."""
     table = judgments if isinstance(judgments, pl.DataFrame) else pl.DataFrame(judgments)
     missing = [name for name in ("rater", "item", "criterion") if name not in table.columns]
@@ -105,7 +121,8 @@ def _of(judgments: Any, criterion: str) -> pl.DataFrame:
     return table.filter(pl.col("criterion") == criterion) if criterion else table
 
 
-def _name(rows: pl.DataFrame, criterion: str) -> str:
+def criterion_name(rows: pl.DataFrame, criterion: str) -> str:
+    """The criterion's name, taken from the rows where it was not given."""
     return criterion or (str(rows["criterion"][0]) if len(rows) else "this criterion")
 
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dialometer.errors import DialometerError
 
-__all__ = ["Floats", "Ints", "check_confidence", "codes", "missing_note", "numbers", "same_length"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

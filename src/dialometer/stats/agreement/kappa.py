@@ -255,32 +255,6 @@ def kappa_of_pairs(
     return PairKappa(choice, kappa, summary, _n_ambiguous(usable) if choice == "closest" else 0)
 
 
-def kappa_configurations(
-    ratings: ArrayLike,
-    labels: Sequence[Any],
-    *,
-    weights: Weights = "linear",
-    n_resamples: int = 2000,
-    n_permutations: int = 500,
-    seed: int = 0,
-    confidence: float = 0.95,
-) -> dict[Choice, PairKappa]:
-    """The four usual choices side by side, each with its null."""
-    return {
-        choice: kappa_of_pairs(
-            ratings,
-            labels,
-            choice,
-            weights=weights,
-            n_resamples=n_resamples,
-            n_permutations=n_permutations,
-            seed=seed,
-            confidence=confidence,
-        )
-        for choice in CONFIGURATIONS
-    }
-
-
 def _checked(choice: Choice, ties: Ties, sides: Sides) -> _Rule:
     for word, kind, allowed in (
         (choice, "choice", Choice),

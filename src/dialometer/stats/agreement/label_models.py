@@ -1,19 +1,15 @@
-"""Labels given by raters to items, as coded arrays: the input of the models that weigh raters by their reliability.
+"""Models of labels that weigh raters by their reliability: Dawid and Skene's, and MACE.
 
-True labels and raters' confusions, estimated together (Dawid and Skene 1979).
+Dawid and Skene (1979) give each rater a table of how often a true class is called what; the true classes are weighed by these
+tables and the tables by the classes, in turn, until nothing changes (expectation-maximisation, started from shares of votes).
 
-Each rater has a table of how often a true class is called what; the true classes are weighed by these tables and the tables
-by the classes, in turn, until nothing changes (expectation-maximisation, started from shares of votes).
+MACE (Hovy et al. 2013) asks how far to trust each rater when some answer without looking: a rater either knows the true label
+and gives it, or does not and draws from a habit of their own. Competence is the probability of knowing. It is fitted by
+variational Bayes with the published priors (Beta ½, ½ on competence; Dirichlet 10 on habits) or by plain
+expectation-maximisation, from several random starts of which the likeliest is kept.
 
-Checked in ``tests/stats/test_raters_models.py`` against ``crowdkit.aggregation.DawidSkene(n_iter=…, tol=0)`` 1.4.2.
-
-How far to trust each rater when some answer without looking (MACE; Hovy et al. 2013).
-
-A rater either knows the true label and gives it, or does not and draws from a habit of their own. Competence is the
-probability of knowing. Fitted by variational Bayes with the published priors (Beta ½, ½ on competence; Dirichlet 10 on
-habits) or by plain expectation-maximisation, from several random starts of which the likeliest is kept.
-
-Checked in ``tests/stats/test_raters_models.py`` against ``crowdkit.aggregation.MACE(method="vb" | "em")`` 1.4.2.
+Checked in ``tests/stats/test_raters_models.py`` against ``crowdkit.aggregation.DawidSkene(n_iter=…, tol=0)`` and
+``crowdkit.aggregation.MACE(method="vb" | "em")`` 1.4.2.
 """
 
 from __future__ import annotations
@@ -30,6 +26,7 @@ from scipy.special import betaincinv, digamma, logsumexp
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.registry import did_you_mean
+from dialometer.stats import statistic
 from dialometer.stats.clustered.proportion import wilson_interval
 
 Codes = npt.NDArray[np.intp]
@@ -98,6 +95,11 @@ def check_informative(labels: Labels, method: str) -> None:
 
 Array = npt.NDArray[np.float64]
 
+
+def _likeliest(items: tuple[str, ...], classes: tuple[str, ...], posterior: Array) -> dict[str, str]:
+    return {item: classes[k] for item, k in zip(items, posterior.argmax(axis=1).tolist(), strict=True)}
+
+
 _LEAST = 1e-10  # probabilities are kept above it, so that one vote never rules a class out for good
 
 
@@ -120,9 +122,7 @@ class DawidSkene:
     @property
     def consensus(self) -> dict[str, str]:
         """The likeliest class of every item."""
-        return {
-            item: self.classes[k] for item, k in zip(self.items, self.posterior.argmax(axis=1).tolist(), strict=True)
-        }
+        return _likeliest(self.items, self.classes, self.posterior)
 
 
 def dawid_skene(
@@ -164,6 +164,14 @@ def dawid_skene(
         n_iterations=iteration,
         is_converged=is_converged,
     )
+
+
+@statistic("dawid_skene", title="Accuracy of each rater by Dawid and Skene's model", source="Dawid & Skene 1979")
+def dawid_skene_accuracy(
+    rater: Sequence[str], target: Sequence[str], category: Sequence[str], *, confidence: float = 0.95
+) -> Mapping[str, Estimate]:
+    """Share of each rater's answers that are right, where the true answers are estimated along with the raters."""
+    return dawid_skene(code_labels(rater, target, category), confidence=confidence).accuracy
 
 
 def _confusion(given: csr_array, posterior: Array, n_raters: int, smoothing: float) -> Array:
@@ -218,9 +226,7 @@ class Mace:
     @property
     def consensus(self) -> dict[str, str]:
         """The likeliest class of every item."""
-        return {
-            item: self.classes[k] for item, k in zip(self.items, self.posterior.argmax(axis=1).tolist(), strict=True)
-        }
+        return _likeliest(self.items, self.classes, self.posterior)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,6 +286,14 @@ def mace(
         is_converged=is_settled,
         seed=seed,
     )
+
+
+@statistic("mace", title="Competence of each rater by MACE", source="Hovy et al. 2013")
+def mace_competence(
+    rater: Sequence[str], target: Sequence[str], category: Sequence[str], *, confidence: float = 0.95, seed: int = 0
+) -> Mapping[str, Estimate]:
+    """Probability that a rater knows the right answer rather than guesses."""
+    return mace(code_labels(rater, target, category), confidence=confidence, seed=seed).competence
 
 
 def _start(labels: Labels, rng: np.random.Generator) -> _State:

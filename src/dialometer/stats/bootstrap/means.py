@@ -18,8 +18,6 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import Interval, batch_sizes, bootstrap, draw_counts, estimate_from
 from dialometer.stats.observations import Floats, Ints, codes, missing_note, numbers, same_length
 
-__all__ = ["bootstrap_mean"]
-
 MOST_DRAWS = 10_000_000
 
 

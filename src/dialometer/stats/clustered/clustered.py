@@ -36,9 +36,6 @@ from dialometer.stats.clustered.preference import NO_DECISIVE, Rule, binomial_te
 from dialometer.stats.clustered.proportion import clopper_pearson_interval, wilson_interval
 from dialometer.stats.observations import Floats, check_confidence, codes, missing_note, numbers, same_length
 
-__all__ = ["Sandwich", "Working", "clustered_mean", "clustered_preference", "clustered_proportion"]
-
-
 Working = Literal["independence", "exchangeable"]
 Sandwich = Literal["CR0", "CR1", "CR2", "CR3"]
 

@@ -25,8 +25,6 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, check_confidence, codes, missing_note, numbers, same_length
 
-__all__ = ["homogeneity", "homogeneity_clustered", "pairwise_clustered"]
-
 CLUSTERED = "cluster-robust by rater (CR2)"
 TOO_FEW = "a group has answers of fewer than two raters: recruit more raters or merge groups"
 

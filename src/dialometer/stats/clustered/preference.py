@@ -11,7 +11,8 @@ of "neither is preferred" does not depend on them. All tests here treat answers 
 ``dialometer.stats.clustered.clustered`` is for raters who answer more than once.
 
 Checked against ``scipy.stats.binomtest``, ``scipy.stats.chisquare``, ``statsmodels.stats.contingency_tables.mcnemar``,
-``statsmodels.stats.descriptivestats.sign_test`` and the cells of Table 2 in Guerini, Falcone and Magnini (SCAI 2018).
+``statsmodels.stats.descriptivestats.sign_test`` (the preference of signs) and the cells of Table 2 in Guerini, Falcone and
+Magnini (SCAI 2018).
 """
 
 from __future__ import annotations
@@ -27,18 +28,6 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.clustered.proportion import Interval, interval_of
 from dialometer.stats.observations import Floats, missing_note, numbers, same_length
-
-__all__ = [
-    "Rule",
-    "Test",
-    "binomial_test",
-    "chi2_goodness_of_fit",
-    "mcnemar",
-    "preference",
-    "preference_of",
-    "sign_test",
-    "signed_choices",
-]
 
 Rule = Literal["drop", "half", "report"]
 Test = Literal["exact", "chi2", "chi2-yates"]
@@ -241,30 +230,6 @@ def mcnemar(
             "n_only_second": only_second,
             "difference": float(one.mean() - two.mean()),
         },
-    )
-
-
-def sign_test(differences: ArrayLike, *, confidence: float = 0.95) -> Estimate:
-    """Exact sign test: are differences more often above zero than below? Zeros carry no direction and are dropped."""
-    values = numbers(differences)
-    is_missing = np.isnan(values)
-    result = preference_of(np.sign(values[~is_missing]), interval="clopper-pearson", confidence=confidence)
-    method = "sign test, exact binomial, zeros dropped"
-    if not result.is_known:
-        return unknown(method, "no difference from zero: the sign test needs at least one", n=result.n)
-    above, below = result.details["n_for"], result.details["n_against"]
-    return Estimate(
-        value=result.value,
-        n=result.n,
-        method=method,
-        low=result.low,
-        high=result.high,
-        confidence=confidence,
-        interval_method=result.interval_method,
-        statistic=(above - below) / 2,
-        p_value=result.p_value,
-        notes=missing_note(int(np.sum(is_missing))),
-        details={"n_above": above, "n_below": below, "n_zero": result.details["n_ties"]},
     )
 
 

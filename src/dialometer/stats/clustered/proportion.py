@@ -1,8 +1,9 @@
-"""A share of answers and how far it can be trusted when every answer comes from a different rater.
+"""Shares and quantiles of answers, and how far they can be trusted, when every answer comes from a different rater.
 
 Checked in ``tests/stats/test_preference_proportion.py`` against
-``statsmodels.stats.proportion.proportion_confint(count, nobs, method="wilson" | "beta")`` and, for the two-sample
-interval, ``confint_proportions_2indep(..., compare="diff", method="newcomb")``.
+``statsmodels.stats.proportion.proportion_confint(count, nobs, method="wilson" | "beta")``, for the two-sample interval
+``confint_proportions_2indep(..., compare="diff", method="newcomb")``, and for quantiles
+``scipy.stats.quantile_test(...).confidence_interval``.
 """
 
 from __future__ import annotations
@@ -11,20 +12,12 @@ import math
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.observations import Floats, check_confidence
-
-__all__ = [
-    "Interval",
-    "clopper_pearson_interval",
-    "proportion",
-    "proportion_difference",
-    "wilson_bounds",
-    "wilson_interval",
-]
+from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
 
 Interval = Literal["wilson", "clopper-pearson"]
 
@@ -141,4 +134,39 @@ def proportion_difference(
         label=label,
         notes=notes,
         details={"first": first, "second": second, "n_first": n_first, "n_second": n_second},
+    )
+
+
+def quantile(values: ArrayLike, share: float = 0.5, *, confidence: float = 0.95, label: str = "") -> Estimate:
+    """A quantile (the median if left out) with the distribution-free interval between two order statistics.
+
+    Its confidence is at least the one asked for; where too few values are given for that, there is no interval.
+    """
+    given = numbers(values)
+    is_missing = np.isnan(given)
+    ordered = np.sort(given[~is_missing])
+    n = len(ordered)
+    method = f"sample quantile {share:g}"
+    if not 0 < share < 1:
+        raise DialometerError(f"quantile {share}", remedy="give a share between 0 and 1")
+    if n == 0:
+        return unknown(method, "no values: collect at least one", label=label)
+    tail = (1 - check_confidence(confidence)) / 2
+    below = int(stats.binom.ppf(tail, n, share))
+    above = int(stats.binom.ppf(1 - tail, n, share))
+    has_low = below >= 1 and stats.binom.cdf(below - 1, n, share) <= tail
+    has_high = above < n
+    notes = missing_note(int(is_missing.sum()))
+    if not (has_low and has_high):
+        notes = (*notes, f"{n} values are too few for an interval of this confidence")
+    return Estimate(
+        value=float(np.quantile(ordered, share)),
+        n=n,
+        method=method,
+        low=float(ordered[below - 1]) if has_low and has_high else math.nan,
+        high=float(ordered[above]) if has_low and has_high else math.nan,
+        confidence=confidence,
+        interval_method="order statistics" if has_low and has_high else "",
+        label=label,
+        notes=notes,
     )

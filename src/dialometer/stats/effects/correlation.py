@@ -17,8 +17,6 @@ from scipy import stats
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers, same_length
 
-__all__ = ["kendall", "pearson", "spearman"]
-
 
 def pearson(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
     """Pearson's linear correlation with Fisher's z interval."""

@@ -16,8 +16,6 @@ from scipy import optimize, special, stats
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
 
-__all__ = ["cliffs_delta", "cohens_d", "hedges_g"]
-
 
 class _Groups(NamedTuple):
     one: Floats

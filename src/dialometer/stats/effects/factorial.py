@@ -26,8 +26,6 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.effects.mixed import CrossedFit, fit_crossed
 from dialometer.stats.observations import Floats, Ints, check_confidence, codes, missing_note, numbers, same_length
 
-__all__ = ["FactorialFit", "factorial_effects"]
-
 METHOD = "linear mixed model, REML, crossed random raters and items"
 DF_METHOD = "Student's t with Satterthwaite's degrees of freedom"
 

@@ -31,9 +31,6 @@ from scipy import linalg, optimize, sparse
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.stats.observations import Floats, Ints, codes, numbers, same_length
 
-__all__ = ["CrossedFit", "Crossing", "Point", "fit_crossed"]
-
-
 DENSE_CELLS = 20_000_000
 KEPT_CELLS = 20_000_000
 

@@ -16,8 +16,6 @@ from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.stats.observations import Floats, numbers
 
-__all__ = ["Correction", "adjust", "adjust_estimates", "benjamini_hochberg", "bonferroni", "holm"]
-
 Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
 

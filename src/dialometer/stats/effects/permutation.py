@@ -32,9 +32,6 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, Ints, codes, missing_note, numbers, same_length
 
-__all__ = ["batches", "permutation_factorial", "permutation_paired", "permutation_two_groups", "rater_means"]
-
-
 BATCH_CELLS = 4_000_000
 MOST_DRAWS = 40_000_000
 TOLERANCE = 1e-9

@@ -18,8 +18,6 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import bootstrap
 from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
 
-__all__ = ["friedman", "kendalls_w", "kruskal_wallis", "mean_ranks", "wilcoxon_signed_rank"]
-
 FEW = "ranks of fewer than two raters or two objects: collect more complete rankings"
 
 

@@ -1,14 +1,12 @@
-"""Two independent groups of raters: do their means, or their ranks, differ?
+"""Two independent groups of raters: do their means or their ranks differ, or are they practically the same?
 
 Each entry stands for one rater (see ``permutation.rater_means``); judgments of one rater are not independent entries.
-Values are the first group relative to the second.
+Values are the first group relative to the second. A difference that is not significant is no evidence that the groups are
+equal; :func:`equivalence` gives such evidence.
 
-Checked against ``pingouin.ttest(x, y, correction=True)``, ``statsmodels.stats.weightstats.CompareMeans`` and an
-enumeration of all arrangements for the exact Mann-Whitney test.
-
-Equivalence: evidence that two groups differ by less than matters, which a non-significant difference is not.
-
-Checked against ``statsmodels.stats.weightstats.ttost_ind(x, y, low, high, usevar="unequal")``.
+Checked against ``pingouin.ttest(x, y, correction=True)``, ``statsmodels.stats.weightstats.CompareMeans``, an enumeration of
+all arrangements for the exact Mann-Whitney test, and, for equivalence,
+``statsmodels.stats.weightstats.ttost_ind(x, y, low, high, usevar="unequal")``.
 """
 
 from __future__ import annotations
@@ -23,14 +21,11 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
 
-__all__ = ["mann_whitney", "tost_welch", "welch_parts", "welch_t"]
-
-
 EMPTY = "one of the two groups is empty: recruit raters for both"
 MOST_EXACT = 20
 
 
-def welch_parts(one: Floats, two: Floats) -> tuple[float, float, float]:
+def _welch_parts(one: Floats, two: Floats) -> tuple[float, float, float]:
     """Difference of means, its standard error without pooling, and Welch's degrees of freedom."""
     v_one, v_two = float(one.var(ddof=1)) / len(one), float(two.var(ddof=1)) / len(two)
     variance = v_one + v_two
@@ -47,7 +42,7 @@ def welch_t(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, la
         return unknown(method, EMPTY, n=n, label=label)
     if len(one) < 2 or len(two) < 2:
         return unknown(method, "a group has one rater: at least two are needed in each", n=n, label=label)
-    difference, se, df = welch_parts(one, two)
+    difference, se, df = _welch_parts(one, two)
     if se == 0:
         return unknown(
             method, "no variation within the groups: collect more or use a permutation test", n=n, label=label
@@ -137,51 +132,42 @@ def _both(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, tuple[st
     return kept_one, kept_two, missing_note(len(one) + len(two) - len(kept_one) - len(kept_two))
 
 
-def tost_welch(
-    first: ArrayLike, second: ArrayLike, low: float, high: float, *, confidence: float = 0.95, label: str = ""
-) -> Estimate:
-    """Two one-sided Welch tests that the difference (first minus second) lies between ``low`` and ``high``.
+def equivalence(difference: Estimate, low: float, high: float, *, confidence: float = 0.95) -> Estimate:
+    """Two one-sided t-tests that a difference lies between ``low`` and ``high`` (Schuirmann 1987).
 
-    A small p-value supports equivalence. The interval has confidence 1 - 2 alpha (90% for 95%), so equivalence holds at
-    alpha exactly when it lies within the bounds.
+    ``difference`` is an estimate with a standard error in its details and Student's degrees of freedom, such as those of
+    :func:`welch_t` and ``clustered_mean``. A small p-value supports equivalence. The interval has confidence 1 - 2 alpha
+    (90% for 95%), so that equivalence holds at alpha exactly when it lies within the bounds.
     """
     if not low < high:
         raise DialometerError(f"equivalence bounds {low} and {high}", remedy="the lower bound comes first")
-    one, two = numbers(first), numbers(second)
-    n_missing = int(np.isnan(one).sum() + np.isnan(two).sum())
-    one, two = one[~np.isnan(one)], two[~np.isnan(two)]
-    n = len(one) + len(two)
-    method = f"equivalence within {low:g} to {high:g}, two one-sided Welch tests"
-    if not len(one) or not len(two):
-        return unknown(method, EMPTY, n=n, label=label)
-    if len(one) < 2 or len(two) < 2:
-        return unknown(method, "a group has one rater: at least two are needed in each", n=n, label=label)
-    difference, se, df = welch_parts(one, two)
-    if se == 0:
-        return unknown(method, "no variation within the groups: collect more", n=n, label=label)
+    method = f"equivalence within {low:g} to {high:g}, two one-sided tests; {difference.method}"
+    if not difference.is_known or not difference.df:
+        return unknown(method, (difference.notes or ("no standard error",))[-1], n=difference.n, label=difference.label)
+    value, se, df = difference.value, float(difference.details["standard_error"]), difference.df[0]
     alpha = 1 - check_confidence(confidence)
-    t_low, t_high = (difference - low) / se, (difference - high) / se
+    t_low, t_high = (value - low) / se, (value - high) / se
     p_low, p_high = float(stats.t.sf(t_low, df)), float(stats.t.cdf(t_high, df))
     half = float(stats.t.isf(alpha, df)) * se
     return Estimate(
-        value=difference,
-        n=n,
+        value=value,
+        n=difference.n,
         method=method,
-        low=difference - half,
-        high=difference + half,
+        low=value - half,
+        high=value + half,
         confidence=1 - 2 * alpha,
-        interval_method="Student's t with Welch's degrees of freedom, 1 - 2 alpha",
+        interval_method="Student's t, 1 - 2 alpha",
         statistic=t_low if p_low > p_high else t_high,
         df=(df,),
         p_value=max(p_low, p_high),
-        label=label,
-        notes=missing_note(n_missing),
+        label=difference.label,
+        notes=difference.notes,
         details={
             "p_above_low": p_low,
             "p_below_high": p_high,
             "is_equivalent": max(p_low, p_high) < alpha,
             "lower_bound": low,
             "upper_bound": high,
-            "standard_error": se if math.isfinite(se) else math.nan,
+            "standard_error": se,
         },
     )

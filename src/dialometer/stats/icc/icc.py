@@ -20,7 +20,6 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import estimate_from, jackknife
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.forms import (
-    FORMS,
     NEGATIVE,
     Form,
     Resampled,
@@ -113,11 +112,6 @@ def icc(
     if interval == "analytic":
         return result
     return _bootstrapped(result, matrix, chosen, resampled, interval, n_resamples, seed)
-
-
-def icc_all(ratings: ArrayLike, *, missing: Missing = "refuse", confidence: float = 0.95) -> dict[str, Estimate]:
-    """All six forms by their Shrout-Fleiss names, with analytic intervals (what pingouin and psych print)."""
-    return {form.name: icc(ratings, form.name, missing=missing, confidence=confidence) for form in FORMS}
 
 
 def _complete(matrix: Floats, missing: Missing) -> Floats | None:

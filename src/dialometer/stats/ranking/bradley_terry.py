@@ -44,9 +44,6 @@ from dialometer.stats.ranking.paired_newton import (
 )
 from dialometer.stats.ranking.votes import WinMatrix, describe_groups, strong_groups
 
-__all__ = ["BradleyTerry", "Ties", "bradley_terry"]
-
-
 Array = npt.NDArray[np.float64]
 
 ELO_START = 1000.0

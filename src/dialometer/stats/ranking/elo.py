@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.ranking.rank_intervals import RankIntervals, rank_intervals
 from dialometer.stats.ranking.votes import Votes
 
 Array = npt.NDArray[np.float64]
@@ -103,26 +102,6 @@ def elo_shuffled(
             details={"sd_over_orders": float(replicates[:, k].std(ddof=1)) if n_orders > 1 else float("nan")},
         )
     return EloRatings(votes.systems, ratings, _ranked(ratings), rule, replicates)
-
-
-def elo_ranks(
-    votes: Votes,
-    rule: EloRule | None = None,
-    *,
-    n_resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> RankIntervals:
-    """Ranks by Elo with bootstrap intervals: votes drawn with repeats, in the order drawn (sampling and order together)."""
-    rule = rule or EloRule()
-    final = elo(votes, rule)
-    rng = np.random.default_rng(seed)
-    replicates = _play_many(votes, n_resamples, rule, lambda size: rng.integers(0, votes.n, size=(size, votes.n)))
-    replicates[:, _games(votes) == 0] = np.nan
-    scores = [final.ratings[name].value for name in votes.systems]
-    return rank_intervals(
-        votes.systems, scores, replicates, n=votes.n, resampled="votes", confidence=confidence, seed=seed
-    )
 
 
 def _check(votes: Votes) -> None:

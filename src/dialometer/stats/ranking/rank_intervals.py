@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,6 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 
 Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
-Score = Callable[[Codes], Array]
-"""Takes the numbers of the drawn units (with repeats), gives one score per system; ``nan`` where a system has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,21 +83,3 @@ def rank_intervals(
         best_share={name: best[name] for name in systems},
         n_resamples=len(drawn),
     )
-
-
-def bootstrap_scores(
-    score: Score, n_units: int, *, n_resamples: int = 1000, seed: int = 0, cluster: Codes | None = None
-) -> Array:
-    """Replicates (resamples by systems) of any score, over units or, where given, over whole clusters (raters, items).
-
-    ``cluster`` numbers each unit's cluster from 0; a drawn cluster brings all its units.
-    """
-    rng = np.random.default_rng(seed)
-    if cluster is None:
-        return np.array([score(rng.integers(0, n_units, n_units)) for _ in range(n_resamples)])
-    n_clusters = int(cluster.max()) + 1
-    members = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster, minlength=n_clusters))[:-1])
-    rows = []
-    for _ in range(n_resamples):
-        rows.append(score(np.concatenate([members[k] for k in rng.integers(0, n_clusters, n_clusters)])))
-    return np.array(rows)

@@ -34,23 +34,6 @@ from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.permutation import permutation_paired
 from dialometer.stats.observations import Floats, Ints, numbers, same_length
 
-__all__ = [
-    "RelevantRanks",
-    "Ties",
-    "Unanswerable",
-    "average_precision",
-    "compare_questions",
-    "evaluate",
-    "mean_over_questions",
-    "ranks_from_hits",
-    "ranks_from_lists",
-    "ranks_from_scores",
-    "recall_at",
-    "reciprocal_rank",
-    "success_at",
-]
-
-
 Ties = Literal["order", "best", "worst"]
 
 BATCH_CELLS = 200_000  # fits in a processor's cache
@@ -282,35 +265,6 @@ def mean_over_questions(
             interval_method=found.interval_method.replace("values", "questions"),
         )
     return replace(found, notes=(*notes, *found.notes), details={**found.details, "n_without_right_answer": n_without})
-
-
-def evaluate(
-    ranks: RelevantRanks,
-    cuts: Sequence[int] = (1, 2, 10),
-    *,
-    unanswerable: Unanswerable = "exclude",
-    n_resamples: int = 2000,
-    seed: int = 0,
-    confidence: float = 0.95,
-) -> dict[str, Estimate]:
-    """Recall and success rate at every cut, MRR and MAP, in the order of the paper's tables.
-
-    ``unanswerable="zero"`` reproduces the paper's choice; recall has no value there and always leaves them out.
-    """
-    values: dict[str, Floats] = {f"recall@{k}": recall_at(ranks, k) for k in cuts}
-    values |= {"MRR": reciprocal_rank(ranks), "MAP": average_precision(ranks)}
-    values |= {f"success_rate@{k}": success_at(ranks, k) for k in cuts}
-    return {
-        name: mean_over_questions(
-            value,
-            label=name,
-            unanswerable="exclude" if name.startswith("recall") else unanswerable,
-            n_resamples=n_resamples,
-            seed=seed,
-            confidence=confidence,
-        )
-        for name, value in values.items()
-    }
 
 
 def compare_questions(

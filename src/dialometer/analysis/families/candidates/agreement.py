@@ -17,9 +17,9 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.agreement.fleiss import percent_agreement
 from dialometer.stats.agreement.kappa import CONFIGURATIONS, Choice, PairKappa, kappa_of_pairs
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
-from dialometer.stats.agreement.plain import percent_agreement
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.observations import Floats
 from dialometer.stats.ratings import stack

@@ -14,7 +14,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
-from dialometer.stats.clustered.distribution import quantile
+from dialometer.stats.clustered.proportion import quantile
 
 MINUTES_PER_DAY = 24 * 60
 

@@ -37,7 +37,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Factor, Study
 from dialometer.report.charts import Dot, Spec, dot_interval
-from dialometer.stats.clustered.distribution import quantile
+from dialometer.stats.clustered.proportion import quantile
 from dialometer.stats.effects.effect_size import cohens_d
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats

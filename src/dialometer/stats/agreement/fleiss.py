@@ -1,4 +1,7 @@
-"""Plain agreement of several raters, as a share and beyond chance (Fleiss' kappa)."""
+"""Agreement of several raters on labels: as a share of pairs, and beyond chance (Fleiss' kappa).
+
+Fleiss' kappa is that of ``statsmodels.stats.inter_rater.fleiss_kappa(table)``, its test that of R ``irr::kappam.fleiss``.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats import statistic
 from dialometer.stats.bootstrap.bootstrap import Interval, WeightedStatistic, bootstrap, weighted_sums
 from dialometer.stats.clustered.proportion import wilson_interval
+from dialometer.stats.observations import codes
 from dialometer.stats.ratings import Floats, as_matrix, positions
 
 _TOO_FEW = "{n} items with two ratings: at least 2 are needed; have items judged by more raters"
@@ -53,11 +58,11 @@ def percent_agreement(
     close = (gap <= within).astype(np.float64)
     share = (np.einsum("uv,uv->u", counts @ close, counts) - size) / (size * (size - 1))
 
-    def statistic(weights: Floats) -> Floats:
+    def agreement(weights: Floats) -> Floats:
         return np.asarray(weights @ share / weights.sum(axis=1))
 
     result = bootstrap(
-        statistic,
+        agreement,
         len(counts),
         method=method,
         resampled="items",
@@ -73,33 +78,25 @@ def percent_agreement(
     return replace(result, notes=(*notes, *result.notes))
 
 
-def fleiss_kappa(
-    ratings: ArrayLike,
-    labels: Sequence[Any],
+@statistic("fleiss_kappa", title="Fleiss' kappa", source="Fleiss 1971")
+def fleiss_kappa_of_judgments(
+    target: ArrayLike,
+    category: ArrayLike,
     *,
     interval: Interval = "percentile",
     n_resamples: int = 2000,
     seed: int = 0,
     confidence: float = 0.95,
-    label: str = "",
 ) -> Estimate:
-    """Agreement of several raters beyond chance for labels without order; raters may differ from item to item.
-
-    Value as ``statsmodels.stats.inter_rater.fleiss_kappa(table)`` (Fleiss 1971). Where items have unequally many ratings, the
-    mean agreement of items is set against the pooled shares of labels. The test of zero (Fleiss, Nee & Landis 1979; as R
-    ``irr::kappam.fleiss``) needs equal numbers and is left out otherwise. The interval draws items.
-    """
-    return fleiss_kappa_of_counts(
-        label_counts(ratings, labels),
-        interval=interval,
-        n_resamples=n_resamples,
-        seed=seed,
-        confidence=confidence,
-        label=label,
-    )
+    """Agreement of raters beyond chance on answers without order, from what each judgment was about and what it said."""
+    item, items = codes(target)
+    answer, answers = codes(category)
+    cells = np.bincount(item * len(answers) + answer, minlength=len(items) * len(answers))
+    counts = cells.reshape(len(items), len(answers))
+    return fleiss_kappa(counts, interval=interval, n_resamples=n_resamples, seed=seed, confidence=confidence)
 
 
-def fleiss_kappa_of_counts(
+def fleiss_kappa(
     counts: ArrayLike,
     *,
     interval: Interval = "percentile",
@@ -108,7 +105,11 @@ def fleiss_kappa_of_counts(
     confidence: float = 0.95,
     label: str = "",
 ) -> Estimate:
-    """The same from counts of labels (items by labels)."""
+    """Agreement beyond chance for labels without order, from how often each item got each label (items by labels).
+
+    Where items have unequally many ratings, the mean agreement of items is set against the pooled shares of labels. The test
+    of zero (Fleiss, Nee & Landis 1979) needs equal numbers and is left out otherwise. The interval draws items.
+    """
     table, notes = _pairable(as_matrix(counts))
     method = "Fleiss' kappa"
     if len(table) < 2:
@@ -146,7 +147,7 @@ def _fleiss(table: Floats) -> WeightedStatistic:
     size = table.sum(axis=1)
     agreement = ((table**2).sum(axis=1) - size) / (size * (size - 1))
 
-    def statistic(weights: Floats) -> Floats:
+    def kappa(weights: Floats) -> Floats:
         label_sums = weighted_sums(weights, table)
         share = label_sums / label_sums.sum(axis=1, keepdims=True)
         chance = (share**2).sum(axis=1)
@@ -154,7 +155,7 @@ def _fleiss(table: Floats) -> WeightedStatistic:
         is_defined = (label_sums > 0).sum(axis=1) > 1
         return np.asarray(np.divide(mean - chance, 1 - chance, out=np.full(len(mean), np.nan), where=is_defined))
 
-    return statistic
+    return kappa
 
 
 def _null_error(table: Floats) -> float:
