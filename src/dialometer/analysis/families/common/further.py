@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import criterion_label
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
@@ -21,7 +21,7 @@ from dialometer.stats.compute import compute
 TITLE = "Further statistics"
 
 
-class FurtherStatistics:
+class FurtherStatistics(Family):
     """The family of every study that a declared statistic fits; it never gives the answer."""
 
     rank = 950
