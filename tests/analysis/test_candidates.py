@@ -16,11 +16,11 @@ from dialometer.analysis.families.candidates.pool import pool_of
 from dialometer.analysis.families.candidates.report import Candidates
 from dialometer.analysis.families.candidates.retrieval import (
     CROWD,
-    CUTS,
     crowd_as_retriever,
+    judges_of_pool,
+    relevant_ranks_of_pool,
     retrieval_scores,
     success_bounds,
-    verdicts,
 )
 from dialometer.analysis.families.candidates.versatile import set_sizes, variation
 from dialometer.design.load import load_study
@@ -28,6 +28,7 @@ from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
 from dialometer.model.report import Table
+from dialometer.retrieval.evaluation import CUTOFFS, unknown_because
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import candidate_quality, draw_truth
@@ -156,7 +157,7 @@ def test_only_the_declared_systems_are_confirmatory(pool):
 
 def by_hand(pool, marks, rank):
     """Measures written out question by question."""
-    values = {"MRR": [], "MAP": [], **{f"recall@{k}": [] for k in CUTS}, **{f"success_rate@{k}": [] for k in CUTS}}
+    values = {"MRR": [], "MAP": [], **{f"R@{k}": [] for k in CUTOFFS}, **{f"SR@{k}": [] for k in CUTOFFS}}
     for question in range(len(pool.questions)):
         own = pool.question == question
         right = np.flatnonzero(own & marks)
@@ -165,32 +166,32 @@ def by_hand(pool, marks, rank):
         places = sorted(rank[k] for k in right if not np.isnan(rank[k]))
         values["MRR"].append(1 / places[0] if places else 0.0)
         values["MAP"].append(sum((i + 1) / place for i, place in enumerate(places)) / len(right))
-        for k in CUTS:
+        for k in CUTOFFS:
             n = sum(place <= k for place in places)
-            values[f"recall@{k}"].append(n / len(right))
-            values[f"success_rate@{k}"].append(float(n > 0))
+            values[f"R@{k}"].append(n / len(right))
+            values[f"SR@{k}"].append(float(n > 0))
     return {name: np.mean(given) for name, given in values.items()}
 
 
 def test_measures_equal_their_definitions(pool):
     found = retrieval_scores(pool, OPTIONS)
     for judged in found.judged:
-        for ranking in found.rankings:
-            expected = by_hand(pool, judged.verdict.marks, ranking.rank)
+        for ranking in found.lists:
+            expected = by_hand(pool, judged.judge.relevant, ranking.rank)
             for measure, value in expected.items():
-                estimate = judged.answerable[ranking.label][measure]
-                if ranking.unknown_because(measure):
+                estimate = judged.answerable(ranking.label, measure)
+                if unknown_because(measure, ranking.depth):
                     assert not estimate.is_known
                 else:
-                    assert estimate.value == pytest.approx(value), (judged.verdict.name, ranking.label, measure)
+                    assert estimate.value == pytest.approx(value), (judged.judge.name, ranking.label, measure)
                     assert estimate.low <= estimate.value <= estimate.high
 
 
 def test_lists_known_to_rank_one_claim_nothing_deeper(pool):
     found = retrieval_scores(pool, OPTIONS)
     for judged in found.judged:
-        for measure in ("recall@2", "success_rate@10", "MRR", "MAP"):
-            estimate = judged.answerable["Chance"][measure]
+        for measure in ("R@2", "SR@10", "MRR", "MAP"):
+            estimate = judged.answerable("Chance", measure)
             assert not estimate.is_known
             assert "rank 1 only" in estimate.notes[0]
         assert not any("Chance" in pair for pair in judged.pairs["MRR"])
@@ -199,11 +200,11 @@ def test_lists_known_to_rank_one_claim_nothing_deeper(pool):
 def test_questions_without_a_right_answer_count_both_ways(pool):
     """Leaving them out and counting them as failures differ by just their share."""
     harsh = replace(pool, value=np.where(pool.question[pool.candidate] < 5, 1.0, pool.value))
-    crowd = next(one for one in retrieval_scores(harsh, OPTIONS).judged if one.verdict.name == "crowd")
+    crowd = next(one for one in retrieval_scores(harsh, OPTIONS).judged if one.judge.name == "crowd")
     assert crowd.n_unanswerable >= 5
     n = len(pool.questions)
     for label in SYSTEMS:
-        with_right, all_ = crowd.answerable[label]["success_rate@1"], crowd.everything[label]["success_rate@1"]
+        with_right, all_ = crowd.answerable(label, "SR@1"), crowd.scores[label].everything["SR@1"]
         assert with_right.n == n - crowd.n_unanswerable
         assert all_.n == n
         assert all_.value * n == pytest.approx(with_right.value * with_right.n)
@@ -218,8 +219,8 @@ def test_the_crowd_as_retriever_orders_by_mean_rating(pool):
         assert np.all(np.diff(means) <= 0)
         assert sorted(rank[own]) == list(range(1, len(own) + 1))
     found = retrieval_scores(pool, OPTIONS)
-    crowd = next(one for one in found.judged if one.verdict.name == "crowd")
-    assert crowd.answerable[CROWD]["success_rate@1"].value == 1.0  # by construction, as the report says
+    crowd = next(one for one in found.judged if one.judge.name == "crowd")
+    assert crowd.answerable(CROWD, "SR@1").value == 1.0  # by construction, as the report says
 
 
 def test_unjudged_answers_bound_the_success_rate(pool):
@@ -227,14 +228,14 @@ def test_unjudged_answers_bound_the_success_rate(pool):
     full = retrieval_scores(pool, OPTIONS)
     truth = {
         (one.system, one.k): one.least.value
-        for one in success_bounds(full, next(j for j in full.judged if j.verdict.name == "crowd"), OPTIONS)
+        for one in success_bounds(full, next(j for j in full.judged if j.judge.name == "crowd").judge, OPTIONS)
     }
     kept = pool.candidate % 2 == 0
     thin = replace(pool, value=pool.value[kept], rater=pool.rater[kept], candidate=pool.candidate[kept])
     found = retrieval_scores(thin, OPTIONS)
-    crowd = next(one for one in found.judged if one.verdict.name == "crowd")
-    bounds = success_bounds(found, crowd, OPTIONS)
-    assert all(crowd.keep)
+    crowd = next(one for one in found.judged if one.judge.name == "crowd")
+    bounds = success_bounds(found, crowd.judge, OPTIONS)
+    assert all(crowd.judge.has_judged)
     assert any(one.whole.value < 1 for one in bounds if one.k == 1)
     for one in bounds:
         assert one.least.value <= truth[one.system, one.k] <= one.most.value
@@ -244,9 +245,9 @@ def test_both_labels_together_are_the_union(mixed):
     study, _, data = mixed
     harsh = pool_of(data, "fit", study.spec.scales["fit_5"])
     harsh = replace(harsh, value=np.where(harsh.is_gold[harsh.candidate], 2.0, harsh.value))
-    maker, crowd, either = verdicts(harsh)
-    assert np.array_equal(either.marks, maker.marks | crowd.marks)
-    assert np.array_equal(crowd.marks, harsh.is_judged & (np.nan_to_num(harsh.mean) >= 3.5))
+    maker, crowd, either = judges_of_pool(harsh)
+    assert np.array_equal(either.relevant, maker.relevant | crowd.relevant)
+    assert np.array_equal(crowd.relevant, harsh.is_judged & (np.nan_to_num(harsh.mean) >= 3.5))
 
 
 def test_order_agreement_counts_pairs_within_questions(pool):
@@ -342,6 +343,6 @@ def test_measures_of_the_paper_are_the_library_measures(pool):
     """The per-question values behind the tables are those of stats.ir_measures on the same ranks."""
     found = retrieval_scores(pool, OPTIONS)
     maker = found.judged[0]
-    ranks = maker.verdict.ranks(pool, pool.rank[:, pool.labels.index("TF-IDF")])
-    assert np.allclose(maker.values["TF-IDF"]["MRR"], reciprocal_rank(ranks), equal_nan=True)
-    assert np.allclose(maker.values["TF-IDF"]["MAP"], average_precision(ranks), equal_nan=True)
+    ranks = relevant_ranks_of_pool(pool, maker.judge, pool.rank[:, pool.labels.index("TF-IDF")])
+    assert np.allclose(maker.scores["TF-IDF"].values["MRR"], reciprocal_rank(ranks), equal_nan=True)
+    assert np.allclose(maker.scores["TF-IDF"].values["MAP"], average_precision(ranks), equal_nan=True)

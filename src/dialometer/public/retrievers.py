@@ -1,18 +1,18 @@
-"""Retrievers measured on one's own questions, as one table."""
+"""Retrievers evaluated on one's own questions, as one table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Table
 from dialometer.neural.work import Work, default_cache
 from dialometer.public.extras import needs_extra
-from dialometer.retrieval.evaluation import Resampling, judges_of, measure, relevant_ranks
+from dialometer.retrieval import evaluate_retrievers as evaluation
+from dialometer.retrieval.evaluation import Resampling
 from dialometer.retrieval.knowledge_base import read_knowledge_base
 from dialometer.retrieval.queries import read_queries
-from dialometer.retrieval.retriever import make_retriever
+from dialometer.retrieval.selection import retriever_label, select_retrievers
 
 
 @needs_extra("learn")
@@ -27,33 +27,30 @@ def evaluate_retrievers(
 ) -> Table:
     """How often each retriever finds a right answer, by the labels in the dialogues: Recall, MRR, MAP and Success Rate.
 
-    Over the questions that have a right answer, with bootstrap intervals over questions. Crowds as judges, trained retrievers
-    and paired tests are in ``dialometer retrieval evaluate``.
+    Retrievers are named as in ``dialometer retrieval evaluate``, folders of trained ones included. Over the questions that
+    have a right answer, with bootstrap intervals over questions. Crowds as judges and paired tests are in the command.
     """
     kb = read_knowledge_base(knowledge_base)
-    asked = read_queries(dialogues, kb)
-    judges = judges_of(asked, len(kb.answers))
-    if not judges:
-        remedy = "mark right answers in the dialogues (see the reference of dialogues)"
-        raise NotEnoughData("no question has a right answer", where=str(dialogues), remedy=remedy)
-    work = Work(cache=default_cache())
-    made = {name: make_retriever(name) for name in dict.fromkeys(retrievers)}
-    ranks = {
-        name: relevant_ranks(retriever.fit(kb, work), asked, [judges[0].marks]) for name, retriever in made.items()
-    }
-    how = Resampling(n_resamples=n_resamples, seed=seed)
-    found = measure(ranks, asked, judges[:1], cuts=tuple(dict.fromkeys(cuts)), resampling=how)
-    rows: list[tuple[Cell, ...]] = [
-        (made[one.retriever].label, *(one.answerable[name] for name in found.measures)) for one in found.scored
-    ]
-    columns = (
-        Column("retriever", "Retriever"),
-        *(Column(name, name, "estimate", 3) for name in found.measures),
+    selected = select_retrievers(retrievers)
+    result = evaluation.evaluate_retrievers(
+        kb,
+        read_queries(dialogues, kb),
+        selected,
+        cutoffs=cuts,
+        resampling=Resampling(n_resamples=n_resamples, seed=seed),
+        work=Work(cache=default_cache()),
     )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            retriever_label(scores.retriever, selected[scores.retriever]),
+            *(scores.answerable[name] for name in result.metrics),
+        )
+        for scores in result.scores
+    ]
     return Table(
         "retrievers",
         "Retrievers by the maker's labels",
-        columns,
+        (Column("retriever", "Retriever"), *(Column(name, name, "estimate", 3) for name in result.metrics)),
         tuple(rows),
-        caption=f"{found.n_questions:,} questions of {found.n_dialogues:,} dialogues; those with a right answer count.",
+        caption=f"{result.n_questions:,} questions of {result.n_dialogues:,} dialogues; those with a right answer count.",
     )

@@ -1,94 +1,50 @@
-"""How good retrievers are: every measure, by every judge, on answerable and on all questions, with paired tests."""
+"""How good retrievers are: every metric, by every judge, on answerable and on all questions, with paired tests.
+
+``dialometer retrieval evaluate`` and the report on a study of candidates both compute here. All they need to know of a
+retriever is at which ranks it puts the answers that a judge calls right.
+
+==========  ===============  ======================================================================
+``R@k``     Recall@k         share of a question's right answers among the first k
+``MRR``                      mean of one over the rank of the first right answer
+``MAP``                      mean of the precision at the rank of each right answer
+``SR@k``    Success Rate@k   share of questions with at least one right answer among the first k
+==========  ===============  ======================================================================
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.retrieval.crowd_ratings import CrowdRatings
-from dialometer.retrieval.queries import Query, QuerySet
-from dialometer.retrieval.retriever import FittedRetriever
-from dialometer.stats.bootstrap.means import bootstrap_mean
-from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.multiplicity import adjust_estimates
-from dialometer.stats.effects.permutation import permutation_paired
-from dialometer.stats.observations import Floats
+from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.retrieval.metrics import (
     RelevantRanks,
+    ShareInterval,
+    Unanswerable,
     average_precision,
-    ranks_from_lists,
-    ranks_from_scores,
+    compare_questions,
+    mean_over_questions,
     recall_at,
     reciprocal_rank,
     success_at,
 )
 
-# Whose labels count: the maker's, the crowd's, or both together.
-
+if TYPE_CHECKING:
+    from dialometer.retrieval.crowd_ratings import CrowdRatings
+    from dialometer.retrieval.queries import QuerySet
 
 Marks = NDArray[np.bool_]
-JudgeName = Literal["maker", "crowd", "both"]
-GOOD_FROM = 3.5
-"""Mean rating (of 1 to 5) from which the crowd calls an answer right (Chierici and Habash 2021, section 6.5)."""
 
-
-@dataclass(frozen=True)
-class Judge:
-    """Right answers by one judge, questions by answers, and the questions on which the judge said anything."""
-
-    name: JudgeName
-    label: str
-    explained: str
-    marks: Marks
-    has_judged: Marks
-
-    @property
-    def n_answerable(self) -> int:
-        """Judged questions with at least one right answer."""
-        return int((self.marks.any(axis=1) & self.has_judged).sum())
-
-
-def judges_of(
-    asked: QuerySet, n_answers: int, crowd: CrowdRatings | None = None, good_from: float | None = None
-) -> list[Judge]:
-    """The maker where there are labels; with ratings also the crowd and both."""
-    least = GOOD_FROM if good_from is None else good_from
-    marks = asked.relevance(n_answers)
-    everything = np.ones(len(asked), dtype=bool)
-    found: list[Judge] = []
-    if marks.any():
-        found.append(Judge("maker", "Maker", "right is what the maker of the avatar marked", marks, everything))
-    if crowd is not None:
-        means = crowd.matrix(asked.queries, n_answers)
-        if np.isnan(means).all():
-            remedy = f"ratings name questions by id, such as '{asked.queries[0].id}'"
-            raise DialometerError("no rating belongs to a question of these dialogues", remedy=remedy)
-        is_rated: Marks = np.asarray((~np.isnan(means)).any(axis=1))
-        good = np.nan_to_num(means, nan=-np.inf) >= least
-        told = f"right is an answer with a mean rating of {least:g} or more"
-        found.append(Judge("crowd", "Crowd", told, good, is_rated))
-        if marks.any():
-            either = "right is what the maker marked or the crowd rated well; questions the crowd judged"
-            found.append(Judge("both", "Both", either, marks | good, is_rated))
-    if not found:
-        remedy = "mark right answers in the dialogues, or give ratings with --crowd"
-        raise DialometerError("nobody has said which answers are right", remedy=remedy)
-    return found
-
-
-MOST_CELLS = 60_000_000
-"""Questions times answers up to which every answer is ranked; beyond it the first 1,000 are, and MRR and MAP end there."""
-DEEPEST = 1000
-CUTS = (1, 2, 10)
-
+CUTOFFS = (1, 2, 10)
 DEFINITIONS = {
     "R@k": "Recall@k: share of a question's right answers among the first k, mean over questions",
     "MRR": "Mean Reciprocal Rank: one over the rank of the first right answer, mean over questions; all answers are ranked",
@@ -102,14 +58,117 @@ MISLEADING = (
     "changes with how many answers are right and how long the lists are. Compare them only on the same labels and lists."
 )
 
-Resampled = Literal["questions", "dialogues"]
+
+def metric_names(cutoffs: Sequence[int] = CUTOFFS) -> tuple[str, ...]:
+    """In the order of the published table."""
+    return (*(f"R@{k}" for k in cutoffs), "MRR", "MAP", *(f"SR@{k}" for k in cutoffs))
+
+
+def full_name(metric: str) -> str:
+    """A metric's name written out, for reports: ``Success Rate@1`` for ``SR@1``."""
+    if is_recall(metric):
+        return metric.replace("R@", "Recall@")
+    return metric.replace("SR@", "Success Rate@")
+
+
+def is_recall(metric: str) -> bool:
+    """Recall has no value for a question without a right answer, not even 0."""
+    return metric.startswith("R@")
+
+
+def metric_values(ranks: RelevantRanks, cutoffs: Sequence[int] = CUTOFFS) -> dict[str, Floats]:
+    """Every metric of every question; nan where a question has no right answer."""
+    return {
+        **{f"R@{k}": recall_at(ranks, k) for k in cutoffs},
+        "MRR": reciprocal_rank(ranks),
+        "MAP": average_precision(ranks),
+        **{f"SR@{k}": success_at(ranks, k) for k in cutoffs},
+    }
+
+
+def unknown_because(metric: str, depth: float) -> str:
+    """Why a metric cannot be computed from lists that are known to a depth only; empty where it can."""
+    if metric in ("MRR", "MAP"):
+        return "its lists are known to rank 1 only, where MRR is nothing but Success Rate @1" if depth < 2 else ""
+    is_known = int(metric.partition("@")[2]) <= depth
+    return "" if is_known else f"its lists are known to rank {depth:.0f} only"
+
+
+# Judges: whose labels count.
+
+JudgeName = Literal["maker", "crowd", "both"]
+GOOD_FROM = 3.5
+"""Mean rating (of 1 to 5) from which the crowd calls an answer right (Chierici and Habash 2021, section 6.5)."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The maker of the answers, the crowd, or both together, and what they call right.
+
+    ``relevant`` marks the right answers: a matrix of questions by answers, or one entry for each candidate of a pool.
+    """
+
+    name: JudgeName
+    label: str
+    explained: str
+    relevant: Marks
+    n_relevant: Ints
+    """Right answers of each question."""
+    has_judged: Marks
+    """The questions on which the judge said anything."""
+
+    @property
+    def n_answerable(self) -> int:
+        """Judged questions with at least one right answer."""
+        return int(((self.n_relevant > 0) & self.has_judged).sum())
+
+
+def crowd_approves(mean_ratings: Floats, good_from: float) -> Marks:
+    """Which answers the crowd calls right; what nobody rated (nan) is not among them."""
+    return np.asarray(np.nan_to_num(mean_ratings, nan=-np.inf) >= good_from)
+
+
+def judges_of(
+    query_set: QuerySet, n_answers: int, crowd: CrowdRatings | None = None, good_from: float | None = None
+) -> list[Judge]:
+    """The maker where there are labels; with ratings also the crowd and both."""
+    threshold = GOOD_FROM if good_from is None else good_from
+    gold = query_set.relevance(n_answers)
+    everything = np.ones(len(query_set), dtype=bool)
+    judges: list[Judge] = []
+
+    def add(name: JudgeName, explained: str, relevant: Marks, has_judged: Marks) -> None:
+        judges.append(Judge(name, name.capitalize(), explained, relevant, relevant.sum(axis=1), has_judged))
+
+    if gold.any():
+        add("maker", "right is what the maker of the avatar marked", gold, everything)
+    if crowd is not None:
+        means = crowd.matrix(query_set.queries, n_answers)
+        if np.isnan(means).all():
+            remedy = f"ratings name questions by id, such as '{query_set.queries[0].id}'"
+            raise DialometerError("no rating belongs to a question of these dialogues", remedy=remedy)
+        is_rated: Marks = np.asarray((~np.isnan(means)).any(axis=1))
+        good = crowd_approves(means, threshold)
+        add("crowd", f"right is an answer with a mean rating of {threshold:g} or more", good, is_rated)
+        if gold.any():
+            either = "right is what the maker marked or the crowd rated well; questions the crowd judged"
+            add("both", either, gold | good, is_rated)
+    if not judges:
+        remedy = "mark right answers in the dialogues, or give ratings with --crowd"
+        raise DialometerError("nobody has said which answers are right", remedy=remedy)
+    return judges
+
+
+# Scores of retrievers, and differences between them.
+
+ResampledUnit = Literal["questions", "dialogues"]
 
 
 @dataclass(frozen=True)
 class Resampling:
     """How intervals come about. Drawing whole dialogues allows for questions of one dialogue being alike."""
 
-    by: Resampled = "questions"
+    by: ResampledUnit = "questions"
     n_resamples: int = 2000
     seed: int = 0
     confidence: float = 0.95
@@ -119,26 +178,89 @@ QUESTIONS = Resampling()
 
 
 @dataclass(frozen=True)
-class Scored:
+class RetrieverScores:
     """One retriever by one judge."""
 
     retriever: str
-    judge: str
+    judge: JudgeName
     answerable: Mapping[str, Estimate]
     """Over questions that have a right answer."""
     everything: Mapping[str, Estimate]
     """Over all judged questions; one without a right answer counts as a failure. Recall has no value there."""
     values: Mapping[str, Floats]
+    """Of each judged question."""
+
+
+def score_retriever(
+    retriever: str,
+    judge: Judge,
+    ranks: RelevantRanks,
+    *,
+    cutoffs: Sequence[int] = CUTOFFS,
+    dialogues: NDArray[np.str_] | None = None,
+    depth: float = math.inf,
+    shares: ShareInterval = "bootstrap",
+    resampling: Resampling = QUESTIONS,
+) -> RetrieverScores:
+    """Every metric of one retriever; ``depth`` is the rank to which its lists are known."""
+    groups = dialogues[judge.has_judged] if dialogues is not None and resampling.by == "dialogues" else None
+    values = {metric: value[judge.has_judged] for metric, value in metric_values(ranks, cutoffs).items()}
+
+    def mean(metric: str, unanswerable: Unanswerable) -> Estimate:
+        why = unknown_because(metric, depth)
+        if why:
+            return unknown("mean over questions", why, n=len(values[metric]), label=full_name(metric))
+        return mean_over_questions(
+            values[metric],
+            groups,
+            label=full_name(metric),
+            unanswerable=unanswerable,
+            shares=shares,
+            n_resamples=resampling.n_resamples,
+            seed=resampling.seed,
+            confidence=resampling.confidence,
+        )
+
+    answerable = {metric: mean(metric, "exclude") for metric in values}
+    everything = {metric: mean(metric, "zero") for metric in values if not is_recall(metric)}
+    return RetrieverScores(retriever, judge.name, answerable, everything, values)
+
+
+def paired_differences(
+    scores: Sequence[RetrieverScores],
+    metric: str,
+    dialogues: NDArray[np.str_] | None = None,
+    resampling: Resampling = QUESTIONS,
+) -> dict[tuple[str, str], Estimate]:
+    """Every two retrievers on the same questions by one judge: the first minus the second, before any correction.
+
+    ``dialogues`` are those of the judged questions.
+    """
+    return {
+        (one.retriever, other.retriever): compare_questions(
+            one.values[metric],
+            other.values[metric],
+            dialogues if resampling.by == "dialogues" else None,
+            n_resamples=resampling.n_resamples,
+            seed=resampling.seed,
+            confidence=resampling.confidence,
+            label=f"{one.retriever} - {other.retriever}",
+        )
+        for one, other in itertools.combinations(scores, 2)
+    }
+
+
+# The evaluation of several retrievers by several judges.
 
 
 @dataclass(frozen=True)
-class Compared:
+class RetrieverComparison:
     """Two retrievers on the same questions by one judge: the first minus the second."""
 
     first: str
     second: str
-    judge: str
-    measure: str
+    judge: JudgeName
+    metric: str
     difference: Estimate
 
 
@@ -147,162 +269,77 @@ class Evaluation:
     """The whole table."""
 
     judges: tuple[Judge, ...]
-    scored: tuple[Scored, ...]
-    compared: tuple[Compared, ...]
-    measures: tuple[str, ...]
+    scores: tuple[RetrieverScores, ...]
+    comparisons: tuple[RetrieverComparison, ...]
+    metrics: tuple[str, ...]
     n_questions: int
     n_dialogues: int
     resampling: Resampling
     rated: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    """For each retriever and cut the share of its first k answers that the crowd has rated, on questions it judged."""
+    """For each retriever and cutoff the share of its first k answers that the crowd has rated, on questions it judged."""
 
-    def of(self, retriever: str, judge: str) -> Scored:
+    def of(self, retriever: str, judge: str) -> RetrieverScores:
         """One cell."""
-        return next(s for s in self.scored if s.retriever == retriever and s.judge == judge)
+        return next(s for s in self.scores if s.retriever == retriever and s.judge == judge)
 
     def retrievers(self) -> tuple[str, ...]:
         """Names in the order they were given."""
-        return tuple(dict.fromkeys(scored.retriever for scored in self.scored))
+        return tuple(dict.fromkeys(scores.retriever for scores in self.scores))
 
 
-def measure_names(cuts: Sequence[int]) -> tuple[str, ...]:
-    """In the order of the published table."""
-    return (*(f"R@{k}" for k in cuts), "MRR", "MAP", *(f"SR@{k}" for k in cuts))
-
-
-def relevant_ranks(fitted: FittedRetriever, asked: QuerySet, marked: Sequence[Marks]) -> list[RelevantRanks]:
-    """At which ranks a retriever puts marked answers, for each of several ways of marking; the questions are asked once."""
-    if len(asked) * len(fitted.kb.answers) <= MOST_CELLS:
-        scores = fitted.scores(asked.queries)
-        return [ranks_from_scores(scores, marks) for marks in marked]
-    lists = fitted.rank(asked.queries, min(DEEPEST, len(fitted.kb.answers))).answers
-    return [ranks_from_lists(lists, marks) for marks in marked]
-
-
-def rated_share(ranks: RelevantRanks, has_judged: Marks, cuts: Sequence[int]) -> dict[int, float]:
+def rated_share(ranks: RelevantRanks, has_judged: Marks, cutoffs: Sequence[int]) -> dict[int, float]:
     """From the ranks of rated answers: which share of the first k was rated. What nobody rated counts as wrong."""
     n = int(has_judged.sum())
     is_judged = has_judged[ranks.question]
-    return {k: float((ranks.rank[is_judged] <= k).sum() / (k * n)) if n else np.nan for k in cuts}
+    return {k: float((ranks.rank[is_judged] <= k).sum() / (k * n)) if n else np.nan for k in cutoffs}
 
 
-def values_of(ranks: RelevantRanks, cuts: Sequence[int]) -> dict[str, Floats]:
-    """Every measure of every question; nan where a question has no right answer."""
-    return {
-        **{f"R@{k}": recall_at(ranks, k) for k in cuts},
-        "MRR": reciprocal_rank(ranks),
-        "MAP": average_precision(ranks),
-        **{f"SR@{k}": success_at(ranks, k) for k in cuts},
-    }
-
-
-def measure(
+def evaluate(
     ranks: Mapping[str, Sequence[RelevantRanks]],
-    asked: QuerySet,
+    query_set: QuerySet,
     judges: Sequence[Judge],
     *,
-    cuts: Sequence[int] = CUTS,
-    compared_on: str = "",
+    cutoffs: Sequence[int] = CUTOFFS,
+    compare_on: str = "",
     resampling: Resampling = QUESTIONS,
     rated: Mapping[str, Mapping[int, float]] | None = None,
 ) -> Evaluation:
-    """The evaluation of retrievers given by name with their ranks, one for each judge; compared on SR@1 if not told."""
-    names = measure_names(cuts)
-    on = compared_on or f"SR@{min(cuts)}"
-    if on not in names:
-        raise DialometerError(f"'{on}' is not measured", remedy=f"compare on one of {', '.join(names)}")
-    groups = np.asarray(asked.dialogues)
-    scored = []
-    for name, of_judges in ranks.items():
-        for judge, found in zip(judges, of_judges, strict=True):
-            own = groups[judge.has_judged]
-            values = {label: value[judge.has_judged] for label, value in values_of(found, cuts).items()}
-            answerable = {label: _mean(value, own, label, resampling) for label, value in values.items()}
-            everything = {
-                label: _mean(np.nan_to_num(value, nan=0.0), own, label, resampling)
-                for label, value in values.items()
-                if not label.startswith("R@")
-            }
-            scored.append(Scored(name, judge.name, answerable, everything, values))
-    compared = [pair for judge in judges for pair in _pairs(scored, judge, on, groups, resampling)]
-    n_dialogues = len(set(asked.dialogues))
+    """Retrievers by name with their ranks, one for each judge; compared on Success Rate at the first cutoff by default."""
+    names = metric_names(cutoffs)
+    metric = compare_on or f"SR@{min(cutoffs)}"
+    if metric not in names:
+        raise DialometerError(f"'{metric}' is not measured", remedy=f"compare on one of {', '.join(names)}")
+    dialogues = np.asarray(query_set.dialogues)
+    scores = [
+        score_retriever(name, judge, own, cutoffs=cutoffs, dialogues=dialogues, resampling=resampling)
+        for name, by_judge in ranks.items()
+        for judge, own in zip(judges, by_judge, strict=True)
+    ]
+    comparisons: list[RetrieverComparison] = []
+    for judge in judges:
+        own = [one for one in scores if one.judge == judge.name]
+        best_first = sorted(own, key=lambda one: -float(np.nan_to_num(one.answerable[metric].value)))
+        differences = paired_differences(best_first, metric, dialogues[judge.has_judged], resampling)
+        comparisons += [
+            RetrieverComparison(first, second, judge.name, metric, difference)
+            for (first, second), difference in zip(
+                differences, adjust_estimates(list(differences.values())), strict=True
+            )
+        ]
     return Evaluation(
-        tuple(judges), tuple(scored), tuple(compared), names, len(asked), n_dialogues, resampling, rated or {}
+        tuple(judges),
+        tuple(scores),
+        tuple(comparisons),
+        names,
+        len(query_set),
+        len(set(query_set.dialogues)),
+        resampling,
+        rated or {},
     )
-
-
-def _mean(values: Floats, groups: NDArray[np.str_], label: str, how: Resampling) -> Estimate:
-    """The mean with a bootstrap interval; Wilson's where every question has the same 0 or 1, which no resample can change."""
-    is_given = ~np.isnan(values)
-    y, g = values[is_given], groups[is_given]
-    if not len(y):
-        return unknown("mean over questions", "no question has a right answer: mark right answers first", label=label)
-    if np.ptp(y) == 0 and y[0] in (0.0, 1.0):
-        found = proportion(float(y.sum()), len(y), confidence=how.confidence, label=label)
-    else:
-        found = bootstrap_mean(
-            y,
-            g if how.by == "dialogues" else None,
-            n_resamples=how.n_resamples,
-            seed=how.seed,
-            confidence=how.confidence,
-            label=label,
-        )
-    words = found.interval_method.replace("values", "questions").replace("raters", "dialogues")
-    return replace(found, method="mean over questions", interval_method=words)
-
-
-def _pairs(
-    scored: Sequence[Scored], judge: Judge, label: str, groups: NDArray[np.str_], how: Resampling
-) -> list[Compared]:
-    """Every two retrievers, the better one first, p values corrected together (Holm)."""
-    own = sorted(
-        (one for one in scored if one.judge == judge.name),
-        key=lambda one: -float(np.nan_to_num(one.answerable[label].value)),
-    )
-    couples = list(itertools.combinations(own, 2))
-    found = [
-        _difference(
-            one.values[label] - two.values[label],
-            groups[judge.has_judged],
-            f"{one.retriever} - {two.retriever}",
-            how,
-        )
-        for one, two in couples
-    ]
-    return [
-        Compared(one.retriever, two.retriever, judge.name, label, difference)
-        for (one, two), difference in zip(couples, adjust_estimates(found), strict=True)
-    ]
-
-
-def _difference(difference: Floats, groups: NDArray[np.str_], label: str, how: Resampling) -> Estimate:
-    """A paired permutation test (Smucker, Allan and Carterette 2007): signs are flipped by question, or by dialogue."""
-    is_given = ~np.isnan(difference)
-    y, g = difference[is_given], groups[is_given]
-    flipped: Floats = y
-    if how.by == "dialogues":
-        flipped = np.bincount(np.unique(g, return_inverse=True)[1], weights=y).astype(np.float64)
-    tested = permutation_paired(flipped, np.zeros(len(flipped)), seed=how.seed, label=label)
-    if not tested.is_known:
-        return tested
-    spread = _mean(y, g, label, how)
-    return replace(
-        tested,
-        value=spread.value,
-        n=len(y),
-        low=spread.low,
-        high=spread.high,
-        confidence=how.confidence,
-        interval_method=spread.interval_method,
-    )
-
-
-# An evaluation as plain values, for ``--json`` and for files.
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """What could not be computed is null, with the reason in its notes."""
+    """An evaluation as plain values, for ``--json`` and files. What could not be computed is null, with the reason in its notes."""
     return {
         "n_questions": evaluation.n_questions,
         "n_dialogues": evaluation.n_dialogues,
@@ -320,27 +357,27 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         ],
         "retrievers": [
             {
-                "retriever": one.retriever,
-                "judge": one.judge,
-                "answerable": {name: _plain(estimate) for name, estimate in one.answerable.items()},
-                "all": {name: _plain(estimate) for name, estimate in one.everything.items()},
+                "retriever": scores.retriever,
+                "judge": scores.judge,
+                "answerable": {name: _plain(estimate) for name, estimate in scores.answerable.items()},
+                "all": {name: _plain(estimate) for name, estimate in scores.everything.items()},
             }
-            for one in evaluation.scored
+            for scores in evaluation.scores
         ],
         "rated_share_of_first_k": {
             name: {str(k): _number(share) for k, share in shares.items()} for name, shares in evaluation.rated.items()
         },
         "comparisons": [
             {
-                "first": one.first,
-                "second": one.second,
-                "judge": one.judge,
-                "measure": one.measure,
-                **_plain(one.difference),
-                "p": _number(one.difference.p_value),
-                "p_adjusted": _number(one.difference.details.get("p_adjusted", math.nan)),
+                "first": pair.first,
+                "second": pair.second,
+                "judge": pair.judge,
+                "measure": pair.metric,
+                **_plain(pair.difference),
+                "p": _number(pair.difference.p_value),
+                "p_adjusted": _number(pair.difference.details.get("p_adjusted", math.nan)),
             }
-            for one in evaluation.compared
+            for pair in evaluation.comparisons
         ],
     }
 
@@ -358,31 +395,3 @@ def _plain(estimate: Estimate) -> dict[str, Any]:
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
-
-
-# What each retriever would answer, with scores and what they rest on.
-
-
-@dataclass(frozen=True)
-class Explained:
-    """One answer of one retriever."""
-
-    rank: int
-    answer: str
-    text: str
-    score: float
-    because: str
-
-
-def explain(fitted: Mapping[str, FittedRetriever], query: Query, k: int = 3) -> dict[str, list[Explained]]:
-    """The first k answers of every retriever."""
-    found: dict[str, list[Explained]] = {}
-    for name, one in fitted.items():
-        ranking = one.rank([query], k)
-        pairs = zip(ranking.answers[0].tolist(), ranking.scores[0].tolist(), strict=True)
-        found[name] = [
-            Explained(rank, one.kb.answers[answer].id, one.kb.answers[answer].text, score, one.explain(query, answer))
-            for rank, (answer, score) in enumerate(pairs, start=1)
-            if answer >= 0
-        ]
-    return found

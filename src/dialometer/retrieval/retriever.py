@@ -251,3 +251,27 @@ def make_retriever(name: str, options: dict[str, Any] | None = None) -> Retrieve
 def retriever_name(retriever: Retriever) -> str:
     """The registered name of a retriever."""
     return next(name for name in RETRIEVERS.names() if type(retriever) is RETRIEVERS.get(name))
+
+
+@dataclass(frozen=True)
+class ExplainedAnswer:
+    """An answer of a retriever, with its score and what that rests on."""
+
+    rank: int
+    answer: str
+    text: str
+    score: float
+    because: str
+
+
+def explained_answers(fitted: FittedRetriever, query: Query, k: int = 3) -> list[ExplainedAnswer]:
+    """The first k answers of a retriever."""
+    ranking = fitted.rank([query], k)
+    pairs = zip(ranking.answers[0].tolist(), ranking.scores[0].tolist(), strict=True)
+    return [
+        ExplainedAnswer(
+            rank, fitted.kb.answers[answer].id, fitted.kb.answers[answer].text, score, fitted.explain(query, answer)
+        )
+        for rank, (answer, score) in enumerate(pairs, start=1)
+        if answer != NO_ANSWER
+    ]

@@ -19,15 +19,16 @@ from dialometer.analysis.reproduce.compared import (
 )
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.cross_validation import check_not_learned
-from dialometer.retrieval.evaluation import CUTS, measure_names, relevant_ranks, values_of
+from dialometer.retrieval.evaluate_retrievers import relevant_ranks
+from dialometer.retrieval.evaluation import CUTOFFS, metric_names, metric_values
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
 from dialometer.retrieval.queries import QuerySet, read_queries
-from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Retriever, retriever_name
 from dialometer.retrieval.saving import load_retriever
 from dialometer.stats.retrieval.metrics import RelevantRanks
 
 CITATION = "Chierici and Habash, A View From The Crowd, HumEval 2021, Table 4 (development part, avatar maker's labels)"
-COLUMNS = measure_names(CUTS)
+COLUMNS = metric_names()
 PUBLISHED = {
     "Random": (0.0, 0.2, 1.1, 2.6, 2.4, 0.0, 0.3, 1.5),
     "TF-IDF q-Q": (23.4, 29.5, 38.2, 69.1, 66.5, 32.4, 40.6, 49.1),
@@ -57,14 +58,14 @@ def avatar_with(
     kb = read_knowledge_base(data_file(data, "mdc", "knowledge_base.csv"))
     query_set = read_queries(data_file(data, "mdc", "dialogues_dev.csv"), kb)
     named = retrievers or {RETRIEVERS.get(name).label: RETRIEVERS.get(name)() for name in UNTRAINED}
-    marks = query_set.relevance(len(kb.answers))
+    relevant = query_set.relevance(len(kb.answers))
     ranks: dict[str, RelevantRanks] = {}
     kinds: dict[str, str] = {}
     for label, retriever in named.items():
         fitted = _fitted(retriever, kb, work)
         check_not_learned(fitted, kb, query_set, label)
-        kinds[label] = next(name for name in RETRIEVERS.names() if type(fitted.options) is RETRIEVERS.get(name))
-        ranks[label] = relevant_ranks(fitted, query_set, [marks])[0]
+        kinds[label] = retriever_name(fitted.options)
+        ranks[label] = relevant_ranks(fitted, query_set, [relevant])[0]
     return Reproduction(
         "avatar",
         "Answer retrieval for an avatar: Margarita corpus, 340 questions of the development part",
@@ -104,9 +105,9 @@ def _counts() -> Comparison:
 
 
 def _other_software(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> list[Comparison]:
-    """The same retrievers put together from other libraries, and the measures written out list by list."""
+    """The same retrievers put together from other libraries, and the metrics written out list by list."""
     other = expected("avatar")
-    found = []
+    comparisons = []
     for label, kind in kinds.items():
         there = other["retrievers"].get(kind)
         if there is None:
@@ -115,28 +116,28 @@ def _other_software(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]
         # Eight-bit arithmetic on some processors may move a few questions by a rank.
         allowed = 1e-4 if kind == "tfidf" else 2 * ONE_QUESTION
         rows = [Compared(f"{label}: {name}", ours[name], there[name], allowed) for name in COLUMNS]
-        found.append(Comparison(f"{label}, percent", other["sources"][kind], tuple(rows)))
-    return found
+        comparisons.append(Comparison(f"{label}, percent", other["sources"][kind], tuple(rows)))
+    return comparisons
 
 
 def _means(ranks: RelevantRanks) -> dict[str, float]:
-    return {name: 100 * float(np.nanmean(value)) for name, value in values_of(ranks, CUTS).items()}
+    return {name: 100 * float(np.nanmean(value)) for name, value in metric_values(ranks).items()}
 
 
 def _table(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> Grid:
     rows: list[Beside] = []
-    told = set()
+    shown = set()
     for label, own in ranks.items():
         published = SAME_AS.get(kinds[label], "")
-        told.add(published)
+        shown.add(published)
         rows.append(Beside(label, _as_published(own), PUBLISHED.get(published, ()), published))
-    rows += [Beside(name, other=values) for name, values in PUBLISHED.items() if name not in told]
+    rows += [Beside(name, other=values) for name, values in PUBLISHED.items() if name not in shown]
     return Grid("Retrievers by measure, percent", CITATION, COLUMNS, tuple(rows))
 
 
 def _as_published(ranks: RelevantRanks) -> tuple[float, ...]:
-    """Measures with recall over all right answers together."""
+    """Metrics with recall over all right answers together."""
     means = _means(ranks)
     total = max(1, int(ranks.n_relevant.sum()))
-    pooled = {f"R@{k}": 100 * float((ranks.rank <= k).sum()) / total for k in CUTS}
+    pooled = {f"R@{k}": 100 * float((ranks.rank <= k).sum()) / total for k in CUTOFFS}
     return tuple({**means, **pooled}[name] for name in COLUMNS)

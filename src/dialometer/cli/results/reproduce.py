@@ -61,14 +61,15 @@ def add_to(app: typer.Typer) -> None:
 def _avatar(name: str, data: Path | None, retrievers: list[str] | None) -> Reproduction:
     """With a progress bar and a cache of embeddings and trained models."""
     from dialometer.analysis.reproduce.avatar import avatar_with
-    from dialometer.cli.retrieval._shared import chosen, label_of, working
+    from dialometer.cli.retrieval._shared import working
     from dialometer.errors import DialometerError
+    from dialometer.retrieval.selection import retriever_label, select_retrievers
 
     if name != "avatar":
         raise DialometerError(f"'{name}' has no retrievers", remedy="leave --retriever out")
-    named = chosen(retrievers or ["untrained"])
+    selected = select_retrievers(retrievers or ["untrained"])
     with working("auto", None) as work:
-        return avatar_with(data, {label_of(name, one): one for name, one in named.items()}, work)
+        return avatar_with(data, {retriever_label(name, one): one for name, one in selected.items()}, work)
 
 
 def _show(found: Reproduction, *, is_brief: bool) -> None:

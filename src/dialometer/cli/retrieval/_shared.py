@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from dialometer.retrieval.avatar import Avatar
     from dialometer.retrieval.knowledge_base import KnowledgeBase
     from dialometer.retrieval.queries import QuerySet
-    from dialometer.retrieval.retriever import FittedRetriever, Retriever
 
 
 KbFile = Annotated[
@@ -60,8 +58,6 @@ CalibrateOn = Annotated[
     Path | None,
     typer.Option("--dialogues", help="Dialogues with marked answers; confidence is learned on them."),
 ]
-NOT_BY_NAME = ("crowd",)
-"""Retrievers that need more than the knowledge base."""
 
 
 @contextmanager
@@ -77,81 +73,6 @@ def working(device: str, cache: Path | None) -> Iterator[Work]:
         yield Work(device=device, report=report, cache=cache or default_cache())  # type: ignore[arg-type]
 
 
-def chosen(names: list[str]) -> dict[str, Retriever | Path]:
-    """Retrievers by what they were called: options to fit with, or the folder of a trained one."""
-    from dialometer.retrieval.retriever import RETRIEVERS, make_retriever
-    from dialometer.retrieval.saving import is_saved
-
-    found: dict[str, Retriever | Path] = {}
-    usual = [name for name in RETRIEVERS.names() if name not in NOT_BY_NAME]
-    for wanted in [part for name in names for part in _parts(name)]:
-        if wanted in ("all", "untrained"):
-            kept = [name for name in usual if wanted == "all" or not RETRIEVERS.get(name).is_trained]
-            found |= {name: make_retriever(name) for name in in_order(kept)}
-        elif is_saved(Path(wanted)):
-            found[wanted] = Path(wanted)
-        else:
-            name, _, options = wanted.partition(":")
-            found[wanted] = make_retriever(name, _options(options))
-    return found
-
-
-def in_order(names: list[str]) -> list[str]:
-    """Names of retrievers from the simplest to the fused one."""
-    return sorted(names, key=_order)
-
-
-def _order(name: str) -> tuple[bool, int, str]:
-    from dialometer.retrieval.retriever import RETRIEVERS
-
-    line = ["random", "bm25", "tfidf", "encoder-answer", "encoder", "mixed", "context", "ranker", "fused"]
-    return RETRIEVERS.get(name).is_trained, line.index(name) if name in line else len(line), name
-
-
-def _parts(text: str) -> list[str]:
-    """Names separated by commas; a name with options stands alone, since options have commas too."""
-    return [text] if ":" in text or Path(text).exists() else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _options(text: str) -> dict[str, Any]:
-    from dialometer.errors import DialometerError
-
-    options: dict[str, Any] = {}
-    for part in filter(None, text.split(",")):
-        key, sign, value = part.partition("=")
-        if not sign:
-            raise DialometerError(
-                f"'{part}' is no option", remedy="write name:option=value, as in ranker:negatives=100"
-            )
-        try:
-            options[key.strip()] = json.loads(value)
-        except ValueError:
-            options[key.strip()] = value.strip()
-    return options
-
-
-def fit_or_load(retriever: Retriever | Path, kb: KnowledgeBase, work: Work) -> FittedRetriever:
-    """A trained retriever from its folder, or one fitted now."""
-    from dialometer.errors import DialometerError
-    from dialometer.retrieval.saving import load_retriever
-
-    if not isinstance(retriever, Path):
-        return retriever.fit(kb, work)
-    fitted = load_retriever(retriever, work)
-    if fitted.kb.texts != kb.texts:
-        remedy = "evaluate it with the knowledge base it was trained on"
-        raise DialometerError("the retriever was trained on other answers", where=str(retriever), remedy=remedy)
-    return fitted
-
-
-def label_of(name: str, retriever: Retriever | Path) -> str:
-    """How a retriever is called in tables."""
-    if isinstance(retriever, Path):
-        return retriever.name
-    options = name.partition(":")[2]
-    return f"{retriever.label} ({options})" if options else retriever.label
-
-
 def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[KnowledgeBase, QuerySet]:
     """A knowledge base and the questions asked of it."""
     from dialometer.cli.console import errors
@@ -165,21 +86,18 @@ def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[Knowled
     return kb, query_set
 
 
-def learned(kb: KnowledgeBase, path: Path | None, query_set: QuerySet | None, *, lenient: bool) -> KnowledgeBase:
-    """The knowledge base with what dialogues teach; never those that are then measured."""
+def read_learn_from(path: Path | None, kb: KnowledgeBase, query_set: QuerySet, *, lenient: bool) -> QuerySet | None:
+    """Dialogues that retrievers may learn from; never those that are then measured."""
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.cross_validation import add_queries
 
     if path is None:
-        return kb
+        return None
     lessons = read_lessons(path, kb, lenient=lenient)
-    n_both = len(
-        {(q.id, q.text) for q in lessons.queries} & {(q.id, q.text) for q in (query_set.queries if query_set else ())}
-    )
+    n_both = len({(q.id, q.text) for q in lessons.queries} & {(q.id, q.text) for q in query_set.queries})
     if n_both:
         remedy = "name other dialogues, or measure by cross-validation: --cross-validate 5"
         raise DialometerError(f"{n_both} questions would be both learned and measured", where=str(path), remedy=remedy)
-    return add_queries(kb, lessons)
+    return lessons
 
 
 def read_lessons(path: Path, kb: KnowledgeBase, *, lenient: bool) -> QuerySet:
@@ -215,6 +133,7 @@ def avatar_of(
     from dialometer.retrieval.avatar import Avatar, read_calibration
     from dialometer.retrieval.knowledge_base import read_knowledge_base
     from dialometer.retrieval.saving import is_saved, load_retriever
+    from dialometer.retrieval.selection import select_one
     from dialometer.retrieval.train_retriever import calibrate_by_folds, calibrate_on
 
     if kb_or_avatar.is_dir():
@@ -226,7 +145,7 @@ def avatar_of(
         made = None
     else:
         kb = read_knowledge_base(kb_or_avatar)
-        made = one_retriever(retriever)
+        made = select_one(retriever)
         fitted, calibration = made.fit(kb, work), None
     if dialogues is not None:
         query_set = read_lessons(dialogues, fitted.kb, lenient=lenient)
@@ -234,13 +153,3 @@ def avatar_of(
     elif made is not None:
         calibration = calibrate_by_folds(fitted.kb, made, None, work, cost_of_wrong=cost_of_wrong)
     return Avatar(fitted, calibration, threshold=threshold)
-
-
-def one_retriever(name: str) -> Retriever:
-    """A single retriever that is fitted now."""
-    from dialometer.errors import DialometerError
-
-    made = list(chosen([name]).values())
-    if len(made) != 1 or isinstance(made[0], Path):
-        raise DialometerError(f"'{name}' is not one retriever", remedy="see dialometer retrieval list")
-    return made[0]

@@ -112,23 +112,23 @@ def _without_practice(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Judged:
+class StudyRatings:
     """The crowd's ratings, and the mean from which their scale calls an answer right."""
 
     ratings: CrowdRatings
     good_from: float | None = None
 
 
-def crowd_of(path: Path, kb: KnowledgeBase, query_set: QuerySet, database: str = "") -> Judged:
+def crowd_of(path: Path, kb: KnowledgeBase, query_set: QuerySet, database: str = "") -> StudyRatings:
     """Ratings from a table, or from the folder of a judged study (raters left out by its rules do not count)."""
     from dialometer.retrieval.crowd_ratings import read_crowd_ratings
 
     if not path.is_dir():
-        return Judged(read_crowd_ratings(path, kb, [query.id for query in query_set.queries]))
+        return StudyRatings(read_crowd_ratings(path, kb, [query.id for query in query_set.queries]))
     return _crowd_of_study(path, kb, database)
 
 
-def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> Judged:
+def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> StudyRatings:
     from dialometer.analysis.base.data import load_data
     from dialometer.analysis.families.candidates.pool import pool_of
     from dialometer.cli.options import open_store, open_study
@@ -144,9 +144,9 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> Judged:
     criterion = study.spec.criteria[0]
     rated = pool_of(data, criterion.name, study.spec.scales[criterion.scale])
     answers = [kb.find(name) for name in rated.answers]
-    found = []
+    rows = []
     for candidate, value in zip(rated.candidate.tolist(), rated.value.tolist(), strict=True):
         answer = answers[rated.answer[candidate]]
         if answer is not None:
-            found.append((rated.questions[rated.question[candidate]], answer, float(value)))
-    return Judged(crowd_ratings(found), rated.good_from)
+            rows.append((rated.questions[rated.question[candidate]], answer, float(value)))
+    return StudyRatings(crowd_ratings(rows), rated.good_from)

@@ -8,44 +8,43 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dialometer.model.estimate import Estimate
-    from dialometer.retrieval.evaluation import Evaluation, Explained
+    from dialometer.retrieval.evaluation import Evaluation
     from dialometer.retrieval.queries import Query
+    from dialometer.retrieval.retriever import ExplainedAnswer
     from dialometer.retrieval.threshold import Calibration
 
 
 FEW_DIALOGUES = 20
-CROWD = "crowd"
-"""The name under which the crowd's mean rating takes part."""
 
 
-def show_evaluation(found: Evaluation, labels: Mapping[str, str]) -> None:
-    """Measures by judge, on answerable and on all questions, then who differs from whom, then what it all means."""
+def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str]) -> None:
+    """Metrics by judge, on answerable and on all questions, then who differs from whom, then what it all means."""
     from dialometer.cli.console import results
     from dialometer.retrieval.evaluation import DEFINITIONS, MISLEADING
 
-    how = found.resampling
+    how = evaluation.resampling
+    dialogues = f"{evaluation.n_dialogues} dialogue{'' if evaluation.n_dialogues == 1 else 's'}"
     results.print(
-        f"{found.n_questions} questions from {found.n_dialogues} dialogue{'' if found.n_dialogues == 1 else 's'}. Values in "
-        f"percent; below each the {100 * how.confidence:g}% bootstrap interval over {how.by} ({how.n_resamples} resamples, "
-        f"seed {how.seed}).",
+        f"{evaluation.n_questions} questions from {dialogues}. Values in percent; below each the "
+        f"{100 * how.confidence:g}% bootstrap interval over {how.by} ({how.n_resamples} resamples, seed {how.seed}).",
         soft_wrap=True,
     )
-    for judge in found.judges:
+    for judge in evaluation.judges:
         n_judged = int(judge.has_judged.sum())
         n_without = n_judged - judge.n_answerable
         results.print(f"\n[bold]{judge.label}[/]: {judge.explained}", soft_wrap=True)
         results.print(f"[dim]Answerable: {judge.n_answerable} questions with a right answer[/]")
-        _measures(found, judge.name, labels, is_all=False)
+        _metrics(evaluation, judge.name, labels, is_all=False)
         if n_without:
             results.print(
                 f"[dim]All: {n_judged} judged questions; {n_without} without a right answer count as failures[/]"
             )
-            _measures(found, judge.name, labels, is_all=True)
-        _differences(found, judge.name, labels)
-    _rated(found, labels)
-    if how.by == "dialogues" and found.n_dialogues < FEW_DIALOGUES:
+            _metrics(evaluation, judge.name, labels, is_all=True)
+        _differences(evaluation, judge.name, labels)
+    _rated(evaluation, labels)
+    if how.by == "dialogues" and evaluation.n_dialogues < FEW_DIALOGUES:
         results.print(
-            f"\n[yellow]•[/] {found.n_dialogues} dialogues are few to draw from: intervals come out too narrow."
+            f"\n[yellow]•[/] {evaluation.n_dialogues} dialogues are few to draw from: intervals come out too narrow."
         )
     results.print("\n[bold]Definitions[/]")
     for name, text in DEFINITIONS.items():
@@ -53,39 +52,39 @@ def show_evaluation(found: Evaluation, labels: Mapping[str, str]) -> None:
     results.print(f"\n[bold]Where measures mislead.[/] {MISLEADING}", soft_wrap=True)
 
 
-def _rated(found: Evaluation, labels: Mapping[str, str]) -> None:
+def _rated(evaluation: Evaluation, labels: Mapping[str, str]) -> None:
     """How far the crowd's verdict on each retriever is complete: answers that nobody rated count as wrong."""
     from rich.table import Table
 
     from dialometer.cli.console import results
 
-    if not found.rated:
+    if not evaluation.rated:
         return
-    cuts = list(next(iter(found.rated.values())))
+    cuts = list(next(iter(evaluation.rated.values())))
     table = Table("Rated by the crowd", *(f"first {k}" for k in cuts), box=None, pad_edge=False, header_style="dim")
-    for name, shares in found.rated.items():
+    for name, shares in evaluation.rated.items():
         table.add_row(labels.get(name, name), *(f"{100 * share:.0f}%" for share in shares.values()))
     results.print()
     results.print(table)
-    if any(share < 1 for shares in found.rated.values() for share in shares.values()):
+    if any(share < 1 for shares in evaluation.rated.values() for share in shares.values()):
         results.print("[dim]Answers that nobody rated count as wrong: retrievers that were not pooled look worse.[/]")
 
 
-def _measures(found: Evaluation, judge: str, labels: Mapping[str, str], *, is_all: bool) -> None:
+def _metrics(evaluation: Evaluation, judge: str, labels: Mapping[str, str], *, is_all: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
 
-    shown = [name for name in found.measures if not (is_all and name.startswith("R@"))]
+    shown = [name for name in evaluation.metrics if not (is_all and name.startswith("R@"))]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
     for name in shown:
         table.add_column(name, justify="right", no_wrap=True)
-    for name in found.retrievers():
-        scored = found.of(name, judge)
-        values = scored.everything if is_all else scored.answerable
-        table.add_row(labels.get(name, name), *(_percent(values[measure]) for measure in shown))
-        table.add_row("", *(f"[dim]{_interval(values[measure])}[/]" for measure in shown))
+    for name in evaluation.retrievers():
+        scores = evaluation.of(name, judge)
+        values = scores.everything if is_all else scores.answerable
+        table.add_row(labels.get(name, name), *(_percent(values[metric]) for metric in shown))
+        table.add_row("", *(f"[dim]{_interval(values[metric])}[/]" for metric in shown))
     results.print(table)
 
 
@@ -101,7 +100,7 @@ def _signed(estimate: Estimate) -> str:
     return "" if math.isnan(estimate.low) else f"{100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}"
 
 
-def _differences(found: Evaluation, judge: str, labels: Mapping[str, str]) -> None:
+def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) -> None:
     """The best against all others: the pairs that readers ask about. The rest stands in ``--json``.
 
     The crowd's own rating is no retriever that could be used, so it is never the best.
@@ -109,15 +108,16 @@ def _differences(found: Evaluation, judge: str, labels: Mapping[str, str]) -> No
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.retrieval.selection import CROWD
 
-    pairs = [pair for pair in found.compared if pair.judge == judge and CROWD not in (pair.first, pair.second)]
+    pairs = [pair for pair in evaluation.comparisons if pair.judge == judge and CROWD not in (pair.first, pair.second)]
     if not pairs:
         return
     best = pairs[0].first
     table = Table(
-        f"{pairs[0].measure}: the best against the others, paired",
+        f"{pairs[0].metric}: the best against the others, paired",
         "points",
-        f"{100 * found.resampling.confidence:g}%",
+        f"{100 * evaluation.resampling.confidence:g}%",
         "p (Holm)",
         box=None,
         pad_edge=False,
@@ -137,7 +137,7 @@ def _differences(found: Evaluation, judge: str, labels: Mapping[str, str]) -> No
 
 
 def show_explained(
-    query: Query, found: Mapping[str, Sequence[Explained]], labels: Mapping[str, str], right: set[str]
+    query: Query, answers: Mapping[str, Sequence[ExplainedAnswer]], labels: Mapping[str, str], right: set[str]
 ) -> None:
     """One question: the first answers of every retriever."""
     from rich.markup import escape
@@ -149,8 +149,8 @@ def show_explained(
         results.print(f"[dim]{escape(query.context[-1].text)}[/]", soft_wrap=True)
     results.print(f"[bold]{escape(query.text)}[/]", soft_wrap=True)
     table = Table("retriever", "rank", "score", "answer", "because", box=None, pad_edge=False, header_style="dim")
-    for name, answers in found.items():
-        for one in answers:
+    for name, own in answers.items():
+        for one in own:
             mark = "[green]✓[/] " if one.answer in right else ""
             shown = labels.get(name, name) if one.rank == 1 else ""
             table.add_row(

@@ -45,30 +45,33 @@ def add_to(app: typer.Typer) -> None:
 
         Right answers are ticked where the dialogues mark them.
         """
-        from dialometer.cli.retrieval._shared import chosen, fit_or_load, label_of, working
+        from dialometer.cli.retrieval._shared import working
         from dialometer.cli.retrieval._tables import show_explained
-        from dialometer.retrieval.evaluation import explain as explain_query
         from dialometer.retrieval.knowledge_base import read_knowledge_base
+        from dialometer.retrieval.retriever import explained_answers
+        from dialometer.retrieval.selection import fit_or_load, retriever_label, select_retrievers
 
-        named = chosen(retrievers)
+        selected = select_retrievers(retrievers)
         kb = read_knowledge_base(kb_file)
-        query, right = _asked(kb, question, before or [], dialogues, lenient=lenient)
+        query, right = _query(kb, question, before or [], dialogues, lenient=lenient)
         with working(device, cache) as work:
-            fitted = {name: fit_or_load(retriever, kb, work) for name, retriever in named.items()}
-            found = explain_query(fitted, query, k)
+            answers = {
+                name: explained_answers(fit_or_load(retriever, kb, work), query, k)
+                for name, retriever in selected.items()
+            }
         if as_json:
             content = {
                 "question": query.text,
                 "before": [turn.text for turn in query.context],
                 "right": sorted(right),
-                "retrievers": {name: [asdict(one) for one in answers] for name, answers in found.items()},
+                "retrievers": {name: [asdict(answer) for answer in own] for name, own in answers.items()},
             }
             typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
-            show_explained(query, found, {name: label_of(name, one) for name, one in named.items()}, right)
+            show_explained(query, answers, {name: retriever_label(name, one) for name, one in selected.items()}, right)
 
 
-def _asked(
+def _query(
     kb: KnowledgeBase, question: str, before: list[str], dialogues: Path | None, *, lenient: bool
 ) -> tuple[Query, set[str]]:
     """The question with its context, and the ids of its right answers where they are known."""
@@ -81,11 +84,11 @@ def _asked(
         roles = [("Agent", "agent"), ("User", "user")]
         turns = [Turn(roles[n % 2][0], text, roles[n % 2][1]) for n, text in enumerate(reversed(before))]  # type: ignore[arg-type]
         return Query(question, tuple(reversed(turns))), set()
-    asked = read_queries(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
-    names = [query.id for query in asked.queries]
+    query_set = read_queries(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
+    names = [query.id for query in query_set.queries]
     if question not in names:
         raise DialometerError(
             f"no question has the id '{question}'", where=str(dialogues), remedy=did_you_mean(question, names)
         )
     row = names.index(question)
-    return asked.queries[row], {kb.answers[number].id for number in asked.right[row]}
+    return query_set.queries[row], {kb.answers[number].id for number in query_set.right[row]}

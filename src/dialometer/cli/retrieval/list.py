@@ -20,10 +20,10 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """List all retrievers. Options are given as name:option=value, as in ranker:negatives=100."""
         from dialometer.cli.console import results
-        from dialometer.cli.retrieval._shared import in_order
         from dialometer.retrieval.retriever import RETRIEVERS
+        from dialometer.retrieval.selection import from_simple
 
-        kinds = {name: RETRIEVERS.get(name) for name in in_order(RETRIEVERS.names())}
+        kinds = {name: RETRIEVERS.get(name) for name in from_simple(RETRIEVERS.names())}
         if as_json:
             content = [
                 {

@@ -54,23 +54,28 @@ def add_to(app: typer.Typer) -> None:
         them as quality checks; raters judge as many as they like. Answers drawn by chance are left out unless named.
         Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd.
         """
-        from dialometer.cli.retrieval._shared import chosen, fit_or_load, learned, read_both, working
+        from dialometer.cli.retrieval._shared import read_both, read_learn_from, working
         from dialometer.cli.retrieval._study import write_study
         from dialometer.errors import DialometerError
+        from dialometer.retrieval.cross_validation import add_queries
         from dialometer.retrieval.pool import pool as pooled
+        from dialometer.retrieval.selection import fit_or_load, retriever_about, retriever_label, select_retrievers
 
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise DialometerError(f"'{out}' exists and is not an empty folder", remedy="choose another name")
-        named = {n: r for n, r in chosen(retrievers).items() if n != CHANCE or CHANCE in retrievers}
+        selected = {n: r for n, r in select_retrievers(retrievers).items() if n != CHANCE or CHANCE in retrievers}
         kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
-        known = learned(kb, learn_from, query_set, lenient=lenient)
+        known = add_queries(kb, read_learn_from(learn_from, kb, query_set, lenient=lenient))
         rankings = {}
         with working(device, cache) as work:
-            for name, retriever in named.items():
+            for name, retriever in selected.items():
                 ranking = fit_or_load(retriever, known, work).rank(query_set.queries, depth)
                 rankings[_system(name, retriever)] = ranking
         items = pooled(kb, query_set, rankings, depth=depth, seed=seed)
-        systems = {_system(name, retriever): _told(name, retriever) for name, retriever in named.items()}
+        systems = {
+            _system(name, retriever): (retriever_label(name, retriever), retriever_about(retriever))
+            for name, retriever in selected.items()
+        }
         files = write_study(
             out, items, systems, name=study_name(out.resolve().name, "avatar"), n_raters=raters, seed=seed
         )
@@ -79,18 +84,6 @@ def add_to(app: typer.Typer) -> None:
 
 def _system(name: str, retriever: Retriever | Path) -> str:
     return study_name(retriever.resolve().name if isinstance(retriever, Path) else name, "retriever")
-
-
-def _told(name: str, retriever: Retriever | Path) -> tuple[str, str]:
-    """Label and description of a retriever as a system of the study."""
-    from dialometer.cli.retrieval._shared import label_of
-    from dialometer.retrieval.retriever import RETRIEVERS
-    from dialometer.retrieval.saving import read_config
-
-    if isinstance(retriever, Path):
-        kind = RETRIEVERS.get(read_config(retriever)["retriever"])
-        return retriever.name, kind.about
-    return label_of(name, retriever), retriever.about
 
 
 def _tell(

@@ -52,17 +52,18 @@ def add_to(app: typer.Typer) -> None:
         Cross-validation finds the weights of the fused retriever and the confidence of any; with --calibrate-on the
         confidence comes from those dialogues instead. An interrupted training goes on where it stopped.
         """
-        from dialometer.cli.retrieval._shared import one_retriever, read_lessons, working
+        from dialometer.cli.retrieval._shared import read_lessons, working
         from dialometer.errors import DialometerError
         from dialometer.retrieval.knowledge_base import read_knowledge_base
         from dialometer.retrieval.saving import is_saved
+        from dialometer.retrieval.selection import select_one
         from dialometer.retrieval.train_retriever import train_retriever
 
         if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not is_saved(out))):
             raise DialometerError(f"'{out}' exists and holds something else", remedy="choose another folder")
         if folds == 1:
             raise DialometerError("one fold leaves nothing to learn from", remedy="use --folds 0, or 2 and more")
-        made = one_retriever(retriever)
+        made = select_one(retriever)
         kb = read_knowledge_base(kb_file)
         lessons = read_lessons(learn_from, kb, lenient=lenient) if learn_from else None
         held_out = read_lessons(calibrate_on, kb, lenient=lenient) if calibrate_on else None

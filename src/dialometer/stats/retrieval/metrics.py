@@ -174,6 +174,7 @@ def _refuse_repeats(lists: Ints) -> None:
 
 
 Unanswerable = Literal["exclude", "zero"]
+ShareInterval = Literal["wilson", "bootstrap"]
 
 
 def _check_cut(k: int | None) -> None:
@@ -232,18 +233,25 @@ def average_precision(ranks: RelevantRanks, k: int | None = None) -> Floats:
 
 def mean_over_questions(
     values: ArrayLike,
+    dialogues: ArrayLike | None = None,
     *,
     label: str = "",
     unanswerable: Unanswerable = "exclude",
+    shares: ShareInterval = "bootstrap",
     n_resamples: int = 2000,
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The mean of a per-question measure: Wilson's interval where it is 0 or 1, else a bootstrap over questions."""
+    """The mean of a metric of each question, with a bootstrap interval over questions, or over whole dialogues if given.
+
+    With ``shares="wilson"``, a metric that is only ever 0 or 1 is a share of questions and has Wilson's interval. It has that
+    interval in any case where every question has the same 0 or 1, which no resample can change.
+    """
     given = numbers(values)
     is_without = np.isnan(given)
     n_without = int(is_without.sum())
-    y = np.where(is_without, 0.0, given) if unanswerable == "zero" else given[~is_without]
+    is_kept = np.ones(len(given), dtype=bool) if unanswerable == "zero" else ~is_without
+    y = np.where(is_without, 0.0, given)[is_kept]
     how = "counted as 0" if unanswerable == "zero" else "left out"
     plural = "" if n_without == 1 else "s"
     notes = (f"{n_without} question{plural} without a right answer {how}",) if n_without else ()
@@ -254,22 +262,26 @@ def mean_over_questions(
             else "no questions: give at least one"
         )
         return unknown("mean over questions", why, label=label)
-    if np.isin(y, (0.0, 1.0)).all() and label.startswith("success"):
-        found = proportion(float(y.sum()), len(y), confidence=confidence, label=label)
-        found = replace(found, method="share of questions")
+    if np.isin(y, (0.0, 1.0)).all() and (shares == "wilson" or np.ptp(y) == 0):
+        estimate = proportion(float(y.sum()), len(y), confidence=confidence, label=label)
+        estimate = replace(estimate, method="share of questions")
     else:
-        found = bootstrap_mean(y, n_resamples=n_resamples, seed=seed, confidence=confidence, label=label)
-        found = replace(
-            found,
-            method="mean over questions",
-            interval_method=found.interval_method.replace("values", "questions"),
-        )
-    return replace(found, notes=(*notes, *found.notes), details={**found.details, "n_without_right_answer": n_without})
+        groups = None if dialogues is None else np.asarray(dialogues)[is_kept]
+        estimate = bootstrap_mean(y, groups, n_resamples=n_resamples, seed=seed, confidence=confidence, label=label)
+        estimate = replace(estimate, method="mean over questions", interval_method=_over_questions(estimate))
+    details = {**estimate.details, "n_without_right_answer": n_without}
+    return replace(estimate, notes=(*notes, *estimate.notes), details=details)
+
+
+def _over_questions(estimate: Estimate) -> str:
+    """The interval in the words of retrieval: values are those of questions, and what groups them are dialogues."""
+    return estimate.interval_method.replace("values", "questions").replace("raters", "dialogues")
 
 
 def compare_questions(
     first: ArrayLike,
     second: ArrayLike,
+    dialogues: ArrayLike | None = None,
     *,
     n_permutations: int = 10_000,
     n_resamples: int = 2000,
@@ -280,18 +292,32 @@ def compare_questions(
     """Two retrievers on the same questions: mean difference (first minus second), paired.
 
     The p-value is a paired permutation test, the test of choice for retrieval (Smucker, Allan and Carterette 2007); the
-    interval is a bootstrap over questions. Questions without a value on either side are left out.
+    interval is a bootstrap over questions. With ``dialogues``, signs are flipped and resamples drawn by whole dialogue.
+    Questions without a value on either side are left out.
     """
     one, two = numbers(first), numbers(second)
     same_length(first=one, second=two)
-    tested = permutation_paired(one, two, n_permutations=n_permutations, seed=seed, label=label)
+    if dialogues is None:
+        tested = permutation_paired(one, two, n_permutations=n_permutations, seed=seed, label=label)
+        groups = None
+    else:
+        is_given = ~np.isnan(one - two)
+        one, two, groups = one[is_given], two[is_given], np.asarray(dialogues)[is_given]
+        sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=one - two)
+        tested = permutation_paired(sums, np.zeros(len(sums)), n_permutations=n_permutations, seed=seed, label=label)
     if not tested.is_known:
         return tested
-    spread = bootstrap_mean(one - two, n_resamples=n_resamples, seed=seed, confidence=confidence)
+    difference = (one - two)[~np.isnan(one - two)]
+    if (difference == 1).all() and np.isin(one[~np.isnan(one)], (0.0, 1.0)).all():
+        spread = proportion(len(difference), len(difference), confidence=confidence)  # no resample differs from another
+    else:
+        spread = bootstrap_mean(one - two, groups, n_resamples=n_resamples, seed=seed, confidence=confidence)
     return replace(
         tested,
+        value=spread.value,
+        n=len(difference),
         low=spread.low,
         high=spread.high,
         confidence=confidence,
-        interval_method=spread.interval_method.replace("values", "questions"),
+        interval_method=_over_questions(spread),
     )

@@ -23,7 +23,7 @@ from dialometer.analysis.families.candidates.first_answers import (
 )
 from dialometer.analysis.families.candidates.gold_loss import gold_rules, gold_section
 from dialometer.analysis.families.candidates.pool import Pool, pool_of
-from dialometer.analysis.families.candidates.retrieval import FIRST, Judged, Retrieval, retrieval_scores
+from dialometer.analysis.families.candidates.retrieval import FIRST, JudgeScores, Retrieval, retrieval_scores
 from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
 from dialometer.analysis.families.candidates.versatile import versatile_section
 from dialometer.analysis.shared.comparisons import compared_systems, corrected_by_name
@@ -49,9 +49,9 @@ class Judgments:
     answers: FirstAnswers
     retrieval: Retrieval
 
-    def by(self, judge: str) -> Judged | None:
-        """The measures against one judge's labels."""
-        return next((one for one in self.retrieval.judged if one.verdict.name == judge), None)
+    def by(self, judge: str) -> JudgeScores | None:
+        """The metrics against one judge's labels."""
+        return next((one for one in self.retrieval.judged if one.judge.name == judge), None)
 
 
 def answer(main: Judgments) -> str:
@@ -70,7 +70,7 @@ def answer(main: Judgments) -> str:
     for judge in ("maker", "crowd"):
         judged = main.by(judge)
         if judged is not None and judged.lead is not None:
-            rate = judged.answerable[judged.lead.best][FIRST]
+            rate = judged.answerable(judged.lead.best, FIRST)
             each = " each" if judged.lead.shared else ""
             told.append(f"for the {judge}: {listed(judged.lead.first)} ({percent(rate.value)}{each})")
     return f"{text} Most often right {'; '.join(told)}." if told else text
@@ -134,7 +134,7 @@ def headlines(main: Judgments) -> tuple[Headline, ...]:
             if judged.lead.behind
             else ""
         )
-        rate = replace(judged.answerable[best][FIRST], unit="share")
+        rate = replace(judged.answerable(best, FIRST), unit="share")
         lines.append(Headline(f"Success Rate@1 by the {word}: {who}", rate, sentence))
     return tuple(lines)
 
@@ -146,7 +146,7 @@ def figure(main: Judgments) -> Figure | None:
         for judge in ("maker", "crowd"):
             judged = main.by(judge)
             if judged is not None:
-                dots.append(Dot(label, judged.answerable[label][FIRST], f"the {judge}"))
+                dots.append(Dot(label, judged.answerable(label, FIRST), f"the {judge}"))
     if not dots:
         return None
     told = "; ".join(

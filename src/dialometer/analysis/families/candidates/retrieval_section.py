@@ -1,4 +1,4 @@
-"""The retrieval measures in tables and words: what they mean, what rests on unjudged answers, and where they mislead."""
+"""The retrieval metrics in tables and words: what they mean, what rests on unjudged answers, and where they mislead."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from dialometer.analysis.base.wording import listed, n_of, number, percent, sent
 from dialometer.analysis.families.candidates.retrieval import (
     COMPARED,
     CROWD,
-    CUTS,
     FIRST,
-    MEASURES,
-    Judged,
+    JudgeScores,
     Retrieval,
     overlap_table,
     success_bounds,
@@ -20,13 +18,8 @@ from dialometer.analysis.families.candidates.retrieval import (
 from dialometer.analysis.shared.ranking import pair_columns, pair_rows, standing_words
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.retrieval.evaluation import CUTOFFS, full_name, is_recall, metric_names
 
-WORDS = {
-    **{f"recall@{k}": f"Recall@{k}" for k in CUTS},
-    "MRR": "MRR",
-    "MAP": "MAP",
-    **{f"success_rate@{k}": f"Success Rate@{k}" for k in CUTS},
-}
 DEFINITIONS = (
     ("Recall@k", "share of a question's right answers that stand among the first k; mean over questions"),
     ("MRR", "one over the rank of the first right answer, 0 if none was retrieved; mean over questions"),
@@ -41,8 +34,8 @@ def retrieval_section(name: str, retrieval: Retrieval, options: Options, has_gol
     for judged in retrieval.judged:
         parts += _tables(name, retrieval, judged, options)
     if len(retrieval.judged) > 1:
-        parts.append(overlap_table(name, retrieval.pool, [judged.verdict for judged in retrieval.judged]))
-    crowd = next(judged for judged in retrieval.judged if judged.verdict.name == "crowd")
+        parts.append(overlap_table(name, retrieval.pool, [judged.judge for judged in retrieval.judged]))
+    crowd = next(judged for judged in retrieval.judged if judged.judge.name == "crowd")
     parts += [_bounds_table(name, retrieval, crowd, options), _definitions(name)]
     return Section(
         name, "Retrieval measures: right for whom?", tuple(_words(retrieval, options, has_gold_rule)), tuple(parts)
@@ -53,7 +46,7 @@ def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[
     paragraphs = [
         "An answer can be right for the person who recorded it (the maker) and for those who talk with the system (the "
         "crowd), and the two need not agree. "
-        + " ".join(sentence(f"By {one.verdict.label}: {one.verdict.explained}") for one in retrieval.judged)
+        + " ".join(sentence(f"By {one.judge.label}: {one.judge.explained}") for one in retrieval.judged)
     ]
     if len(retrieval.judged) == 1:
         paragraphs.append(
@@ -62,15 +55,15 @@ def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[
         )
     for judged in retrieval.judged:
         if judged.lead is None:
-            paragraphs.append(f"By {judged.verdict.label}: no question has a right answer, so nothing can be measured.")
+            paragraphs.append(f"By {judged.judge.label}: no question has a right answer, so nothing can be measured.")
             continue
-        best = judged.answerable[judged.lead.best][FIRST]
+        best = judged.answerable(judged.lead.best, FIRST)
         verb = "share the first place" if judged.lead.shared else "comes first"
         paragraphs.append(
-            f"By {judged.verdict.label}, {listed(judged.lead.first)} {verb} with a Success Rate@1 of "
+            f"By {judged.judge.label}, {listed(judged.lead.first)} {verb} with a Success Rate@1 of "
             f"{with_interval(best, is_percent=True)}. {standing_words(judged.lead, judged.pairs[FIRST], options.correction)}"
         )
-    if [judged.verdict.name for judged in retrieval.judged] == ["maker", "crowd"]:
+    if [judged.judge.name for judged in retrieval.judged] == ["maker", "crowd"]:
         paragraphs.append(
             "Everything that the maker calls right is right for the crowd too, so both sets of labels together are the crowd's."
         )
@@ -79,15 +72,15 @@ def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[
 
 def _crowd_words(retrieval: Retrieval, has_gold_rule: bool) -> list[str]:
     """The crowd as a retriever: informative against the maker's labels, trivial against its own."""
-    maker = next((judged for judged in retrieval.judged if judged.verdict.name == "maker"), None)
+    maker = next((judged for judged in retrieval.judged if judged.judge.name == "maker"), None)
     own = "Against the crowd's own labels it is right by construction wherever a right answer exists."
     if maker is None:
         return []
-    found = maker.answerable[CROWD][FIRST]
+    crowd = maker.answerable(CROWD, FIRST)
     kept = " Since raters who reject gold answers were left out, this is more than an unselected crowd would reach."
     return [
         f"The crowd itself can be taken as a retriever that puts the candidates of a question in the order of their mean "
-        f"rating. Its favourite is one of the maker's answers for {with_interval(found, is_percent=True)} of questions; "
+        f"rating. Its favourite is one of the maker's answers for {with_interval(crowd, is_percent=True)} of questions; "
         f"it chooses only among the pooled candidates.{kept if has_gold_rule else ''} {own}"
     ]
 
@@ -99,64 +92,66 @@ def _misleading(retrieval: Retrieval) -> str:
         "further down that nobody would hear, and grows with the length of a list, since a list of everything always "
         "holds a right answer somewhere. Recall and MAP shrink when more answers are called right: "
     )
-    told = [
-        f"against {one.verdict.label} an answerable question has {number(one.n_right, 1)} right answers on average, and "
+    limits = [
+        f"against {one.judge.label} an answerable question has {number(one.n_right, 1)} right answers on average, and "
         f"Recall@1 could not exceed {percent(one.most_recall_at_1)}"
         for one in retrieval.judged
-        if not math.isnan(one.n_right) and one.verdict.name != "either"
+        if not math.isnan(one.n_right) and one.judge.name != "both"
     ]
-    text += f"{'; '.join(told)}. Do not compare them between judges." if told else "compare them within one judge only."
+    text += (
+        f"{'; '.join(limits)}. Do not compare them between judges." if limits else "compare them within one judge only."
+    )
     for judged in retrieval.judged:
         by_other: dict[str, list[str]] = {}
-        for measure in COMPARED[1:]:
-            best = _best(retrieval, judged, measure)
+        for metric in COMPARED[1:]:
+            best = _best(retrieval, judged, metric)
             if best and judged.lead is not None and best not in judged.lead.first:
-                by_other.setdefault(best, []).append(measure)
+                by_other.setdefault(best, []).append(metric)
         if by_other and judged.lead is not None:
-            other = listed(f"{listed(measures)} would put {best} first" for best, measures in by_other.items())
-            text += f" Here, by {judged.verdict.label}, {other}; Success Rate@1 puts {listed(judged.lead.first)} first."
+            other = listed(f"{listed(metrics)} would put {best} first" for best, metrics in by_other.items())
+            text += f" Here, by {judged.judge.label}, {other}; Success Rate@1 puts {listed(judged.lead.first)} first."
     return text
 
 
-def _best(retrieval: Retrieval, judged: Judged, measure: str) -> str:
-    known = [s for s in retrieval.systems if judged.answerable[s][measure].is_known]
-    return max(known, key=lambda system: judged.answerable[system][measure].value) if known else ""
+def _best(retrieval: Retrieval, judged: JudgeScores, metric: str) -> str:
+    known = [s for s in retrieval.systems if judged.answerable(s, metric).is_known]
+    return max(known, key=lambda system: judged.answerable(system, metric).value) if known else ""
 
 
-def _tables(name: str, retrieval: Retrieval, judged: Judged, options: Options) -> list[Table]:
-    own = f"{name}_{judged.verdict.name}"
-    labels = [ranking.label for ranking in retrieval.rankings]
+def _tables(name: str, retrieval: Retrieval, judged: JudgeScores, options: Options) -> list[Table]:
+    own = f"{name}_{judged.judge.label.removeprefix('the ')}"
+    labels = [ranking.label for ranking in retrieval.lists]
     columns = (Column("measure", "Measure"), *(_column(k, label) for k, label in enumerate(labels)))
-    n_all = int(judged.keep.sum())
+    n_all = int(judged.judge.has_judged.sum())
     n_with = n_all - judged.n_unanswerable
-    shown = [m for m in MEASURES if any(judged.answerable[s][m].is_known for s in retrieval.systems)]
+    shown = [m for m in metric_names() if any(judged.answerable(s, m).is_known for s in retrieval.systems)]
     notes = _lost_rows(shown)
-    n_silent = len(judged.keep) - n_all
+    n_silent = len(judged.judge.has_judged) - n_all
     if n_silent:
         notes = (*notes, f"{n_of(n_silent, 'question')} without any rated candidate left out.")
-    if judged.verdict.name == "maker":
+    if judged.judge.name == "maker":
         notes = (*notes, "Right answers that the maker knows of but that are not in the pool are not counted.")
-    title = f"Judged by {judged.verdict.label}: {n_of(n_with, 'question')} with a right answer"
+    title = f"Judged by {judged.judge.label}: {n_of(n_with, 'question')} with a right answer"
     tables = [
         Table(
             own,
             title,
             columns,
-            tuple((WORDS[m], *(judged.answerable[s][m] for s in labels)) for m in shown),
-            caption=f"{sentence(judged.verdict.explained)} What a list does not hold, as far as it is known, counts as not "
+            tuple((full_name(m), *(judged.answerable(s, m) for s in labels)) for m in shown),
+            caption=f"{sentence(judged.judge.explained)} What a list does not hold, as far as it is known, counts as not "
             "retrieved. Intervals: Wilson for shares of questions, else a bootstrap over questions.",
             notes=notes,
         )
     ]
     if judged.n_unanswerable:
-        rows = [m for m in shown if not m.startswith("recall")]
+        rows = [m for m in shown if not is_recall(m)]
         without = n_of(judged.n_unanswerable, "question")
         tables.append(
             Table(
                 f"{own}_all",
-                f"Judged by {judged.verdict.label}: all {n_all:,} questions",
+                f"Judged by {judged.judge.label}: all {n_all:,} questions",
                 columns,
-                tuple((WORDS[m], *(judged.everything[s][m] for s in labels)) for m in rows),
+                tuple((full_name(m), *(judged.scores[s].everything[m] for s in labels)) for m in rows),
                 caption=f"{without} without a right answer in the pool count as failures, as in the published study. "
                 "Recall has no value there.",
             )
@@ -170,23 +165,23 @@ def _column(number_: int, label: str) -> Column:
 
 
 def _lost_rows(shown: list[str]) -> tuple[str, ...]:
-    lost = [WORDS[name] for name in MEASURES if name not in shown]
+    lost = [full_name(name) for name in metric_names() if name not in shown]
     if not lost:
         return ()
     return (f"{listed(lost)} cannot be told: no system's list is known that far, or no question has a right answer.",)
 
 
-def _pairs_table(name: str, judged: Judged, options: Options) -> Table:
+def _pairs_table(name: str, judged: JudgeScores, options: Options) -> Table:
     columns = (
         Column("measure", "Measure"),
         *pair_columns(options.correction, value="Difference", kind="percent_estimate"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for measure in COMPARED:
-        rows += [(WORDS[measure], *row) for row in pair_rows(judged.pairs[measure], options.correction)]
+    for metric in COMPARED:
+        rows += [(full_name(metric), *row) for row in pair_rows(judged.pairs[metric], options.correction)]
     return Table(
         f"{name}_pairs",
-        f"Systems compared, judged by {judged.verdict.label}",
+        f"Systems compared, judged by {judged.judge.label}",
         columns,
         tuple(rows),
         caption="Question by question, on questions with a right answer; n counts questions. Paired permutation tests, "
@@ -194,8 +189,8 @@ def _pairs_table(name: str, judged: Judged, options: Options) -> Table:
     )
 
 
-def _bounds_table(name: str, retrieval: Retrieval, crowd: Judged, options: Options) -> Table:
-    bounds = success_bounds(retrieval, crowd, options)
+def _bounds_table(name: str, retrieval: Retrieval, crowd: JudgeScores, options: Options) -> Table:
+    bounds = success_bounds(retrieval, crowd.judge, options)
     return Table(
         f"{name}_unjudged",
         "What unjudged answers could change",
@@ -225,19 +220,19 @@ def _figure(name: str, retrieval: Retrieval) -> Figure:
     dots = []
     for judged in retrieval.judged:
         for label in retrieval.systems:
-            for k in CUTS:
-                found = judged.answerable[label][f"success_rate@{k}"]
-                if found.is_known:
+            for k in CUTOFFS:
+                estimate = judged.answerable(label, f"SR@{k}")
+                if estimate.is_known:
                     dots.append(
-                        Dot(label, found, f"first {k}" if k > 1 else "first answer", f"by {judged.verdict.label}")
+                        Dot(label, estimate, f"first {k}" if k > 1 else "first answer", f"by {judged.judge.label}")
                     )
-    told = "; ".join(
+    at_1 = "; ".join(
         f"{dot.label} {dot.facet} {percent(dot.estimate.value)}" for dot in dots if dot.group == "first answer"
     )
     return Figure(
         f"{name}_figure",
         "Success Rate@k: questions with a right answer among the first k",
         dot_interval(dots, value_title="share of questions", group_title="", domain=(0, 1), is_percent=True),
-        alt=f"Success Rate at 1, 2 and 10 by system and judge. At 1: {told}.",
+        alt=f"Success Rate at 1, 2 and 10 by system and judge. At 1: {at_1}.",
         caption="Questions with a right answer.",
     )

@@ -7,15 +7,15 @@ from sklearn.metrics import average_precision_score
 
 from dialometer.errors import DialometerError
 from dialometer.retrieval.crowd_ratings import crowd_ratings
+from dialometer.retrieval.evaluate_retrievers import relevant_ranks
 from dialometer.retrieval.evaluation import (
     Resampling,
     as_json,
+    evaluate,
     judges_of,
-    measure,
-    measure_names,
+    metric_names,
+    metric_values,
     rated_share,
-    relevant_ranks,
-    values_of,
 )
 from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import make_retriever
@@ -53,8 +53,8 @@ def test_every_measure_agrees_with_walking_down_the_lists(seed):
     scores[rng.random(scores.shape) < 0.2] = np.nan  # not retrieved
     marks = rng.random(scores.shape) < 0.06
     cuts = (1, 2, 5, 10, 100)
-    ours = values_of(ranks_from_scores(scores, marks), cuts)
-    assert tuple(ours) == measure_names(cuts)
+    ours = metric_values(ranks_from_scores(scores, marks), cuts)
+    assert tuple(ours) == metric_names(cuts)
     np.testing.assert_allclose(np.column_stack(list(ours.values())), walked(scores, marks, cuts), atol=1e-12)
 
 
@@ -63,7 +63,7 @@ def test_average_precision_is_that_of_scikit_learn():
     scores = rng.permuted(np.tile(np.arange(50.0), (30, 1)), axis=1)
     marks = rng.random(scores.shape) < 0.1
     marks[:, 0] = True
-    ours = values_of(ranks_from_scores(scores, marks), (1,))["MAP"]
+    ours = metric_values(ranks_from_scores(scores, marks), (1,))["MAP"]
     theirs = [average_precision_score(right, row) for right, row in zip(marks, scores, strict=True)]
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
@@ -71,9 +71,9 @@ def test_average_precision_is_that_of_scikit_learn():
 @pytest.fixture(scope="module")
 def found(kb, asked):
     judges = judges_of(asked, len(kb.answers))
-    marked = [judge.marks for judge in judges]
+    marked = [judge.relevant for judge in judges]
     ranks = {name: relevant_ranks(make_retriever(name).fit(kb), asked, marked) for name in ("random", "bm25", "tfidf")}
-    return measure(ranks, asked, judges, resampling=Resampling(n_resamples=2000, seed=1))
+    return evaluate(ranks, asked, judges, resampling=Resampling(n_resamples=2000, seed=1))
 
 
 def test_answerable_and_all_questions_are_told_apart(found):
@@ -105,7 +105,7 @@ def test_a_measure_that_never_varies_still_has_an_interval(found):
 
 
 def test_the_paired_test_is_scipys(found):
-    pair = next(one for one in found.compared if {one.first, one.second} == {"tfidf", "random"})
+    pair = next(one for one in found.comparisons if {one.first, one.second} == {"tfidf", "random"})
     one, two = (found.of(name, "maker").values["SR@1"] for name in (pair.first, pair.second))
     difference = (one - two)[~np.isnan(one - two)]
     theirs = stats.permutation_test(
@@ -117,8 +117,8 @@ def test_the_paired_test_is_scipys(found):
 
 
 def test_the_better_retriever_stands_first_and_every_pair_once(found):
-    assert len(found.compared) == 3
-    for pair in found.compared:
+    assert len(found.comparisons) == 3
+    for pair in found.comparisons:
         own = [found.of(name, "maker").answerable["SR@1"].value for name in (pair.first, pair.second)]
         assert own[0] >= own[1]
 
@@ -130,9 +130,9 @@ def test_drawing_dialogues_widens_what_differs_between_them():
     scores = np.zeros((40, 2))
     scores[:20, 0], scores[20:, 1] = 1.0, 1.0
     judges = judges_of(asked, 2)
-    ranks = {"r": [ranks_from_scores(scores, judges[0].marks)]}
+    ranks = {"r": [ranks_from_scores(scores, judges[0].relevant)]}
     by = {
-        way: measure(ranks, asked, judges, resampling=Resampling(way)).of("r", "maker").answerable["SR@1"]
+        way: evaluate(ranks, asked, judges, resampling=Resampling(way)).of("r", "maker").answerable["SR@1"]
         for way in ("questions", "dialogues")
     }
     assert by["questions"].value == by["dialogues"].value == 0.5
@@ -143,9 +143,9 @@ def test_drawing_dialogues_widens_what_differs_between_them():
 def test_signs_are_flipped_by_dialogue_when_dialogues_are_drawn(kb, asked):
     judges = judges_of(asked, len(kb.answers))
     ranks = {
-        name: relevant_ranks(make_retriever(name).fit(kb), asked, [judges[0].marks]) for name in ("random", "tfidf")
+        name: relevant_ranks(make_retriever(name).fit(kb), asked, [judges[0].relevant]) for name in ("random", "tfidf")
     }
-    pair = measure(ranks, asked, judges, resampling=Resampling("dialogues")).compared[0]
+    pair = evaluate(ranks, asked, judges, resampling=Resampling("dialogues")).comparisons[0]
     # Three dialogues have eight sign patterns, and the two extreme ones are always as extreme as what was seen.
     assert pair.difference.p_value >= 2 / 8
     assert (pair.difference.p_value * 8) % 1 == 0
@@ -158,8 +158,8 @@ def test_three_judges(kb, asked):
     ratings = [(first, right, 2.0), (first, right, 3.0), (first, wrong, 3.0), (first, wrong, 4.0)]
     maker, crowd, both = judges_of(asked, len(kb.answers), crowd_ratings(ratings))
     assert (maker.name, crowd.name, both.name) == ("maker", "crowd", "both")
-    assert np.flatnonzero(crowd.marks[0]).tolist() == [wrong]  # 3.5 is right, 2.5 is not
-    assert np.flatnonzero(both.marks[0]).tolist() == sorted((right, wrong))
+    assert np.flatnonzero(crowd.relevant[0]).tolist() == [wrong]  # 3.5 is right, 2.5 is not
+    assert np.flatnonzero(both.relevant[0]).tolist() == sorted((right, wrong))
     assert crowd.has_judged.sum() == 1
     strict = judges_of(asked, len(kb.answers), crowd_ratings(ratings), good_from=4.0)[1]
     assert strict.n_answerable == 0
@@ -197,4 +197,4 @@ def test_as_json_nothing_unknown_becomes_a_number(found):
 
 def test_an_unknown_measure_to_compare_on(found, asked):
     with pytest.raises(DialometerError, match="compare on one of R@1"):
-        measure({}, asked, found.judges, compared_on="precision")
+        evaluate({}, asked, found.judges, compare_on="precision")
