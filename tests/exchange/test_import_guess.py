@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialometer.exchange.records import KnownNames, NewNames, plain_name, read_time_ms
-from dialometer.exchange.scale_guess import ObservedValues, guess_scales
+from dialometer.exchange.scale_guess import guess_scales
+from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
 
 
-def guess(*values: object, told: str = "", hint: str = "") -> dict:
+def guess(*values: object, stated: str = "", hint: str = "") -> dict:
     evidence = ObservedValues()
     for value in values:
-        evidence.add(value, told=told, hint=hint)
+        evidence.add(value, stated=stated, hint=hint)
     return guess_scales({"q": evidence})["q"]
 
 
@@ -56,9 +57,9 @@ def test_a_form_of_file_may_suggest_a_scale():
 
 
 def test_a_stated_scale_is_kept():
-    assert guess(3, 4, told="slider") == {"type": "slider", "low": 0, "high": 100}
-    assert guess(18, 70, told="text") == {"type": "text", "format": "number"}
-    assert guess(["a", "b"], told="multiple") == {"type": "multiple", "options": ["a", "b"]}
+    assert guess(3, 4, stated="slider") == {"type": "slider", "low": 0, "high": 100}
+    assert guess(18, 70, stated="text") == {"type": "text", "format": "number"}
+    assert guess(["a", "b"], stated="multiple") == {"type": "multiple", "options": ["a", "b"]}
 
 
 def test_criteria_of_nearly_the_same_length_share_the_longer_scale():
@@ -84,7 +85,7 @@ answers = st.one_of(
 
 @given(st.lists(answers, min_size=1, max_size=30), st.sampled_from(["", *SCALES.names(), "nonsense"]), st.booleans())
 def test_every_guess_is_a_valid_scale(values, kind, is_told):
-    scale = guess(*values, told=kind if is_told else "", hint="" if is_told else kind)
+    scale = guess(*values, stated=kind if is_told else "", hint="" if is_told else kind)
     SCALES.get(scale["type"]).model_validate(scale)
 
 

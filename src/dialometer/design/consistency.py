@@ -9,8 +9,8 @@ from typing import Literal
 from dialometer.design.positions import Path, Positioned
 from dialometer.errors import AnswerError, Problem
 from dialometer.model.item import PairItem, ResponsesItem
+from dialometer.model.quality import CheckQuestion
 from dialometer.model.study import Change, Question, Study
-from dialometer.quality.checks import Attention, CheckQuestion, Comprehension
 from dialometer.quality.gold import Gold
 from dialometer.recruit.platforms import PLATFORMS, platform_of
 from dialometer.registry import did_you_mean
@@ -107,10 +107,7 @@ def _questions_have_scales(c: _Checker) -> None:
     for path, question in _questions(c):
         if not c.known(question.scale, c.spec.scales, "scale", (*path, "scale")):
             continue
-        if getattr(c.spec.scales[question.scale], "options", True) is None or c.spec.scales[question.scale].type in (
-            "pairwise",
-            "best_worst",
-        ):
+        if c.spec.scales[question.scale].compares_responses:
             c.add(
                 (*path, "scale"),
                 f"the scale '{question.scale}' compares responses and cannot answer a question",
@@ -119,16 +116,12 @@ def _questions_have_scales(c: _Checker) -> None:
         for value in question.accept or ():
             _check_answer(c, (*path, "accept"), question.scale, value)
     for i, rule in enumerate(c.spec.quality):
-        checks: Sequence[CheckQuestion] = ()
-        key = "checks"
-        if isinstance(rule, Attention):
-            checks = rule.checks
-        elif isinstance(rule, Comprehension):
-            checks, key = rule.questions, "questions"
-        for j, check in enumerate(checks):
-            path = ("quality", i, key, j)
-            if c.known(check.scale, c.spec.scales, "scale", (*path, "scale")):
-                _check_answer(c, (*path, "answer"), check.scale, check.answer)
+        for key, setting in rule:
+            for j, check in enumerate(setting if isinstance(setting, list) else ()):
+                path = ("quality", i, key, j)
+                is_check = isinstance(check, CheckQuestion)
+                if is_check and c.known(check.scale, c.spec.scales, "scale", (*path, "scale")):
+                    _check_answer(c, (*path, "answer"), check.scale, check.answer)
 
 
 def _check_answer(c: _Checker, path: Path, scale: str, value: object) -> None:
@@ -150,9 +143,9 @@ def _scales_fit_items(c: _Checker) -> None:
             for i, criterion in enumerate(c.spec.criteria):
                 name = presentation.scales.get(criterion.name, criterion.scale)
                 scale = c.spec.scales.get(name)
-                if scale is None or not scale.compares or getattr(scale, "options", None):
+                if scale is None or not scale.compares_responses:
                     continue
-                least, most = {"pairwise": (2, 2), "best_worst": (3, 99)}.get(scale.type, (2, 99))
+                least, most = scale.n_alternatives
                 if not least <= n_shown <= most:
                     wanted = "exactly two" if most == 2 else f"at least {least}"
                     c.add(
@@ -189,11 +182,9 @@ def _anchors_can_be_shown(c: _Checker) -> None:
                     "standard",
                 )
     if anchors & {"number", "both"}:
-        used = {
-            c.spec.scales[criterion.scale].type for criterion in c.spec.criteria if criterion.scale in c.spec.scales
-        }
-        has_modulus = any(getattr(scale, "modulus", None) for scale in c.spec.scales.values())
-        if "magnitude" not in used or not has_modulus:
+        used = [c.spec.scales[criterion.scale] for criterion in c.spec.criteria if criterion.scale in c.spec.scales]
+        has_anchor = any(scale.anchor_number() for scale in c.spec.scales.values())
+        if not has_anchor or not any(scale.unit == "log" for scale in used):
             c.add(
                 path,
                 "a number anchor needs a magnitude scale with a modulus",

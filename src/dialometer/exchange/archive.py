@@ -182,7 +182,7 @@ def _withhold_block_lists(study: Study, target: Path) -> list[str]:
     if any(rule.raters for rule in rules):
         content = yaml.safe_load((target / STUDY_FILE).read_text(encoding="utf-8"))
         for declared in content["quality"]:
-            if declared.get("rule") == "block_list":
+            if declared.get("rule") == rules[0].rule:
                 declared["raters"] = []
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
         (target / STUDY_FILE).write_text(WITHHELD + text, encoding="utf-8")

@@ -8,12 +8,10 @@ from typing import Any, get_args
 import polars as pl
 
 from dialometer.exchange.export_tables import ExportTable
-from dialometer.model.quality import Action
+from dialometer.model.quality import Action, CheckQuestion
 from dialometer.model.scale import Scale
 from dialometer.model.session import Source, State
 from dialometer.model.study import Criterion, Question, Study
-from dialometer.quality.checks import Attention, CheckQuestion, Comprehension
-from dialometer.scales.pairwise import CANNOT_TELL, TIE
 from dialometer.storage.table import FACTOR_PREFIX
 
 _TYPES = {pl.String: "text", pl.Boolean: "true or false", pl.Float64: "number", pl.Int64: "whole number"}
@@ -74,7 +72,7 @@ def _allowed_values(study: Study) -> dict[str, list[str]]:
         "criterion": [criterion.name for criterion in spec.criteria],
         "scale": sorted({scale.type for scale in scales}),
         "choice": _choices(scales, systems),
-        "worst": systems if any(scale.type == "best_worst" for scale in scales) else [],
+        "worst": systems if any(scale.choice_form == "ends" for scale in scales) else [],
         "value": [f"{criterion.name}: {_in_words(study, criterion)}" for criterion in spec.criteria],
         "action": list(get_args(Action)),
         "rule": list(dict.fromkeys(rules)),
@@ -89,14 +87,10 @@ def _choices(scales: Sequence[Scale], systems: list[str]) -> list[str]:
     """What can be chosen by name; nothing where texts are free."""
     names: list[str] = []
     for scale in scales:
-        if scale.compares:
-            extra = (("allow_tie", TIE), ("allow_cannot_tell", CANNOT_TELL))
-            names += systems + [name for option, name in extra if getattr(scale, option, False)]
-        elif scale.type in ("choice", "text"):
-            options = scale.categories()
-            if options is None:
-                return []
-            names += options
+        own = scale.names(systems)
+        if own is None:
+            return []
+        names += own
     return list(dict.fromkeys(names))
 
 
@@ -109,13 +103,7 @@ def _questions(study: Study) -> list[tuple[str, Question | CheckQuestion]]:
     asked: list[tuple[str, Question | CheckQuestion]] = [
         (part, question) for part, key in PARTS.items() for question in getattr(study.spec, key)
     ]
-    for rule in study.spec.quality:
-        if isinstance(rule, Attention):
-            asked += [("attention", check) for check in rule.checks]
-        elif isinstance(rule, Comprehension):
-            attempts = range(1, rule.attempts + 1)
-            asked += [(f"comprehension/{attempt}", check) for attempt in attempts for check in rule.questions]
-    return asked
+    return asked + [question for rule in study.spec.quality for question in rule.questions_asked()]
 
 
 def _scales_of(study: Study, criterion: Criterion) -> list[tuple[Scale, list[str]]]:

@@ -235,9 +235,9 @@ class _Job:
         first = self.store.sessions.all()
         factors = self._factors(first)
         raters = RaterNames(self.store)
-        judged = JudgmentRows(self.store, self.include_practice, self.include_corrected)
+        judged = JudgmentRows(self.study, self.store, self.include_practice, self.include_corrected)
         self._write(judgments_table(factors), judged.frames())
-        self._write(ANSWERS, answer_frames(self.store, raters, include_corrected=self.include_corrected))
+        self._write(ANSWERS, answer_frames(self.study, self.store, raters, include_corrected=self.include_corrected))
         self._write(SCREENS, screen_frames(self.store, raters))
         self._write(FINDINGS, finding_frames(self.store, raters))
         # Sessions come last: whoever arrived while the rows above were written is then among them.

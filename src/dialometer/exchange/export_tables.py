@@ -179,6 +179,7 @@ class RaterNames:
 class JudgmentRows:
     """The rows of the long table in the order of writing; counts on the way what the sessions table tells."""
 
+    study: Study
     store: Store
     include_practice: bool = False
     include_corrected: bool = False
@@ -192,7 +193,7 @@ class JudgmentRows:
         """The rows, a part at a time."""
         batches = self.store.records.judgment_batches(include_corrected=self.include_corrected, n_rows=N_PER_FRAME)
         for batch in batches:
-            frame = long_table([batch])
+            frame = long_table([batch], self.study)
             self._count(frame)
             if not self.include_practice:
                 kept = frame.filter(~pl.col("is_practice"))
@@ -211,15 +212,16 @@ class JudgmentRows:
             self.sources[source] = self.sources.get(source, 0) + n
 
 
-def answer_frames(store: Store, raters: RaterNames, *, include_corrected: bool) -> Iterator[pl.DataFrame]:
+def answer_frames(study: Study, store: Store, raters: RaterNames, *, include_corrected: bool) -> Iterator[pl.DataFrame]:
     """Answers to questionnaires and checks, in the order of writing."""
+    scales = study.question_scales
     rows = (
         (
             answer.id,
             *raters.of(answer.session_id),
             answer.part,
             answer.question,
-            float(answer.value) if isinstance(answer.value, int | float) else None,
+            scales[answer.question].number(answer.value) if answer.question in scales else None,
             answer.value if isinstance(answer.value, str) else None,
             _json(answer.value),
             answer.shown_at_ms or None,

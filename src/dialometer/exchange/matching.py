@@ -22,7 +22,6 @@ from dialometer.model.item import DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Answer, Judgment
 from dialometer.model.study import Block, Study
-from dialometer.quality.checks import Attention, Comprehension
 from dialometer.registry import did_you_mean
 from dialometer.storage.imports import ImportedSession
 
@@ -200,13 +199,8 @@ def _questions_of(study: Study) -> dict[str, dict[str, Scale]]:
         for question in questions:
             found.setdefault(question.name, {})[part] = scales[question.scale]
     for rule in spec.quality:
-        if isinstance(rule, Attention):
-            for check in rule.checks:
-                found.setdefault(check.name, {})["attention"] = scales[check.scale]
-        elif isinstance(rule, Comprehension):
-            for asked_again in rule.questions:
-                of_part = {f"comprehension/{n}": scales[asked_again.scale] for n in range(1, rule.attempts + 1)}
-                found.setdefault(asked_again.name, {}).update(of_part)
+        for part, check in rule.questions_asked():
+            found.setdefault(check.name, {})[part] = scales[check.scale]
     return found
 
 

@@ -22,8 +22,10 @@ from dialometer.exchange.records import (
     TextRecord,
     plain_name,
 )
-from dialometer.exchange.scale_guess import ObservedValues, Scale, guess_scales
+from dialometer.exchange.scale_guess import Scale, guess_scales
+from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
+from dialometer.scales.text import Text
 
 # What a data dictionary beside the data says about criteria, questions and systems.
 
@@ -93,7 +95,11 @@ def _valid(scale: Mapping[str, Any]) -> dict[str, Any] | None:
 MAX_ID_LENGTH = 128
 MAX_CRITERIA = 50
 PARTS = ("screening", "pre", "post")
-COMPARING = ("pairwise", "best_worst", "ranking")
+
+
+def compares(scale_type: str) -> bool:
+    """Whether answers on scales of this type compare systems."""
+    return scale_type in SCALES and SCALES.get(scale_type).choice_form is not None
 
 
 @dataclass(slots=True)
@@ -153,14 +159,14 @@ class StudyDraft:
         if record.block:
             self.blocks.setdefault(record.block)
         self.raters.add(record.rater)
-        self.has_judgments_of_no_system |= not record.system and record.scale not in ("", *COMPARING)
+        self.has_judgments_of_no_system |= not record.system and record.scale != "" and not compares(record.scale)
         if record.criterion not in self.criteria.names and len(self.criteria.names) == MAX_CRITERIA:
             remedy = "is it the right column? Write study.yaml yourself if there are really so many"
             intake.wrong(record.line, f"there are more than {MAX_CRITERIA} criteria", remedy, "criterion")
         self.criteria.name(record.criterion)
         of_condition = self.evidence.setdefault(self._condition(record.condition), {})
         evidence = of_condition.setdefault(record.criterion, ObservedValues())
-        evidence.add(record.raw, told=record.scale, hint=record.hint)
+        evidence.add(record.raw, stated=record.scale, hint=record.hint)
 
     def _answered(self, record: AnswerRecord, intake: Intake) -> None:
         part = record.part or "post"
@@ -220,7 +226,7 @@ class StudyDraft:
                 if len(types) == 1:
                     guessed[name] = together[name]
                 told = self.declared.scale(name, condition)
-                if told is not None and told["type"] == (evidence.told or told["type"]):
+                if told is not None and told["type"] == (evidence.stated or told["type"]):
                     guessed[name] = told
         return apart
 
@@ -229,8 +235,9 @@ class StudyDraft:
         scales = {}
         for key, evidence in self.questions.items():
             guessed = guess_scales({key[1]: evidence})[key[1]]
-            if guessed["type"] in ("magnitude", "slider"):  # a number about oneself, such as an age, is typed in
-                guessed = {"type": "text", "format": "number"}
+            entered = SCALES.get(guessed["type"]).model_validate(guessed).input_field()
+            if entered.kind in ("range", "number"):  # a number about oneself, such as an age, is typed in
+                guessed = Text(format="number").model_dump(include={"type", "format"})
             scales[key] = self.declared.question_scale(*key) or guessed
         return scales
 
@@ -362,8 +369,7 @@ class _StudyWriter:
     def _kind(self) -> str:
         """The kind of item that can hold what was judged."""
         items = list(self.draft.items.values())
-        compares = any(s["type"] in COMPARING for of in self.by_condition.values() for s in of.values())
-        if compares:
+        if any(compares(scale["type"]) for of in self.by_condition.values() for scale in of.values()):
             return "transcript_pair" if all(len(item.responses) == 2 for item in items) else "responses"
         if self.draft.has_judgments_of_no_system:
             return "candidate"
@@ -374,9 +380,9 @@ class _StudyWriter:
         """The name of a scale, declared once however many criteria use it."""
         key = json.dumps(scale, sort_keys=True)
         if key not in self.scale_names:
-            size = scale.get("points") or (scale.get("high") if scale["type"] == "slider" else None)
+            size = scale.get("points") or scale.get("high")
             wanted = f"{scale['type']}_{size}" if size else scale["type"]
-            if scale["type"] in ("choice", "multiple") or wanted in self.scales:
+            if "options" in scale or wanted in self.scales:
                 wanted = f"{scale['type']}_{about}"
             self.scale_names[key] = plain_name(wanted, "scale")
             self.scales[self.scale_names[key]] = scale

@@ -110,9 +110,9 @@ def tool_form(study: Study) -> ToolForm:
     left_out: list[str] = []
     for criterion in spec.criteria:
         scale = study.scale_for(criterion, spec.presentation)
-        if scale.type == "ranking":
+        if scale.choice_form == "order":
             left_out.append(f"{criterion.name}: rankings have no place in such a form")
-        elif scale.type == "best_worst":
+        elif scale.choice_form == "ends":
             fields += [FormField(f"{criterion.name}__{part}", criterion.name, part=part) for part in ("best", "worst")]
         elif scale.compares or max(sizes) == 1:
             fields.append(FormField(criterion.name, criterion.name))

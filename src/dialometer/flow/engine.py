@@ -31,8 +31,6 @@ from dialometer.model.session import (
     Submission,
 )
 from dialometer.model.study import Study
-from dialometer.quality.block_list import BlockList
-from dialometer.quality.gold import Gold
 from dialometer.storage.store import Store
 
 # A list that is read when somebody looks at it: most quality rules look at one part of a session's record only.
@@ -134,10 +132,8 @@ class Flow:
 
     def _refuse_blocked(self, external_id: str) -> None:
         for rule in self.study.spec.quality:
-            if isinstance(rule, BlockList):
-                listed = self.study.texts.get(rule.file, "").splitlines()
-                if rule.blocks(external_id, listed):
-                    raise AssignmentError("this study is not open to you")
+            if rule.refuses(self.study, external_id):
+                raise AssignmentError("this study is not open to you")
 
     # showing
 
@@ -353,10 +349,7 @@ class Flow:
     ) -> list[Finding]:
         """Rules that act live look after a gold item or a check, all others when the session ends; each finds once."""
         is_check = step.kind in ("attention", "comprehension")
-        is_gold = step.task is not None and any(
-            isinstance(rule, Gold) and step.task.item_id in rule.gold_ids(self.study)
-            for rule in self.study.spec.quality
-        )
+        is_gold = step.task is not None and step.task.item_id in self.study.gold_ids
         rules = [
             rule
             for rule in self.study.spec.quality

@@ -10,6 +10,7 @@ from dialometer.flow.engine import Flow
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen, step_seconds
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
+from dialometer.scales.choice import Choice
 
 _CHOICES = {"consent": (CONSENT_FIELD, ["agree", "decline"]), "more": (MORE_FIELD, ["yes", "no"])}
 """Screens that ask by two buttons, which have no scale in the study."""
@@ -58,7 +59,7 @@ def _buttons(kind: str) -> list[dict[str, Any]]:
         return []
     name, options = _CHOICES[kind]
     blank = dict.fromkeys(("question", "definition", "label", "help", "target"), "")
-    scale = {"type": "choice", "options": options}
+    scale = Choice(options=options).model_dump(include={"type", "options"})
     return [{"name": name, **blank, "alternatives": [], "is_required": True, "scale": scale}]
 
 

@@ -167,7 +167,7 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
                 context=item.context,
                 options=options,
                 standard=item.standard if shown.anchor in ("text", "both") else None,
-                anchor_number=_modulus(study, shown, step) if shown.anchor in ("number", "both") else None,
+                anchor_number=_anchor_number(study, shown, step) if shown.anchor in ("number", "both") else None,
             )
         case PairItem():
             transcripts = {side.system: side for side in (item.a, item.b)}
@@ -195,11 +195,11 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
             )
 
 
-def _modulus(study: Study, shown: Presentation, step: Step) -> float | None:
+def _anchor_number(study: Study, shown: Presentation, step: Step) -> float | None:
     for name in step.criteria:
-        modulus = getattr(study.scale_for(study.criteria_by_name[name], shown), "modulus", None)
-        if modulus:
-            return float(modulus)
+        number = study.scale_for(study.criteria_by_name[name], shown).anchor_number()
+        if number:
+            return float(number)
     return None
 
 

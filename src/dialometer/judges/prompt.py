@@ -9,6 +9,7 @@ from typing import Any
 
 from dialometer.errors import AnswerError
 from dialometer.judges.doors import Shown
+from dialometer.model.scale import Scale
 from dialometer.scales import SCALES
 
 ROLE = (
@@ -94,37 +95,11 @@ def _asked(field: Mapping[str, Any]) -> str:
         about = f" (about number {field['target']})"
     may = "" if field["is_required"] else " It may be null."
     help_ = f" {field['help']}" if field["help"] else ""
-    return f"{field['question']}{about}{help_} → {_form(field['scale'], field['alternatives'])}.{may}"
+    return f"{field['question']}{about}{help_} → {_scale(field).answer_format(field['alternatives'])}.{may}"
 
 
-def _form(scale: Mapping[str, Any], places: Sequence[str]) -> str:
-    """What a value must look like, for each type of scale."""
-    match scale["type"]:
-        case "likert":
-            last = scale["first"] + scale["points"] - 1
-            words = "; ".join(f"{point} = {label}" for point, label in scale["labels"].items())
-            return f"a whole number from {scale['first']} to {last}" + (f" ({words})" if words else "")
-        case "slider":
-            ends = [f"{scale[end]:g} = {scale[f'{end}_label']}" for end in ("low", "high") if scale[f"{end}_label"]]
-            words = f" ({'; '.join(ends)})" if ends else ""
-            return f"a number from {scale['low']:g} to {scale['high']:g}{words}"
-        case "magnitude":
-            return f"a number of at least {scale['minimum']:g}, in proportion to the quality"
-        case "pairwise":
-            extra = [word for word, key in (("tie", "allow_tie"), ("cannot_tell", "allow_cannot_tell")) if scale[key]]
-            return "one of " + ", ".join(json.dumps(one) for one in [*places, *extra])
-        case "best_worst":
-            return '{"best": number, "worst": number} with two of ' + ", ".join(json.dumps(one) for one in places)
-        case "ranking":
-            listed = ", ".join(json.dumps(one) for one in scale.get("options") or places)
-            return f"a list with all of {listed}, the first the best"
-        case "choice":
-            listed = ", ".join(json.dumps(one, ensure_ascii=False) for one in scale["options"])
-            return f"one of {listed}" + (", or your own words" if scale.get("allow_other") else "")
-        case "multiple":
-            return "a list with any of " + ", ".join(json.dumps(one, ensure_ascii=False) for one in scale["options"])
-        case _:
-            return "a number" if scale.get("format", "text") != "text" else "a text"
+def _scale(field: Mapping[str, Any]) -> Scale:
+    return SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
 
 
 # Strict reading of a model's answer: one JSON object with exactly the wished keys, each value on its scale.
@@ -187,10 +162,10 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _complaint(value: Any, field: Mapping[str, Any]) -> str:
     """Why a value does not fit, empty where it does. Numbers must be numbers: what a person's form sends as text is not."""
-    kind = field["scale"]["type"]
-    if kind in ("likert", "slider", "magnitude") and (isinstance(value, bool) or not isinstance(value, int | float)):
+    scale = _scale(field)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if scale.input_field().is_number and not is_number:
         return "it must be a number"
-    scale = SCALES.get(kind).model_validate(field["scale"])
     try:
         scale.parse(value, tuple(field["alternatives"]))
     except AnswerError as error:

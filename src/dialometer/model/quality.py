@@ -1,4 +1,4 @@
-"""What every quality rule declares and returns. The rules themselves stand in :mod:`dialometer.quality`, one file each."""
+"""What every quality rule says about itself. The rules are in :mod:`dialometer.quality`, one file each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from dialometer.model.part import Part
+from dialometer.model.part import Name, Part
 
 if TYPE_CHECKING:
     from dialometer.model.session import Session, SessionRecord
@@ -28,15 +28,61 @@ class Finding:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class CheckQuestion(Part):
+    """A question with its right answer."""
+
+    name: Name
+    question: str = Field(min_length=1)
+    scale: str = Field(description="Name of one of the scales.")
+    answer: str | int | float | list[str]
+
+
 class QualityRule(Part):
-    """A rule that watches a session. ``screen_out`` ends it, ``exclude`` keeps it out of the analysis, ``flag`` only marks it."""
+    """A rule that watches a session. ``screen_out`` ends it, ``exclude`` keeps it out of the analysis, ``flag`` only marks it.
+
+    A rule defines ``findings``; everything else has a default.
+    """
 
     rule: str
     action: Action = Field(default="flag", description="screen_out, exclude from the analysis, or flag.")
 
     acts: ClassVar[Literal["arrival", "live", "end"]] = "end"
-    """When the rule is looked at: as a rater arrives, after every screen, or when the session ends."""
+    """When the rule is applied: as a rater arrives, after every gold item or check, or when the session ends."""
+    needs_whole_session: ClassVar[bool] = False
+    """Whether the rule has nothing to say about a session that is not finished."""
+    withheld: ClassVar[frozenset[str]] = frozenset()
+    """Settings that name people and are never published."""
 
     @abstractmethod
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         """What this session did against the rule; empty when nothing."""
+
+    def finding(self, reason: str, **details: Any) -> Finding:
+        """A finding of this rule; the reason is what reports and pages show."""
+        return Finding(self.rule, self.action, reason, details)
+
+    def refuses(self, study: Study, external_id: str) -> bool:
+        """Whether a rater with this platform identifier may not take part (rules that act on arrival)."""
+        return False
+
+    def questions_asked(self) -> list[tuple[str, CheckQuestion]]:
+        """Questions that the rule puts to raters, each with the part under which its answers are stored."""
+        return []
+
+    def gold_ids(self, study: Study) -> list[str]:
+        """Items with a known answer that the rule judges raters by, in file order."""
+        return []
+
+    def settings(self) -> dict[str, Any]:
+        """What the study file sets, for the preregistration."""
+        return self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action", *self.withheld})
+
+    def summary(self, study: Study) -> dict[str, str | int]:
+        """The settings in short, for the dashboard: lists by their length."""
+        given = self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action"})
+        short: dict[str, str | int] = {
+            name: f"{value:g}" if isinstance(value, float) else value
+            for name, value in given.items()
+            if isinstance(value, str | int | float)
+        }
+        return short | {name: len(value) for name, value in given.items() if isinstance(value, list | dict)}

@@ -17,12 +17,11 @@ from pydantic import Field, SerializeAsAny, model_validator
 
 from dialometer.model.dialogue import Role
 from dialometer.model.item import Item, ItemKind
-from dialometer.model.part import Part
+from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
 from dialometer.model.recruitment import Privacy, Recruitment
 from dialometer.model.scale import Scale
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_\-]*$", max_length=64)]
 Anchor = Literal["none", "number", "text", "both"]
 Layout = Literal["together", "one_per_screen"]
 Order = Literal["fixed", "random"]
@@ -290,6 +289,25 @@ class Study:
         return f"Study('{self.spec.name}': {len(self.items)} items, {systems} systems, {criteria} criteria)"
 
     @cached_property
+    def question_scales(self) -> dict[str, Scale]:
+        """The scale of every question of the questionnaires and the quality rules."""
+        spec = self.spec
+        asked = {q.name: q.scale for q in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)}
+        asked |= {check.name: check.scale for rule in spec.quality for _, check in rule.questions_asked()}
+        return {name: spec.scales[scale] for name, scale in asked.items() if scale in spec.scales}
+
+    @cached_property
+    def written_types(self) -> list[str]:
+        """The types of scales that are answered in raters' own words; judgments name their scale by its type."""
+        scales = self.spec.scales.values()
+        return sorted({scale.type for scale in scales if scale.takes_own_words and not scale.option_names()})
+
+    @cached_property
+    def gold_ids(self) -> frozenset[str]:
+        """Items by which quality rules judge raters."""
+        return frozenset(item_id for rule in self.spec.quality for item_id in rule.gold_ids(self))
+
+    @cached_property
     def items_by_id(self) -> dict[str, Item]:
         """Items by their id."""
         return {item.id: item for item in self.items}
@@ -353,6 +371,12 @@ class Study:
     def scale_for(self, criterion: Criterion, presentation: Presentation) -> Scale:
         """The scale on which a criterion is answered under a presentation."""
         return self.spec.scales[presentation.scales.get(criterion.name, criterion.scale)]
+
+    def judged_on(self, criterion: str, block: str, condition: Condition) -> Scale | None:
+        """The scale of a judgment by the names that are stored with it; None where the study no longer asks that."""
+        known = self.criteria_by_name.get(criterion)
+        place = next((own for own in self.blocks if own.name == block), MAIN_BLOCK)
+        return None if known is None else self.scale_for(known, self.presentation(condition, place))
 
     def cell_label(self, condition: Condition) -> str:
         """A condition in words, such as ``anchor=both, layout=together``."""

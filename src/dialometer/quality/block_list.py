@@ -15,8 +15,7 @@ from dialometer.quality import RULES
 
 @RULES.register("block_list")
 class BlockList(QualityRule):
-    """Identifiers stand one a line in a file beside the study, or in ``raters``. They are looked at on arrival only,
-
+    """Identifiers are listed in a file beside the study, one a line, or in ``raters``. They are checked on arrival only,
     because afterwards nothing but the pseudonym is known.
     """
 
@@ -25,10 +24,11 @@ class BlockList(QualityRule):
     file: str = Field(default="", description="Text file beside study.yaml, one identifier a line, # for remarks.")
     raters: list[str] = Field(default_factory=list)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "arrival"
+    withheld: ClassVar[frozenset[str]] = frozenset({"file", "raters"})
 
-    def blocks(self, external_id: str, listed: Sequence[str] = ()) -> bool:
-        """Whether this identifier is on the list; ``listed`` are the lines of the file."""
-        names = {line.split("#", 1)[0].strip() for line in listed} | set(self.raters)
+    def refuses(self, study: Study, external_id: str) -> bool:
+        lines = study.texts.get(self.file, "").splitlines()
+        names = {line.split("#", 1)[0].strip() for line in lines} | set(self.raters)
         return bool(external_id) and external_id in names
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:

@@ -7,24 +7,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from dialometer.model.part import Part
-from dialometer.model.quality import Finding, QualityRule
+from dialometer.model.quality import CheckQuestion, Finding, QualityRule
 from dialometer.model.session import Session, SessionRecord
-from dialometer.model.study import Name, Study
+from dialometer.model.study import Study
 from dialometer.quality import RULES
 
 
-class CheckQuestion(Part):
-    """A question with its right answer."""
-
-    name: Name
-    question: str = Field(min_length=1)
-    scale: str = Field(description="Name of one of the scales.")
-    answer: str | int | float | list[str]
-
-
 class AttentionCheck(CheckQuestion):
-    """A check that stands after an item."""
+    """A check that is shown after an item."""
 
     after_item: int = Field(ge=1, description="Shown after so many items.")
 
@@ -38,6 +28,9 @@ class Attention(QualityRule):
     n_allowed_failures: int = Field(default=0, ge=0)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
 
+    def questions_asked(self) -> list[tuple[str, CheckQuestion]]:
+        return [("attention", check) for check in self.checks]
+
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         right = {check.name: check.answer for check in self.checks}
         wrong = [
@@ -48,7 +41,7 @@ class Attention(QualityRule):
         if len(wrong) <= self.n_allowed_failures:
             return ()
         reason = f"wrong answer to {len(wrong)} of {len(right)} attention checks: {', '.join(wrong)}"
-        return (Finding(self.rule, self.action, reason, {"wrong": wrong}),)
+        return (self.finding(reason, wrong=wrong),)
 
 
 @RULES.register("comprehension")
@@ -59,6 +52,10 @@ class Comprehension(QualityRule):
     questions: list[CheckQuestion] = Field(min_length=1)
     attempts: int = Field(default=2, ge=1)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
+
+    def questions_asked(self) -> list[tuple[str, CheckQuestion]]:
+        attempts = range(1, self.attempts + 1)
+        return [(f"comprehension/{attempt}", question) for attempt in attempts for question in self.questions]
 
     def wrong(self, answers: dict[str, object]) -> list[str]:
         """The questions that were answered wrongly."""
@@ -73,4 +70,4 @@ class Comprehension(QualityRule):
         if len(failed) < self.attempts:
             return ()
         reason = f"comprehension questions still wrong after {self.attempts} attempt{'s' if self.attempts > 1 else ''}"
-        return (Finding(self.rule, self.action, reason, {"attempts": len(failed)}),)
+        return (self.finding(reason, attempts=len(failed)),)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from dialometer.model.item import CandidateItem, Item
 from dialometer.model.part import Part
 from dialometer.model.quality import Finding, QualityRule
-from dialometer.model.scale import Value
+from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Session, SessionRecord
 from dialometer.model.study import Study
 from dialometer.quality import RULES
@@ -31,16 +31,17 @@ class Acceptable(Part):
             raise ValueError("say what is acceptable: at_least, at_most or one_of")
         return self
 
-    def passes(self, value: Value) -> bool:
-        """Whether an answer is acceptable; best-worst answers are judged by their best."""
+    def passes(self, value: Value, scale: Scale | None = None) -> bool:
+        """Whether an answer is acceptable; of several names the first or best counts, bounds are on the scale's numbers."""
         plain = value.get("best", "") if isinstance(value, dict) else value[0] if isinstance(value, list) else value
         if self.one_of is not None and plain not in self.one_of:
             return False
         if self.at_least is None and self.at_most is None:
             return True
-        if not isinstance(plain, int | float):
+        number = scale.number(value) if scale is not None else plain if isinstance(plain, int | float) else None
+        if number is None:
             return False
-        return (self.at_least is None or plain >= self.at_least) and (self.at_most is None or plain <= self.at_most)
+        return (self.at_least is None or number >= self.at_least) and (self.at_most is None or number <= self.at_most)
 
 
 def is_gold(item: Item) -> bool:
@@ -68,6 +69,11 @@ class Gold(QualityRule):
             return [item.id for item in study.items if item.id in set(self.items)]
         return [item.id for item in study.items if is_gold(item)]
 
+    def summary(self, study: Study) -> dict[str, str | int]:
+        places = self.positions if self.positions == "random" else ", ".join(map(str, self.positions))
+        shown = {"positions": places if self.per_rater else "among the other items"}
+        return super().summary(study) | {"gold items": len(self.gold_ids(study))} | shown
+
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         gold = set(self.gold_ids(study))
         failed: dict[str, str] = {}
@@ -76,14 +82,15 @@ class Gold(QualityRule):
                 continue
             for rule in self.acceptable:
                 concerns = judgment.criterion == rule.criterion and rule.system in ("", judgment.system)
-                if concerns and not rule.passes(judgment.value):
+                scale = study.judged_on(judgment.criterion, judgment.block, session.condition)
+                if concerns and not rule.passes(judgment.value, scale):
                     failed[judgment.item_id] = f"{judgment.criterion} = {judgment.value}"
         if len(failed) <= self.n_allowed_failures:
             return ()
         reason = f"failed {len(failed)} gold item{'s' if len(failed) > 1 else ''}: " + ", ".join(
             f"{item} ({answer})" for item, answer in failed.items()
         )
-        return (Finding(self.rule, self.action, reason, {"failed": sorted(failed)}),)
+        return (self.finding(reason, failed=sorted(failed)),)
 
 
 def placed_gold(study: Study) -> set[str]:

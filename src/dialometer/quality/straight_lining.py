@@ -35,6 +35,5 @@ class StraightLining(QualityRule):
             pattern = answer_pattern(given)
             if pattern.n >= self.at_least_n and pattern.share >= self.share:
                 reason = f"{pattern.n_same} of {pattern.n} answers on {criterion} are the same"
-                details = {"criterion": criterion, "value": str(pattern.commonest)}
-                findings.append(Finding(self.rule, self.action, reason, details))
+                findings.append(self.finding(reason, criterion=criterion, value=str(pattern.commonest)))
         return findings

@@ -20,6 +20,7 @@ class SessionTime(QualityRule):
     rule: Literal["session_time"] = "session_time"
     at_least_s: float | None = Field(default=None, gt=0)
     at_most_s: float | None = Field(default=None, gt=0)
+    needs_whole_session: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> SessionTime:
@@ -40,7 +41,7 @@ class SessionTime(QualityRule):
             reason = f"the session took {duration_s:.0f} s, more than {self.at_most_s:g} s"
         else:
             return ()
-        return (Finding(self.rule, self.action, reason, {"duration_s": duration_s}),)
+        return (self.finding(reason, duration_s=duration_s),)
 
 
 @RULES.register("screen_time")
@@ -50,7 +51,6 @@ class ScreenTime(QualityRule):
     rule: Literal["screen_time"] = "screen_time"
     at_least_s: float = Field(gt=0)
     share_allowed: float = Field(default=0.1, ge=0, lt=1, description="Share of screens that may be faster.")
-    acts: ClassVar[Literal["arrival", "live", "end"]] = "end"
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         if session.source == "model":
@@ -60,4 +60,4 @@ class ScreenTime(QualityRule):
         if not times_s or n_fast / len(times_s) <= self.share_allowed:
             return ()
         reason = f"{n_fast} of {len(times_s)} item screens took less than {self.at_least_s:g} s"
-        return (Finding(self.rule, self.action, reason, {"n_fast": n_fast, "n_screens": len(times_s)}),)
+        return (self.finding(reason, n_fast=n_fast, n_screens=len(times_s)),)

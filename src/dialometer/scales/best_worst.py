@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from dialometer.errors import AnswerError
-from dialometer.model.scale import Scale, Value
+from dialometer.model.scale import ChoiceForm, Scale, Value
 from dialometer.scales import SCALES
 
 
@@ -20,7 +20,8 @@ class BestWorst(Scale):
     type: Literal["best_worst"] = "best_worst"
     best_label: str = "Best"
     worst_label: str = "Worst"
-    compares: ClassVar[bool] = True
+    choice_form: ClassVar[ChoiceForm | None] = "ends"
+    n_alternatives: ClassVar[tuple[int, int]] = (3, 99)
     seconds_per_answer: ClassVar[float] = 12.0
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
@@ -36,6 +37,9 @@ class BestWorst(Scale):
         if not isinstance(value, dict):
             return value
         return {key: names.get(name, name) for key, name in value.items()}
+
+    def answer_format(self, alternatives: Sequence[str] = ()) -> str:
+        return '{"best": number, "worst": number} with two of ' + ", ".join(f'"{place}"' for place in alternatives)
 
     def describe(self) -> str:
         return "best and worst"

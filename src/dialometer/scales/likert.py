@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from dialometer.errors import AnswerError
-from dialometer.model.scale import Scale, Value
+from dialometer.model.scale import InputField, Level, NumberUse, Scale, Value
+from dialometer.model.values import ObservedValues, to_number
 from dialometer.scales import SCALES
-from dialometer.scales.reading import to_number
 
 
 @SCALES.register("likert")
@@ -21,7 +23,8 @@ class Likert(Scale):
     points: int = Field(default=5, ge=2, le=11, description="How many points the scale has.")
     first: int = Field(default=1, ge=-5, le=1, description="Number of the lowest point.")
     labels: dict[int, str] = Field(default_factory=dict, description="Words for points, all of them or only the ends.")
-    seconds_per_answer: ClassVar[float] = 4.0
+    level: ClassVar[Level] = "ordinal"
+    guess_rank: ClassVar[int | None] = 10
 
     @model_validator(mode="after")
     def _labels_on_the_scale(self) -> Likert:
@@ -44,5 +47,30 @@ class Likert(Scale):
     def categories(self) -> list[int]:
         return list(range(self.first, self.last + 1))
 
+    def category_labels(self) -> dict[float, str]:
+        return {
+            point: f"{point} {self.labels[point]}" if point in self.labels else str(point)
+            for point in self.categories()
+        }
+
+    def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
+        labels = {float(point): label for point, label in self.labels.items()}
+        return InputField("points", tuple(self.option_names()), self.first, self.last, labels=labels)
+
     def describe(self) -> str:
         return f"{self.points}-point scale from {self.first} to {self.last}"
+
+    def simulate(self, quality: NDArray[np.float64], use: NumberUse) -> NDArray[Any]:
+        middle = self.first + (self.points - 1) / 2
+        points = (middle + quality * (self.points - 1) / 4).round().clip(self.first, self.last)
+        return points.astype(int)
+
+    @classmethod
+    def could_give(cls, seen: ObservedValues) -> bool:
+        return seen.are_points
+
+    @classmethod
+    def guess(cls, seen: ObservedValues) -> dict[str, Any]:
+        first = int(max(-5.0, min(1.0, seen.lowest)))
+        points = int(seen.highest) - first + 1 if seen.are_points else 2
+        return {**super().guess(seen), "points": points, "first": first}

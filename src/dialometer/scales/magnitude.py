@@ -5,15 +5,21 @@ Bard, Robertson and Sorace, Magnitude estimation of linguistic acceptability, La
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from dialometer.errors import AnswerError
-from dialometer.model.scale import Scale, Value
+from dialometer.model.scale import InputField, Level, NumberUse, Scale, Value
+from dialometer.model.values import ObservedValues, tidy, to_number
 from dialometer.scales import SCALES
-from dialometer.scales.reading import tidy, to_number
+
+ANCHOR_SHARE = 0.8  # a middling response seems worth four fifths of a good standard
+ANCHOR_FLATTENING = 0.3  # a shown number also narrows the range that raters use
 
 
 @SCALES.register("magnitude")
@@ -24,7 +30,10 @@ class Magnitude(Scale):
     modulus: float | None = Field(default=None, gt=0, description="The standard's value; none for free magnitudes.")
     minimum: float = Field(default=0, ge=0, description="Smallest number accepted; zeros are kept and reported.")
     maximum: float | None = Field(default=None, gt=0, description="Largest number accepted; no limit if left out.")
+    level: ClassVar[Level] = "ratio"
+    unit: ClassVar[Literal["points", "log"]] = "log"
     seconds_per_answer: ClassVar[float] = 6.0
+    guess_rank: ClassVar[int | None] = 20
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
         number = to_number(raw)
@@ -36,5 +45,36 @@ class Magnitude(Scale):
             raise AnswerError(f"Please enter a number of at most {self.maximum:g}.")
         return tidy(number)
 
+    def bounds(self) -> tuple[float, float]:
+        return self.minimum, math.inf if self.maximum is None else self.maximum
+
+    def anchor_number(self) -> float | None:
+        return self.modulus
+
+    def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
+        return InputField("number", low=self.minimum, high=self.maximum)
+
+    def answer_format(self, alternatives: Sequence[str] = ()) -> str:
+        return f"a number of at least {self.minimum:g}, in proportion to the quality"
+
     def describe(self) -> str:
         return "magnitude estimation" + (f", modulus {self.modulus:g}" if self.modulus else " without modulus")
+
+    def simulate(self, quality: NDArray[np.float64], use: NumberUse) -> NDArray[Any]:
+        """Log-normal estimates around the rater's own modulus; a shown number draws that modulus to itself."""
+        slope, log_modulus = use.slope, use.log_modulus
+        if use.anchor:
+            log_modulus = (1 - use.anchor_pull) * log_modulus + use.anchor_pull * np.log(use.anchor * ANCHOR_SHARE)
+            slope *= 1 - ANCHOR_FLATTENING * use.anchor_pull
+        value = np.exp(log_modulus + slope * quality)
+        # People use round numbers: steps of five above ten.
+        return np.asarray(np.maximum(1.0, np.where(value > 10, np.round(value / 5) * 5, np.round(value))))
+
+    def simulate_question(
+        self, rng: np.random.Generator, alternatives: Sequence[str] = (), *, is_required: bool = True
+    ) -> Any:
+        return float(rng.integers(10, 200))
+
+    @classmethod
+    def could_give(cls, seen: ObservedValues) -> bool:
+        return seen.is_numeric and seen.lowest >= 0 and seen.highest > 100

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from dialometer.errors import AnswerError
-from dialometer.model.scale import Scale, Value
+from dialometer.model.scale import InputField, Scale, Value
+from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
 
 
@@ -41,5 +43,24 @@ class Multiple(Scale):
             raise AnswerError(f"Please choose at most {self.at_most}.")
         return [option for option in self.options if option in chosen]
 
+    def option_names(self) -> list[str]:
+        return list(self.options)
+
+    def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
+        return InputField("any_of", tuple(self.options))
+
+    def names(self, systems: Sequence[str]) -> list[str]:
+        return []
+
     def describe(self) -> str:
         return f"any of {len(self.options)} options"
+
+    def simulate_question(
+        self, rng: np.random.Generator, alternatives: Sequence[str] = (), *, is_required: bool = True
+    ) -> Any:
+        n_chosen = int(rng.integers(max(1, self.at_least), (self.at_most or len(self.options)) + 1))
+        return [self.options[int(place)] for place in sorted(rng.permutation(len(self.options))[:n_chosen])]
+
+    @classmethod
+    def guess(cls, seen: ObservedValues) -> dict[str, Any]:
+        return {**super().guess(seen), "options": seen.options()}

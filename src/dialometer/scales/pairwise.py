@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dialometer.errors import AnswerError
-from dialometer.model.scale import Scale, Value
+from dialometer.model.scale import ChoiceForm, Scale, Value
+from dialometer.model.values import CANNOT_TELL, TIE, ObservedValues
 from dialometer.scales import SCALES
-
-TIE = "tie"
-CANNOT_TELL = "cannot_tell"
 
 
 @SCALES.register("pairwise")
@@ -20,21 +21,40 @@ class Pairwise(Scale):
     type: Literal["pairwise"] = "pairwise"
     allow_tie: bool = False
     allow_cannot_tell: bool = False
-    compares: ClassVar[bool] = True
+    choice_form: ClassVar[ChoiceForm | None] = "one"
+    n_alternatives: ClassVar[tuple[int, int]] = (2, 2)
     seconds_per_answer: ClassVar[float] = 6.0
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
         choice = str(raw).strip() if isinstance(raw, str | int) and not isinstance(raw, bool) else ""
         if choice in alternatives:
             return choice
-        if (choice == TIE and self.allow_tie) or (choice == CANNOT_TELL and self.allow_cannot_tell):
+        if choice in self.extra_options():
             return choice
-        extra = [word for word, on in (("a tie", self.allow_tie), ("cannot tell", self.allow_cannot_tell)) if on]
-        raise AnswerError("Please choose one of the two" + "".join(f", or {word}" for word in extra) + ".")
+        words = {TIE: "a tie", CANNOT_TELL: "cannot tell"}
+        extra = "".join(f", or {words[name]}" for name in self.extra_options())
+        raise AnswerError(f"Please choose one of the two{extra}.")
+
+    def extra_options(self) -> list[str]:
+        return [name for name, is_on in ((TIE, self.allow_tie), (CANNOT_TELL, self.allow_cannot_tell)) if is_on]
 
     def rename(self, value: Value, names: Mapping[str, str]) -> Value:
         return names.get(str(value), value)
 
     def describe(self) -> str:
-        extra = [word for word, on in (("tie", self.allow_tie), ("cannot tell", self.allow_cannot_tell)) if on]
+        extra = [name.replace("_", " ") for name in self.extra_options()]
         return "choice of one of two" + (f" with {' and '.join(extra)}" if extra else ", forced")
+
+    def simulate_comparison(
+        self, perceived: NDArray[np.float64], alternatives: Sequence[str], rng: np.random.Generator, *, tie_width: float
+    ) -> Any:
+        difference = abs(float(perceived[0] - perceived[-1]))
+        if difference < tie_width and self.allow_tie:
+            return TIE
+        if difference < tie_width / 4 and self.allow_cannot_tell:
+            return CANNOT_TELL
+        return super().simulate_comparison(perceived, alternatives, rng, tie_width=tie_width)
+
+    @classmethod
+    def guess(cls, seen: ObservedValues) -> dict[str, Any]:
+        return {**super().guess(seen), "allow_tie": TIE in seen.texts, "allow_cannot_tell": CANNOT_TELL in seen.texts}

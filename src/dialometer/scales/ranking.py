@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from dialometer.errors import AnswerError
-from dialometer.model.scale import Scale, Value
+from dialometer.model.scale import ChoiceForm, InputField, Scale, Value
+from dialometer.model.values import to_number
 from dialometer.scales import SCALES
-from dialometer.scales.reading import to_number
 
 
 @SCALES.register("ranking")
@@ -21,7 +22,8 @@ class Ranking(Scale):
     options: list[str] | None = Field(
         default=None, min_length=2, description="What is ranked; the responses if left out."
     )
-    compares: ClassVar[bool] = True
+    choice_form: ClassVar[ChoiceForm | None] = "order"
+    scripts: ClassVar[tuple[str, ...]] = ("ranking.js",)
     seconds_per_answer: ClassVar[float] = 20.0
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
@@ -42,5 +44,18 @@ class Ranking(Scale):
     def rename(self, value: Value, names: Mapping[str, str]) -> Value:
         return [names.get(name, name) for name in value] if isinstance(value, list) and not self.options else value
 
+    def option_names(self) -> list[str]:
+        return list(self.options or ())
+
+    def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
+        return InputField("order", tuple(self.options or alternatives))
+
     def describe(self) -> str:
         return f"ranking of {len(self.options)} options" if self.options else "ranking"
+
+    def simulate_question(
+        self, rng: np.random.Generator, alternatives: Sequence[str] = (), *, is_required: bool = True
+    ) -> Any:
+        options = list(self.options or alternatives)
+        noise = rng.normal(0, 1.5, len(options)) + list(range(len(options)))
+        return [options[int(place)] for place in noise.argsort()]

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, field_validator
 
 from dialometer.errors import AnswerError
 from dialometer.model.dialogue import clean_text
-from dialometer.model.scale import Scale, Value
+from dialometer.model.scale import InputField, Level, Scale, Value
+from dialometer.model.values import ObservedValues, tidy, to_number
 from dialometer.scales import SCALES
-from dialometer.scales.reading import tidy, to_number
+
+_REMARKS = (
+    "No further remarks.",
+    "Clear instructions, thank you.",
+    "Some of the responses did not fit what was said before.",
+    "It was hard to tell a few of them apart.",
+    "Interesting study.",
+)
 
 
 @SCALES.register("text")
@@ -27,6 +37,8 @@ class Text(Scale):
     maximum: float | None = None
     pattern: str = Field(default="", description="Regular expression the whole text must match.")
     seconds_per_answer: ClassVar[float] = 15.0
+    scripts: ClassVar[tuple[str, ...]] = ("writing.js",)
+    guess_rank: ClassVar[int | None] = 90
 
     @field_validator("pattern")
     @classmethod
@@ -62,5 +74,42 @@ class Text(Scale):
             raise AnswerError(f"Please enter a number of at most {self.maximum:g}.")
         return tidy(number)
 
+    @property
+    def level(self) -> Level:  # type: ignore[override]
+        """Numbers that are typed in have distances."""
+        return "nominal" if self.format == "text" else "interval"
+
+    def bounds(self) -> tuple[float, float]:
+        low = -math.inf if self.minimum is None else self.minimum
+        return low, math.inf if self.maximum is None else self.maximum
+
+    @property
+    def takes_own_words(self) -> bool:
+        return self.format == "text"
+
+    def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
+        return (
+            InputField("text") if self.format == "text" else InputField("number", low=self.minimum, high=self.maximum)
+        )
+
     def describe(self) -> str:
         return "text" if self.format == "text" else f"{self.format} typed in"
+
+    def simulate_question(
+        self, rng: np.random.Generator, alternatives: Sequence[str] = (), *, is_required: bool = True
+    ) -> Any:
+        if self.format == "text":
+            return _REMARKS[int(rng.integers(len(_REMARKS)))] if is_required or rng.random() < 0.3 else ""
+        low = self.minimum if self.minimum is not None else 0
+        high = self.maximum if self.maximum is not None else low + 100
+        return int(min(max(round(rng.gamma(6, 3) + max(low, 18)), low), high))
+
+    @classmethod
+    def could_give(cls, seen: ObservedValues) -> bool:  # noqa: ARG003
+        return True
+
+    @classmethod
+    def guess(cls, seen: ObservedValues) -> dict[str, Any]:
+        declared = super().guess(seen)
+        is_number = seen.stated == declared["type"] and seen.is_numeric
+        return {**declared, **({"format": "number"} if is_number else {"max_length": 100_000})}

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.scale import Floats, Scale
 from dialometer.model.study import Block, Criterion, Study
-from dialometer.simulate.rater import Floats, Habits, draw_rater, magnitudes, ratings
+from dialometer.model.values import TIE
+from dialometer.simulate.rater import Habits, draw_rater, number_use
 from dialometer.simulate.truth import Truth, candidate_quality
 
 Columns = dict[str, NDArray[Any]]
@@ -115,19 +117,15 @@ def _criterion_columns(
             "item": np.array([one.id for one in items])[item],
             "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
         }
-        anchor = getattr(scale, "modulus", None) if shown.anchor in ("number", "both") else None
+        anchor = scale.anchor_number() if shown.anchor in ("number", "both") else None
         fixed = {"cell": cell, "block": block.name, "criterion": criterion.name, "scale": scale.type}
         if scale.compares:
             parts.append(_compare(habits, scale, perceived, names, side, common, fixed))
         else:
             utility = perceived + crew.bias[who][:, None, None] + shifts.get(cell, 0.0)
-            log_modulus = crew.log_modulus[who][:, None, None]
-            value = (
-                magnitudes(habits, log_modulus, utility, anchor)
-                if scale.type == "magnitude"
-                else ratings(scale, utility)
-            )
-            parts.append(_rated(value, names, side, common, fixed))
+            answers = scale.simulate(utility, number_use(habits, crew.log_modulus[who][:, None, None], anchor))
+            if answers is not None:
+                parts.append(_rated(scale, answers, names, side, common, fixed))
     return parts
 
 
@@ -152,16 +150,24 @@ def _quality(truth: Truth, item: Item, criterion: str, system: str) -> float:
 
 
 def _rated(
-    value: Floats, names: NDArray[Any], side: NDArray[Any], common: dict[str, Any], fixed: dict[str, Any]
+    scale: Scale,
+    answers: NDArray[Any],
+    names: NDArray[Any],
+    side: NDArray[Any],
+    common: dict[str, Any],
+    fixed: dict[str, Any],
 ) -> Columns:
-    n_systems = value.shape[2]
-    columns = {key: np.repeat(np.ravel(column), n_systems) for key, column in common.items()}
-    return _finish(columns, fixed, system=names.ravel(), value=value.ravel(), side=side.ravel())
+    columns = {key: np.repeat(np.ravel(column), answers.shape[2]) for key, column in common.items()}
+    given = answers.ravel()
+    distinct, place = np.unique(given, return_inverse=True)
+    value = np.array([scale.number(answer) for answer in distinct.tolist()], dtype=np.float64)[place]
+    choice = {"choice": given} if given.dtype == object else {}
+    return _finish(columns, fixed, system=names.ravel(), value=value, side=side.ravel(), **choice)
 
 
 def _compare(
     habits: Habits,
-    scale: Any,
+    scale: Scale,
     perceived: Floats,
     names: NDArray[Any],
     side: NDArray[Any],
@@ -172,11 +178,11 @@ def _compare(
     pick = np.take_along_axis
     choice = pick(names, best[..., None], axis=2)[..., 0].astype(object)
     chosen_side = pick(side, best[..., None], axis=2)[..., 0]
-    if scale.type == "pairwise" and scale.allow_tie:
+    if TIE in scale.extra_options():
         is_tie = np.abs(perceived[..., 0] - perceived[..., -1]) < habits.tie_width
-        choice, chosen_side = np.where(is_tie, "tie", choice), np.where(is_tie, 0, chosen_side)
+        choice, chosen_side = np.where(is_tie, TIE, choice), np.where(is_tie, 0, chosen_side)
     columns = {key: np.ravel(column) for key, column in common.items()}
-    lowest = pick(names, worst[..., None], axis=2)[..., 0] if scale.type == "best_worst" else np.full(best.shape, "")
+    lowest = pick(names, worst[..., None], axis=2)[..., 0] if scale.choice_form == "ends" else np.full(best.shape, "")
     return _finish(
         columns,
         fixed,

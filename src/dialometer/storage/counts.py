@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Select, case, func, select
@@ -60,10 +61,13 @@ class Counts(StorePart):
         with self.database.reading() as connection:
             return dict(connection.execute(by_session).all())
 
-    def value_counts(self, source: Source) -> list[tuple[str, str, str, int, Value, int]]:
+    def value_counts(
+        self, source: Source, *, without: Sequence[str] = ()
+    ) -> list[tuple[str, str, str, int, Value, int]]:
         """Item, criterion, system, turn, answer and how often it was given, of sessions of one source that count.
 
-        The database counts, so that a million judgments are a few thousand rows here. Free texts are left out.
+        The database counts, so that a million judgments are a few thousand rows here. Scales of the types ``without`` are
+        left out.
         """
         key = (judgments.c.item_id, judgments.c.criterion, judgments.c.system, judgments.c.turn, judgments.c.value)
         counted = (
@@ -74,7 +78,7 @@ class Counts(StorePart):
                 sessions.c.is_excluded.is_(False),
                 sessions.c.state.in_(("active", "completed", "stale")),
                 judgments.c.is_practice.is_(False),
-                judgments.c.scale != "text",
+                judgments.c.scale.not_in(list(without)),
                 is_current(judgments),
             )
             .group_by(*key)

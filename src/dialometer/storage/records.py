@@ -86,10 +86,10 @@ class Records(StorePart):
             rows = connection.execute(query(judgments).where(judgments.c.item_id == item_id))
             return [judgment_from(row) for row in rows]
 
-    def written_judgments(self) -> list[Judgment]:
-        """Judgments that are free text."""
+    def judgments_on_scales(self, types: Sequence[str]) -> list[Judgment]:
+        """Judgments on scales of these types."""
         with self.database.reading() as connection:
-            rows = connection.execute(query(judgments).where(judgments.c.scale == "text"))
+            rows = connection.execute(query(judgments).where(judgments.c.scale.in_(list(types))))
             return [judgment_from(row) for row in rows]
 
     def answers_to(self, questions: Sequence[str]) -> list[Answer]:

@@ -8,6 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from dialometer.model.scale import Scale
+from dialometer.model.study import Study
+
 Columns = Mapping[str, list[Any]]
 """Judgments as the store gives them: one list per column."""
 FACTOR_PREFIX = "factor_"
@@ -53,22 +56,57 @@ def session_name(ordinal: int) -> str:
     return f"S{ordinal:04d}"
 
 
-def long_table(batches: Iterable[Columns]) -> pl.DataFrame:
-    """The long table from the store's batches of columns. Works in parts, so memory stays near the size of the result."""
+def long_table(batches: Iterable[Columns], study: Study | None = None) -> pl.DataFrame:
+    """The long table from the store's batches of columns. Works in parts, so memory stays near the size of the result.
+
+    With the study, the numbers of answers are those that their scales give; without it, only answers that are numbers
+    have one.
+    """
     answers: dict[str, tuple[float | None, str | None, str | None]] = {}
     conditions: dict[str, Mapping[str, str]] = {}
-    parts = [_part(batch, answers, conditions) for batch in batches]
+    numbers = _Numbers(study) if study is not None else None
+    parts = [_part(batch, answers, conditions, numbers) for batch in batches]
     if not parts:
         return pl.DataFrame(schema={name: kind for name, (kind, _) in COLUMNS.items()})
     return pl.concat(parts, how="diagonal")
 
 
-def _part(columns: Columns, answers: dict[str, Any], conditions: dict[str, Mapping[str, str]]) -> pl.DataFrame:
+class _Numbers:
+    """Numbers of answers by the scales they were given on; asks only scales whose numbers are not the answers themselves."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._types = {scale.type for scale in study.spec.scales.values() if type(scale).number is not Scale.number}
+        self._scales: dict[tuple[str, str, str], Scale | None] = {}
+
+    def replace(
+        self, values: list[float | None], columns: Columns, conditions: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        """Put the numbers of such scales into the column of values."""
+        if not self._types:
+            return
+        names = zip(columns["criterion"], columns["block"], columns["condition"], strict=True)
+        for row, (scale_type, key) in enumerate(zip(columns["scale"], names, strict=True)):
+            if scale_type not in self._types:
+                continue
+            if key not in self._scales:
+                self._scales[key] = self._study.judged_on(key[0], key[1], conditions[key[2]])
+            scale = self._scales[key]
+            if scale is not None and scale.type == scale_type:
+                values[row] = scale.number(json.loads(columns["value"][row]))
+
+
+def _part(
+    columns: Columns, answers: dict[str, Any], conditions: dict[str, Mapping[str, str]], numbers: _Numbers | None
+) -> pl.DataFrame:
     for text in set(columns["value"]) - answers.keys():
         answers[text] = _read_answer(json.loads(text))
     for text in set(columns["condition"]) - conditions.keys():
         conditions[text] = json.loads(text)
     read = [answers[text] for text in columns["value"]]
+    values = [value for value, _, _ in read]
+    if numbers is not None:
+        numbers.replace(values, columns, conditions)
     # Imported judgments may have no times; they are stored as 0, which must not become a moment in 1970.
     shown = pl.Series(columns["shown_at_ms"], dtype=pl.Int64).replace(0, None)
     answered = pl.Series(columns["answered_at_ms"], dtype=pl.Int64).replace(0, None)
@@ -77,7 +115,7 @@ def _part(columns: Columns, answers: dict[str, Any], conditions: dict[str, Mappi
         "rater": [rater_name(number) for number in columns["rater_number"]],
         "session": [session_name(ordinal) for ordinal in columns["ordinal"]],
         "item": columns["item_id"],
-        "value": [value for value, _, _ in read],
+        "value": values,
         "choice": [choice for _, choice, _ in read],
         "worst": [worst for _, _, worst in read],
         "answer": columns["value"],

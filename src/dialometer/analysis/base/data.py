@@ -127,7 +127,7 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         for turn in store.conversations.turns(session.id)
     )
     chats = chats_table(said) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
-    table = long_table(store.records.judgment_batches())
+    table = long_table(store.records.judgment_batches(), study)
     return select_data(study, table, sessions, answers, findings, chats, sources)
 
 

@@ -14,14 +14,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.scale_units import Asked, Unit, asked_criteria, bounds, common_unit, modulus_of
+from dialometer.analysis.base.scale_units import Asked, Unit, asked_criteria, common_unit
 from dialometer.analysis.base.wording import criterion_label, listed, n_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem
 from dialometer.model.scale import Scale
 from dialometer.model.study import Factor, Study
-from dialometer.quality.gold import Gold, is_gold
+from dialometer.quality.gold import is_gold
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.effects.normalise import normalise
 from dialometer.stats.observations import Floats, Ints
@@ -32,9 +32,11 @@ from dialometer.storage.table import FACTOR_PREFIX
 
 def inside(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[Floats, tuple[str, ...]]:
     """Numbers a scale cannot give (they come from imports) made missing, with a sentence that says which."""
-    low, high = (np.array(ends)[cell] for ends in zip(*(bounds(scale) for scale in scales), strict=True))
-    is_likert = np.array([scale.type == "likert" for scale in scales])[cell]
-    is_outside = ~np.isfinite(value) | (value < low) | (value > high) | (is_likert & (value != np.round(value)))
+    low, high = (np.array(ends)[cell] for ends in zip(*(scale.bounds() for scale in scales), strict=True))
+    is_outside = ~np.isfinite(value) | (value < low) | (value > high)
+    for number, scale in enumerate(scales):
+        if possible := list(scale.category_labels()):
+            is_outside |= (cell == number) & ~np.isin(value, possible)
     n_outside = int(is_outside.sum())
     if not n_outside:
         return value, ()
@@ -67,13 +69,15 @@ def on_footing(
     """Raw numbers and those that are analysed, remarks on zeros, and the raters who always gave the same number."""
     unit = asked.unit
     if unit == "percent":
-        low, high = (np.array(ends)[columns["cell"]] for ends in zip(*map(bounds, asked.scales), strict=True))
+        low, high = (
+            np.array(ends)[columns["cell"]] for ends in zip(*(scale.bounds() for scale in asked.scales), strict=True)
+        )
         value = 100 * (value - low) / (high - low)
-    is_magnitude = np.array([scale.type == "magnitude" for scale in asked.scales])[columns["cell"]]
+    is_log = np.array([scale.unit == "log" for scale in asked.scales])[columns["cell"]]
     y = value.copy()
     said: list[str] = []
     constant: set[int] = set()
-    for is_chosen, plain in ((is_magnitude, "ln"), (~is_magnitude, "raw")):
+    for is_chosen, plain in ((is_log, "ln"), (~is_log, "raw")):
         if not is_chosen.any():
             continue
         method = f"{plain}_z" if unit == "z" else plain
@@ -151,7 +155,7 @@ class Measure:
     @property
     def modulus(self) -> float | None:
         """The standard's value, where all magnitude scales of the measure share one."""
-        values = {modulus_of(scale) for scale in self.scales}
+        values = {scale.anchor_number() for scale in self.scales}
         return values.pop() if len(values) == 1 else None
 
     def where(self, rows: NDArray[np.bool_]) -> Measure:
@@ -195,11 +199,9 @@ class Measures:
 
 def gold_items(study: Study) -> set[str]:
     """Items whose answer is known: they check raters and say nothing about systems."""
-    rules = [rule for rule in study.spec.quality if isinstance(rule, Gold)]
-    by_rule = {item for rule in rules for item in rule.gold_ids(study)}
     marked = {item.id for item in study.items if is_gold(item) and not isinstance(item, CandidateItem)}
     candidates = {item.id for item in study.items if isinstance(item, CandidateItem)}
-    return (by_rule | marked) - candidates
+    return (marked | study.gold_ids) - candidates
 
 
 def numeric_measures(data: StudyData) -> Measures:
@@ -317,7 +319,7 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
     columns = {name: np.concatenate([getattr(measure, name) for measure in measures]) for name in _CODES}
     raw, target, offset = [], [], 0
     for measure in measures:
-        ends = [bounds(scale) for scale in measure.scales]
+        ends = [scale.bounds() for scale in measure.scales]
         is_share = unit == "percent" and measure.unit == "points"
         raw.append(100 * (measure.raw - ends[0][0]) / (ends[0][1] - ends[0][0]) if is_share else measure.raw)
         target.append(measure.target + offset)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from dialometer.model.scale import Scale
+from dialometer.model.scale import ChoiceForm, Scale
 from dialometer.model.study import Block, Criterion, Study
 
-NUMERIC_TYPES = ("likert", "slider", "magnitude")
 Unit = Literal["log", "points", "percent", "z"]
 """``log``: magnitudes as logarithms. ``points``: as given. ``percent``: of the scale's range. ``z``: per rater only."""
 AlphaLevel = Literal["ordinal", "interval"]
@@ -32,38 +31,30 @@ class Asked:
         return common_unit(self.scales)
 
 
-def is_numeric(scale: Scale) -> bool:
-    """Whether answers are numbers given to one thing at a time."""
-    return not scale.compares and scale.type in NUMERIC_TYPES
-
-
-def bounds(scale: Any) -> tuple[float, float]:
-    """Smallest and largest number a scale accepts."""
-    if scale.type == "likert":
-        return float(scale.first), float(scale.last)
-    if scale.type == "slider":
-        return float(scale.low), float(scale.high)
-    return float(scale.minimum), math.inf if scale.maximum is None else float(scale.maximum)
-
-
-def modulus_of(scale: Any) -> float | None:
-    """The standard's value on a scale of magnitudes."""
-    return getattr(scale, "modulus", None)
-
-
 def common_unit(scales: Sequence[Scale]) -> Unit:
     """Magnitudes are ratios and go to logarithms; scales with different ends meet as shares of their range."""
-    types = {scale.type for scale in scales}
-    if types == {"magnitude"}:
-        return "log"
-    if "magnitude" in types:
-        return "z"
-    return "points" if len({bounds(scale) for scale in scales}) == 1 else "percent"
+    units = {scale.unit for scale in scales}
+    if "log" in units:
+        return "log" if len(units) == 1 else "z"
+    ends = {scale.bounds() for scale in scales}
+    if len(ends) == 1:
+        return "points"
+    return "percent" if all(math.isfinite(low) and math.isfinite(high) for low, high in ends) else "z"
 
 
 def alpha_level(scales: Sequence[Scale]) -> AlphaLevel:
-    """Points of a Likert scale are ordered; everything else has distances."""
-    return "ordinal" if {scale.type for scale in scales} == {"likert"} else "interval"
+    """Points such as those of a Likert scale are ordered; everything else has distances."""
+    return "ordinal" if {scale.level for scale in scales} == {"ordinal"} else "interval"
+
+
+def compared_types(study: Study, form: ChoiceForm) -> list[str]:
+    """The types of the study's scales that compare in this form; judgments name their scale by its type."""
+    return sorted({scale.type for scale in study.spec.scales.values() if scale.choice_form == form})
+
+
+def log_types(study: Study) -> list[str]:
+    """The types of the study's scales whose numbers are analysed as logarithms."""
+    return sorted({scale.type for scale in study.spec.scales.values() if scale.unit == "log"})
 
 
 def asked_criteria(study: Study) -> list[Asked]:
@@ -80,7 +71,7 @@ def asked_criteria(study: Study) -> list[Asked]:
             ways.setdefault(names, []).append(block)
         for names, blocks in ways.items():
             scales = tuple(study.spec.scales[name] for name in names)
-            if all(is_numeric(scale) for scale in scales):
+            if all(scale.is_numeric for scale in scales):
                 found.append(Asked(criterion, tuple(blocks), scales, is_whole=len(ways) == 1))
     return found
 

@@ -138,8 +138,8 @@ def planted(study: Study, effect: float, seed: int) -> tuple[Truth, Habits, dict
 def _level_shifts(study: Study, effect: float, habits: Habits) -> dict[int, float]:
     comparison = primary_comparison(study)
     factor = declared_factor(study, comparison)
-    is_magnitude = any(study.spec.scales[c.scale].type == "magnitude" for c in study.spec.criteria)
-    spread = math.hypot(habits.bias_sd, habits.modulus_log_sd / habits.slope if is_magnitude else 0.0)
+    is_log = any(study.spec.scales[c.scale].unit == "log" for c in study.spec.criteria)
+    spread = math.hypot(habits.bias_sd, habits.modulus_log_sd / habits.slope if is_log else 0.0)
     base = baseline(factor).name
     return {cell: effect * spread for cell, condition in enumerate(study.cells) if condition[factor.name] != base}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import data_from_arrays
+from dialometer.analysis.base.scale_units import log_types
 from dialometer.analysis.planning.power import PowerAnalysis, Setting, deciding_family, planted, resized, simulate_tests
 from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.design.lock import fingerprint
@@ -243,11 +244,10 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
         "half_minimum": "zeros become half of the rater's smallest positive number",
         "error": "zeros stop the analysis",
     }
-    is_magnitude = any(scale.type == "magnitude" for scale in spec.scales.values())
     yield (
         "Transformations",
         f"Magnitude estimates are analysed as logarithms; {zeros[declared.zeros]}."
-        if is_magnitude
+        if log_types(study)
         else "None beyond those of the methods above.",
     )
     correction = {
@@ -280,8 +280,7 @@ def _rule(rule: QualityRule) -> str:
         "exclude": "keeps the rater out of the analysis",
         "flag": "is reported, and the rater stays in",
     }
-    told = rule.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action", "raters", "file"})
-    settings = "; ".join(f"{name}: {_short(value)}" for name, value in told.items())
+    settings = "; ".join(f"{name}: {_short(value)}" for name, value in rule.settings().items())
     return f"**{rule.rule}** {follows[rule.action]}" + (f" ({settings})" if settings else "")
 
 

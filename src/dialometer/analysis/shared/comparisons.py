@@ -12,6 +12,7 @@ from dialometer.analysis.base.wording import factor_named
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column
+from dialometer.model.scale import ChoiceForm
 from dialometer.model.study import Comparison, Criterion, Factor, Study
 from dialometer.stats.effects.multiplicity import adjust_estimates
 
@@ -50,13 +51,13 @@ def primary_between_systems(study: Study, criteria: Collection[str]) -> Comparis
     return None
 
 
-def compared_criteria(study: Study, scale_type: str) -> tuple[Criterion, ...]:
-    """Criteria that compare systems on a scale of this type, under any condition, in file order."""
+def compared_criteria(study: Study, form: ChoiceForm) -> tuple[Criterion, ...]:
+    """Criteria that compare systems in this form, under any condition, in file order."""
     return tuple(
         criterion
         for criterion in study.spec.criteria
         if any(
-            scale.type == scale_type and not getattr(scale, "options", None)
+            scale.choice_form == form and scale.compares_responses
             for block in study.blocks
             for cell in study.cells
             if criterion in study.block_criteria(block)

@@ -101,10 +101,8 @@ def _label(question: str) -> str:
 
 def _options(study: Study, name: str) -> list[str]:
     """Possible answers in the order of the scale, as far as it lists them."""
-    spec = study.spec
-    asked = (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)
-    scale = next((spec.scales[question.scale] for question in asked if question.name == name), None)
-    return [] if scale is None else [str(option) for option in scale.categories() or getattr(scale, "options", [])]
+    scale = study.question_scales.get(name)
+    return [] if scale is None else scale.option_names()
 
 
 def _as_numbers(answers: Sequence[str | None]) -> Floats | None:

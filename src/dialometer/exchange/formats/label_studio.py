@@ -133,36 +133,36 @@ def _view(form: ToolForm) -> Xml.Element:
 
 
 def _add_control(view: Xml.Element, form: ToolForm, field: FormField) -> None:
-    scale: Any = form.scale(field)
+    scale = form.scale(field)
     is_required = form.study.criteria_by_name[field.criterion].is_required
     common = {"name": field.name, "toName": f"option{field.place or 1}", "required": str(is_required).lower()}
-    letters = list(PLACES[: form.n_places])
-    match scale.type:
-        case "likert" if scale.first == 1:
-            Xml.SubElement(view, "Rating", {**common, "maxRating": str(scale.points)})
-        case "likert":
-            _add_choices(view, common, [str(point) for point in scale.categories()])
-        case "slider":
-            ends = {"min": f"{scale.low:g}", "max": f"{scale.high:g}", "step": f"{scale.step:g}", "slider": "true"}
+    entered = scale.input_field(PLACES[: form.n_places])
+    if scale.choice_form == "one" and not scale.extra_options():
+        Xml.SubElement(view, "Pairwise", {**common, "toName": "option1,option2"})
+        return
+    match entered.kind:
+        case "points" if entered.low == 1:
+            Xml.SubElement(view, "Rating", {**common, "maxRating": f"{entered.high:g}"})
+        case "points" | "one_of":
+            _add_choices(view, common, entered.options)
+        case "any_of":
+            _add_choices(view, {**common, "choice": "multiple"}, entered.options)
+        case "range":
+            ends = {
+                "min": f"{entered.low:g}",
+                "max": f"{entered.high:g}",
+                "step": f"{entered.step:g}",
+                "slider": "true",
+            }
             Xml.SubElement(view, "Number", {**common, **ends})
-        case "magnitude":
-            Xml.SubElement(view, "Number", {**common, "min": f"{scale.minimum:g}"})
-        case "pairwise" if not scale.allow_tie and not scale.allow_cannot_tell:
-            Xml.SubElement(view, "Pairwise", {**common, "toName": "option1,option2"})
-        case "pairwise":
-            extra = [word for word, on in (("tie", scale.allow_tie), ("cannot_tell", scale.allow_cannot_tell)) if on]
-            _add_choices(view, common, [*letters, *extra])
-        case "best_worst":
-            _add_choices(view, common, letters)
-        case "choice":
-            _add_choices(view, common, scale.options)
-        case "multiple":
-            _add_choices(view, {**common, "choice": "multiple"}, scale.options)
+        case "number":
+            least = {} if entered.low is None else {"min": f"{entered.low:g}"}
+            Xml.SubElement(view, "Number", {**common, **least})
         case _:
             Xml.SubElement(view, "TextArea", {**common, "maxSubmissions": "1"})
 
 
-def _add_choices(view: Xml.Element, attributes: dict[str, str], options: list[str]) -> None:
+def _add_choices(view: Xml.Element, attributes: dict[str, str], options: Sequence[str]) -> None:
     control = Xml.SubElement(view, "Choices", {"choice": "single", **attributes})
     for option in options:
         Xml.SubElement(control, "Choice", {"value": option})

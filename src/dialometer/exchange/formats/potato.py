@@ -14,6 +14,7 @@ from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake, unr
 from dialometer.exchange.records import Record
 from dialometer.exchange.tool_form import PLACES, FormAnswers, FormField, FormItem, ToolForm, read_key
 from dialometer.model.dialogue import Turn
+from dialometer.model.values import CANNOT_TELL, TIE
 
 STATE_FILE, OLD_FILE = "user_state.json", "annotated_instances.jsonl"
 LABELS = "instance_id_to_label_to_value"
@@ -130,35 +131,31 @@ def _config(form: ToolForm) -> dict[str, Any]:
 
 
 def _scheme(form: ToolForm, field: FormField) -> dict[str, Any]:
-    scale: Any = form.scale(field)
+    scale = form.scale(field)
     is_required = form.study.criteria_by_name[field.criterion].is_required
     common = {"name": field.name, "description": form.question(field)}
     needed = {"label_requirement": {"required": is_required}}
-    letters = list(PLACES[: form.n_places])
-    match scale.type:
-        case "likert" if scale.first == 1:
-            labels = {int(point): text for point, text in scale.labels.items()}
-            ends = {"min_label": labels.get(1, "1"), "max_label": labels.get(scale.points, str(scale.points))}
-            return {"annotation_type": "likert", **common, **ends, "size": scale.points, **needed}
-        case "likert":
-            return {"annotation_type": "radio", **common, "labels": [str(p) for p in scale.categories()], **needed}
-        case "slider":
-            ends = {"min_value": scale.low, "max_value": scale.high, "starting_value": (scale.low + scale.high) / 2}
-            return {"annotation_type": "slider", **common, **ends, **needed}
-        case "magnitude":
+    letters = PLACES[: form.n_places]
+    entered, extra = scale.input_field(letters), scale.extra_options()
+    if scale.choice_form == "one" and CANNOT_TELL not in extra:
+        shown = {"items_key": "responses", "labels": list(letters), "allow_tie": TIE in extra}
+        return {"annotation_type": "pairwise", **common, "mode": "binary", **shown, **needed}
+    match entered.kind:
+        case "points" if entered.low == 1 and entered.high is not None:
+            ends = (1, int(entered.high))
+            labels = [entered.labels.get(end, str(end)) for end in ends]
+            ends_shown = {"min_label": labels[0], "max_label": labels[1], "size": ends[1]}
+            return {"annotation_type": "likert", **common, **ends_shown, **needed}
+        case "points" | "one_of":
+            return {"annotation_type": "radio", **common, "labels": list(entered.options), **needed}
+        case "any_of":
+            return {"annotation_type": "multiselect", **common, "labels": list(entered.options), **needed}
+        case "range" if entered.low is not None and entered.high is not None:
+            middle = (entered.low + entered.high) / 2
+            ends_set = {"min_value": entered.low, "max_value": entered.high, "starting_value": middle}
+            return {"annotation_type": "slider", **common, **ends_set, **needed}
+        case "number":
             return {"annotation_type": "number", **common, **needed}
-        case "pairwise" if not scale.allow_cannot_tell:
-            shown = {"items_key": "responses", "labels": letters, "allow_tie": scale.allow_tie}
-            return {"annotation_type": "pairwise", **common, "mode": "binary", **shown, **needed}
-        case "pairwise":
-            extra = ["tie"] if scale.allow_tie else []
-            return {"annotation_type": "radio", **common, "labels": [*letters, *extra, "cannot_tell"], **needed}
-        case "best_worst":
-            return {"annotation_type": "radio", **common, "labels": letters, **needed}
-        case "choice":
-            return {"annotation_type": "radio", **common, "labels": list(scale.options), **needed}
-        case "multiple":
-            return {"annotation_type": "multiselect", **common, "labels": list(scale.options), **needed}
         case _:
             return {"annotation_type": "text", **common, **needed}
 

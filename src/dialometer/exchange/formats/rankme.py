@@ -15,8 +15,8 @@ from dialometer.exchange.columns import Role, Roles
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import RATING_ROLES, rating_records
 from dialometer.exchange.records import JudgmentRecord, Record
+from dialometer.model.values import to_number
 from dialometer.readers.table_rows import TableRow, table_rows
-from dialometer.scales.reading import to_number
 
 CRITERIA = ("informativeness", "naturalness", "quality")
 METHOD = "method"

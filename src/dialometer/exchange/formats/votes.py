@@ -11,9 +11,9 @@ from dialometer.exchange.columns import Columns, Role, Roles
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import HEADER_LINE, NO_ANSWER, RATING_ROLES, CellReader, Cells
 from dialometer.exchange.records import JudgmentRecord, Record, TextRecord, read_time_ms
+from dialometer.model.values import CANNOT_TELL, TIE
 from dialometer.readers.problems import Problems
 from dialometer.readers.table_rows import TableRow, table_rows
-from dialometer.scales.pairwise import CANNOT_TELL, TIE
 
 CRITERION = "preference"
 _A = ("crs1", "system_a", "model_a", "system1", "model1", "left")

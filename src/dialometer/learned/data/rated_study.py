@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -14,6 +13,7 @@ from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.data.rated import Rated, to_five_points
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.item import DialogueItem
+from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.storage.store import Store, open_collected
 from dialometer.storage.table import long_table, rater_name
@@ -39,7 +39,7 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
         )
     name, scale = _scale_of(study, criterion, where=str(folder))
     with open_collected(folder, database) as store:
-        table = _counted(long_table(store.records.judgment_batches()), name)
+        table = _counted(long_table(store.records.judgment_batches(), study), name)
         dialogues = dict(_conversations(store)) if kind == "chat" else dict(_transcripts(study, table))
     if not len(table):
         raise NotEnoughData(
@@ -67,12 +67,10 @@ def _scale_of(study: Study, criterion: str, where: str) -> tuple[str, tuple[floa
     return name, usable[name]
 
 
-def _bounds(scale: Any) -> tuple[float, float] | None:
-    if scale.type == "likert":
-        return float(scale.first), float(scale.last)
-    if scale.type == "slider":
-        return float(scale.low), float(scale.high)
-    return None
+def _bounds(scale: Scale) -> tuple[float, float] | None:
+    low, high = scale.bounds()
+    is_usable = scale.is_numeric and scale.unit == "points" and math.isfinite(low) and math.isfinite(high)
+    return (float(low), float(high)) if is_usable else None
 
 
 def _counted(table: pl.DataFrame, criterion: str) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +17,6 @@ from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold
-from dialometer.quality.times import SessionTime
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
@@ -85,7 +85,7 @@ def so_far(study: Study, session: Session, record: SessionRecord, known: set[str
     rules = [
         rule
         for rule in study.spec.quality
-        if rule.acts == "end" and rule.rule not in known and not isinstance(rule, SessionTime)
+        if rule.acts == "end" and rule.rule not in known and not rule.needs_whole_session
     ]
     return [finding for rule in rules for finding in rule.findings(study, session, counted)]
 
@@ -101,10 +101,11 @@ def gold_results(study: Study, judgments: Sequence[Judgment]) -> list[GoldResult
             if judgment.item_id not in ids or judgment.is_practice:
                 continue
             for wanted in rule.acceptable:
+                scale = study.judged_on(judgment.criterion, judgment.block, study.cells[0])
                 if judgment.criterion == wanted.criterion and wanted.system in ("", judgment.system):
                     about = f"{wanted.criterion}{f' of {wanted.system}' if wanted.system else ''}"
                     given = f"{judgment.criterion} = {judgment.value}"
-                    passed = wanted.passes(judgment.value)
+                    passed = wanted.passes(judgment.value, scale)
                     results.append(GoldResult(judgment.item_id, f"{about} {_words(wanted)}", given, passed))
     return results
 
@@ -124,7 +125,7 @@ def _steps(study: Study, session: Session, record: SessionRecord, gold: Sequence
     """The planned path where the study still knows it, else the screens that were visited."""
     newest = {visit.screen: visit for visit in record.visits}
     failed = {result.item_id for result in gold if result.has_passed is False}
-    are_gold = {i for rule in study.spec.quality if isinstance(rule, Gold) for i in rule.gold_ids(study)}
+    are_gold = study.gold_ids
     try:
         planned: Sequence[Step] = Paths(study, 1).of(session.draw).steps
     except (KeyError, StopIteration, IndexError):  # a draw of an earlier version of the study
@@ -251,16 +252,18 @@ def reach_of(study: Study, criterion: str) -> float | None:
     for block in study.blocks:
         for cell in study.cells:
             scale = study.scale_for(declared, study.presentation(cell, block))
-            ends = [end for end in (getattr(scale, "low", None), getattr(scale, "high", None)) if end is not None]
-            numbers = [one for one in scale.categories() or ends if isinstance(one, int | float)]
-            found.add(max(numbers) - min(numbers) if len(numbers) > 1 else None)
+            low, high = scale.bounds()
+            has_ends = scale.is_numeric and scale.unit == "points" and math.isfinite(high - low)
+            found.add(high - low if has_ends else None)
     return found.pop() if len(found) == 1 else None
 
 
 def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
     """The mean spread of each item's answers over criteria, systems and turns, of raters who count."""
     groups: dict[str, dict[tuple[str, str, int], list[Value]]] = {}
-    for item_id, criterion, system, turn, value, n in running.store.counts.value_counts(source):
+    for item_id, criterion, system, turn, value, n in running.store.counts.value_counts(
+        source, without=running.study.written_types
+    ):
         given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
         given += [value] * min(n, MOST_ALIKE)
     reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
@@ -282,7 +285,7 @@ def item_record(running: RunningStudy, item: Item) -> ItemRecord:
     for judgment in judgments:
         mark = marks[judgment.session_id]
         is_counted = not mark.is_excluded and mark.state not in OUTSIDE and not judgment.is_practice
-        if is_counted and judgment.scale != "text":
+        if is_counted and judgment.scale not in running.study.written_types:
             turn = f" (turn {judgment.turn + 1})" if judgment.turn is not None else ""
             by_key.setdefault((judgment.criterion + turn, judgment.system), []).append(judgment.value)
         rows.append(

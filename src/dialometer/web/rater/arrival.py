@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from dialometer.model.session import Session
 from dialometer.model.study import Study
-from dialometer.quality.block_list import BlockList
 from dialometer.recruit.platforms import platform_of
 from dialometer.storage.sessions import Person
 from dialometer.storage.store import Store
@@ -51,9 +50,8 @@ def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None
 
 def refusal_reason(study: Study, store: Store, external_id: str) -> str:
     """Why there was no place, as the name of a page: blocked, paused or full."""
-    for rule in study.spec.quality:
-        if isinstance(rule, BlockList) and rule.blocks(external_id, study.texts.get(rule.file, "").splitlines()):
-            return "blocked"
+    if any(rule.refuses(study, external_id) for rule in study.spec.quality):
+        return "blocked"
     return "paused" if store.control.current().state == "paused" else "full"
 
 

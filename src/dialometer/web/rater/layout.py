@@ -24,7 +24,6 @@ RESERVED = frozenset(
 )
 """Names that every form uses for itself; a question of the same name gets another control name."""
 
-_NUMBER_SCALES = frozenset({"magnitude", "slider", "likert"})
 _ARABIC_SEPARATORS = str.maketrans({"٫": ".", "٬": ""})
 
 Form = Mapping[str, Sequence[str]]
@@ -73,15 +72,11 @@ def _read(screen: Screen, form: Form, *, keeps_other: bool) -> dict[str, object]
         value: object = _own_words(name, form, keeps_other=keeps_other) if allows_other else None
         if value is None:
             value = _answer(name, form, names)
-        if isinstance(value, str) and (field.scale.type in _NUMBER_SCALES or _is_number_text(field.scale)):
+        if isinstance(value, str) and field.scale.input_field().is_number:
             value = value.translate(_ARABIC_SEPARATORS)
         if value not in (None, "", [], {}):
             answers[field.name] = value
     return answers
-
-
-def _is_number_text(scale: object) -> bool:
-    return getattr(scale, "format", "text") in ("integer", "number")
 
 
 def _own_words(name: str, form: Form, *, keeps_other: bool) -> str | None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
@@ -24,6 +24,7 @@ from dialometer.flow.steps import comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
 from dialometer.model.study import Study
+from dialometer.scales import SCALES
 from dialometer.web.rater.language import Language
 from dialometer.web.rater.layout import OTHER, Control, arrange, make_controls, typed_answers
 from dialometer.web.server.static_files import static_version
@@ -201,7 +202,6 @@ def back_step(flow: Flow, session: Session, screen: Screen) -> int | None:
 MANY_OPTIONS = 12
 """From here on a single choice is a list to open instead of a column of buttons."""
 
-_SCALE_SCRIPTS = {"slider": "slider.js", "ranking": "ranking.js", "text": "writing.js", "choice": "writing.js"}
 MESSAGES = (
     "full",
     "paused",
@@ -218,6 +218,13 @@ MESSAGES = (
 """The kinds of pages that end a visit or explain why nothing can be shown."""
 
 
+def _scale_template(name: str) -> str | None:
+    """The template of a scale that another package brings along; its own pages come before it."""
+    scale = name.removeprefix("scales/").removesuffix(".html")
+    file = SCALES.get(scale).template_file() if name == f"scales/{scale}.html" and scale in SCALES else None
+    return file.read_text(encoding="utf-8") if file is not None else None
+
+
 class Pages:
     """The pages of one study in its language. Raises :class:`StudyError` where the study's wording fits no page."""
 
@@ -226,7 +233,7 @@ class Pages:
         self.language = Language(study.spec.language, study.spec.wording)
         self._contents = Contents(study, self.language)
         self._env = Environment(
-            loader=PackageLoader("dialometer.web"),
+            loader=ChoiceLoader([PackageLoader("dialometer.web"), FunctionLoader(_scale_template)]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -294,7 +301,7 @@ class Pages:
 
     @staticmethod
     def _scripts(screen: Screen) -> list[str]:
-        scripts = {_SCALE_SCRIPTS[f.scale.type] for f in screen.fields if f.scale.type in _SCALE_SCRIPTS}
+        scripts = {script for field in screen.fields for script in field.scale.scripts}
         if screen.deadline_s is not None:
             scripts.add("countdown.js")
         if screen.kind == "chat":

@@ -30,7 +30,9 @@ def gold_section(name: str, data: StudyData, pool: Pool, options: Options) -> Se
         return Section(
             name, title, ("The study excludes nobody by gold answers, so nothing was lost or changed by it.",)
         )
-    failed = data.findings.filter((pl.col("rule") == "gold") & (pl.col("action") == "exclude"))["rater"].unique()
+    failed = data.findings.filter(
+        pl.col("rule").is_in([rule.rule for rule in rules]) & (pl.col("action") == "exclude")
+    )["rater"].unique()
     own = data.set_aside.filter((pl.col("criterion") == pool.criterion) & pl.col("value").is_not_null())
     lost = own.filter(pl.col("rater").is_in(failed.implode()))
     n_all = len(pool.value) + len(lost)

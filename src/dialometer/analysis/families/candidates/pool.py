@@ -11,7 +11,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.scale_units import bounds
 from dialometer.analysis.base.wording import system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.item import CandidateItem
@@ -72,8 +71,8 @@ class Pool:
     @property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest point of the scale; what was given where the scale has no ends."""
-        low, high = bounds(self.scale)
-        return (low, high) if math.isfinite(high) else (float(self.value.min()), float(self.value.max()))
+        low, high = self.scale.bounds()
+        return (low, high) if math.isfinite(high - low) else (float(self.value.min()), float(self.value.max()))
 
     @property
     def good_from(self) -> float:

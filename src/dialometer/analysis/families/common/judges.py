@@ -11,6 +11,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import MODEL_NAME, StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, n_of, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -208,7 +209,7 @@ class JudgeChoices(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section where models have chosen, nothing otherwise."""
-        if _choices(data.by_models).is_empty():
+        if _choices(data.study, data.by_models).is_empty():
             return Findings(NO_ANSWER, "")
         section = section_or_problem(CHOICES_NAME, CHOICES_TITLE, lambda: choices_section(data, options))
         return Findings(NO_ANSWER, "", sections=(section,), methods=CHOICE_METHODS)
@@ -231,8 +232,8 @@ def choices_section(data: StudyData, options: Options) -> Section:
     rows: list[tuple[Cell, ...]] = []
     said: list[str] = []
     for criterion in [one.name for one in data.study.spec.criteria]:
-        people = _choices(data.judgments.filter(pl.col("criterion") == criterion))
-        models = _choices(data.by_models.filter(pl.col("criterion") == criterion))
+        people = _choices(data.study, data.judgments.filter(pl.col("criterion") == criterion))
+        models = _choices(data.study, data.by_models.filter(pl.col("criterion") == criterion))
         if people.is_empty() or models.is_empty():
             continue
         label = criterion_label(data.study, criterion)
@@ -284,9 +285,9 @@ def single_people(people: pl.DataFrame, options: Options) -> Estimate:
     )
 
 
-def _choices(table: pl.DataFrame) -> pl.DataFrame:
+def _choices(study: Study, table: pl.DataFrame) -> pl.DataFrame:
     """Choices between systems that take a side."""
-    return table.filter((pl.col("scale") == "pairwise") & ~pl.col("choice").is_in(UNDECIDED))
+    return table.filter(pl.col("scale").is_in(compared_types(study, "one")) & ~pl.col("choice").is_in(UNDECIDED))
 
 
 def _majority(votes: pl.DataFrame) -> pl.DataFrame:

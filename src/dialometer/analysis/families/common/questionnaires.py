@@ -14,7 +14,9 @@ from dialometer.analysis.base.wording import excludes, listed, n_of, p_words, pe
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.scale import Scale
 from dialometer.model.study import Question, Study
+from dialometer.model.values import Value
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.preference import binomial_test
@@ -38,7 +40,7 @@ class Questionnaires(Family):
         """One section per kind of question."""
         sections = [section_or_problem("people", "Who took part", lambda: people_section(data, options))]
         for question in _asked(data.study):
-            if _scale_type(data.study, question) == "ranking":
+            if _scale(data.study, question).choice_form == "order":
                 sections.append(_ranking(data, question, options))
         methods = METHODS if len(sections) > 1 else METHODS[:1]
         return Findings("There is no analysis for this design yet.", "", sections=tuple(sections), methods=methods)
@@ -61,11 +63,11 @@ def _asked(study: Study) -> list[Question]:
     return [*study.spec.pre_questionnaire, *study.spec.post_questionnaire]
 
 
-def _scale_type(study: Study, question: Question) -> str:
-    return study.spec.scales[question.scale].type
+def _scale(study: Study, question: Question) -> Scale:
+    return study.spec.scales[question.scale]
 
 
-def _answers(data: StudyData, question: Question) -> list[object]:
+def _answers(data: StudyData, question: Question) -> list[Value]:
     """Answers of raters whose judgments count, as they were stored."""
     used = data.used_sessions()["rater"]
     rows = data.answers.filter((pl.col("question") == question.name) & pl.col("rater").is_in(used.implode()))
@@ -79,13 +81,13 @@ def people_section(data: StudyData, options: Options) -> Section:
     said: list[str] = []
     for question in _asked(data.study):
         answers = [answer for answer in _answers(data, question) if answer not in (None, "", [])]
-        kind = _scale_type(data.study, question)
-        if kind in ("choice", "multiple"):
+        scale = _scale(data.study, question)
+        if scale.is_numeric:
+            numbers.append(_number_row(question, scale, answers, options))
+        elif not scale.compares and scale.option_names():
             shares += _share_rows(data.study, question, answers, options)
             said += _two_way(data.study, question, answers, options)
-        elif kind in ("likert", "slider", "magnitude") or _is_number(data.study, question):
-            numbers.append(_number_row(question, answers, options))
-        elif kind == "text":
+        elif not scale.compares:
             said.append(f"{n_of(len(answers), 'rater')} wrote something on “{question.text}” (see the export).")
     parts = [*_share_table(shares), *_number_table(numbers)]
     if not parts and not said:
@@ -93,14 +95,10 @@ def people_section(data: StudyData, options: Options) -> Section:
     return Section("people", "Who took part", tuple(said), tuple(parts))
 
 
-def _is_number(study: Study, question: Question) -> bool:
-    return getattr(study.spec.scales[question.scale], "format", "text") in ("integer", "number")
-
-
 def _share_rows(
     study: Study, question: Question, answers: Sequence[object], options: Options
 ) -> list[tuple[Cell, ...]]:
-    known = [str(option) for option in getattr(study.spec.scales[question.scale], "options", [])]
+    known = _scale(study, question).option_names()
     given = [set(map(str, answer)) if isinstance(answer, list) else {str(answer)} for answer in answers]
     others = sorted({one for chosen in given for one in chosen} - set(known))
     rows: list[tuple[Cell, ...]] = []
@@ -119,7 +117,7 @@ def _share_rows(
 
 def _two_way(study: Study, question: Question, answers: Sequence[object], options: Options) -> list[str]:
     """A question with two options about a preference deserves a test: which do raters prefer?"""
-    known = [str(option) for option in getattr(study.spec.scales[question.scale], "options", [])]
+    known = _scale(study, question).option_names()
     if len(known) != 2 or question not in study.spec.post_questionnaire or len(answers) < 2:
         return []
     counts = [sum(answer == option for answer in answers) for option in known]
@@ -131,20 +129,13 @@ def _two_way(study: Study, question: Question, answers: Sequence[object], option
     return [f"{question.text} {share} chose {told}, exact binomial {p_words(tested.p_value)}{verdict}."]
 
 
-def _number_row(question: Question, answers: Sequence[object], options: Options) -> tuple[Cell, ...]:
-    values = np.array([_as_number(answer) for answer in answers], dtype=np.float64)
+def _number_row(question: Question, scale: Scale, answers: Sequence[Value], options: Options) -> tuple[Cell, ...]:
+    values = np.array([scale.number(answer) for answer in answers], dtype=np.float64)
     values = values[~np.isnan(values)]
     if not len(values):
         return (question.text, 0, None, None, None, None)
     mean = bootstrap_mean(values, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
     return (question.text, len(values), mean, float(np.median(values)), float(values.min()), float(values.max()))
-
-
-def _as_number(answer: object) -> float:
-    try:
-        return float(answer)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return float("nan")
 
 
 def _share_table(rows: list[tuple[Cell, ...]]) -> list[Table]:
@@ -187,7 +178,7 @@ def _ranking(data: StudyData, question: Question, options: Options) -> Section:
 
 def ranking_section(data: StudyData, question: Question, title: str, options: Options) -> Section:
     """Mean ranks with intervals, and Kendall's W for how far raters agree."""
-    objects = [str(option) for option in getattr(data.study.spec.scales[question.scale], "options", None) or []]
+    objects = _scale(data.study, question).option_names()
     orders = [answer for answer in _answers(data, question) if isinstance(answer, list)]
     ranks = np.array(
         [[order.index(name) + 1 if name in order else np.nan for name in objects] for order in orders], dtype=np.float64

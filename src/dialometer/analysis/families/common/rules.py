@@ -11,12 +11,12 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.scale_units import log_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.study import Study
-from dialometer.quality.block_list import BlockList
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 
 NAME, TITLE = "rule_effects", "What the quality rules changed"
@@ -38,8 +38,8 @@ class RuleEffects(Family):
     rank = 890
 
     def fits(self, study: Study) -> bool:
-        """Any rule but the block list, whose raters never began."""
-        return any(not isinstance(rule, BlockList) for rule in study.spec.quality)
+        """Any rule but those on arrival, whose raters never began."""
+        return any(rule.acts != "arrival" for rule in study.spec.quality)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section."""
@@ -54,7 +54,7 @@ def rules_section(data: StudyData, options: Options) -> Section:
     """How many raters each rule concerns, and how the results stand with and without it."""
     if not len(data.judgments) and not len(data.set_aside):
         raise NotEnoughData("there are no judgments yet", remedy="the effect of rules appears with the first")
-    rules = [rule for rule in data.study.spec.quality if not isinstance(rule, BlockList)]
+    rules = [rule for rule in data.study.spec.quality if rule.acts != "arrival"]
     names = list(dict.fromkeys(rule.rule for rule in rules))
     counts: list[tuple[Cell, ...]] = []
     effects: list[tuple[Cell, ...]] = []
@@ -132,7 +132,7 @@ def results(study: Study, judgments: pl.DataFrame, confidence: float) -> dict[tu
         for (system,), own in numeric.with_columns(pl.col("system").fill_null("")).group_by(
             "system", maintain_order=True
         ):
-            found[criterion.name, str(system)] = _mean(own, confidence)
+            found[criterion.name, str(system)] = _mean(study, own, confidence)
         chosen = rows.filter(pl.col("choice").is_not_null() & pl.col("value").is_null())
         if not len(chosen):
             continue
@@ -144,9 +144,9 @@ def results(study: Study, judgments: pl.DataFrame, confidence: float) -> dict[tu
     return dict(sorted(found.items(), key=lambda pair: order.get(pair[0], len(order))))
 
 
-def _mean(rows: pl.DataFrame, confidence: float) -> Estimate:
+def _mean(study: Study, rows: pl.DataFrame, confidence: float) -> Estimate:
     values, raters = rows["value"].to_numpy().astype(np.float64), rows["rater"].to_numpy()
-    if not (rows["scale"] == "magnitude").all():
+    if not rows["scale"].is_in(log_types(study)).all():
         return clustered_mean(values, raters, confidence=confidence)
     positive = values[values > 0]
     if not len(positive):

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.scale_units import Asked, bounds
+from dialometer.analysis.base.scale_units import Asked
 from dialometer.analysis.base.wording import criterion_label, system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.scale import Scale
@@ -56,8 +56,8 @@ class SelfRatings:
     @property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest number of the scale; what was given where it has none."""
-        low, high = bounds(self.scale)
-        return (low, high) if math.isfinite(high) else (float(self.value.min()), float(self.value.max()))
+        low, high = self.scale.bounds()
+        return (low, high) if math.isfinite(high - low) else (float(self.value.min()), float(self.value.max()))
 
     @property
     def points(self) -> list[str]:
@@ -75,7 +75,8 @@ class SelfRatings:
         low, high = self.ends
         categories = self.scale.categories()
         if categories:
-            return np.asarray(np.round(self.value - categories[0]), dtype=np.int64)
+            numbers = np.array(list(self.scale.category_labels()))
+            return np.asarray(np.abs(self.value[:, None] - numbers).argmin(axis=1), dtype=np.int64)
         width = (high - low) or 1.0
         return np.clip(((self.value - low) / width * N_BINS).astype(np.int64), 0, N_BINS - 1)
 
@@ -104,7 +105,7 @@ def self_ratings_of(data: StudyData, asked: Asked) -> SelfRatings:
     if not len(rows):
         raise NotEnoughData(f"no conversation has a rating on '{name}' yet", remedy="collect conversations")
     scale = asked.scales[0]
-    low, high = bounds(scale)
+    low, high = scale.bounds()
     n_outside = int(rows.select(((pl.col("value") < low) | (pl.col("value") > high)).sum()).item())
     if n_outside:
         raise NotEnoughData(

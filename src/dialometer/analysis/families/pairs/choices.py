@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.analysis.shared.comparisons import corrected, corrected_by_name
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
 from dialometer.model.study import Comparison, Study
-from dialometer.scales.pairwise import CANNOT_TELL, TIE
+from dialometer.model.values import CANNOT_TELL, TIE
 from dialometer.stats.clustered.clustered import clustered_preference
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
 from dialometer.stats.clustered.preference import chi2_goodness_of_fit, preference_of
@@ -105,7 +106,7 @@ def asked_pairwise(study: Study) -> tuple[str, ...]:
         criterion.name
         for criterion in study.spec.criteria
         if any(
-            study.scale_for(criterion, study.presentation(cell, block)).type == "pairwise"
+            study.scale_for(criterion, study.presentation(cell, block)).choice_form == "one"
             for block in study.blocks
             for cell in study.cells
             if criterion in study.block_criteria(block)
@@ -130,7 +131,9 @@ def pair_choices(data: StudyData) -> PairChoices:
         },
         schema={"item": pl.String, "a": pl.String, "b": pl.String, "item_code": pl.Int64, "strategy": pl.Int64},
     )
-    frame = data.judgments.filter((pl.col("scale") == "pairwise") & pl.col("criterion").is_in(questions))
+    frame = data.judgments.filter(
+        pl.col("scale").is_in(compared_types(study, "one")) & pl.col("criterion").is_in(questions)
+    )
     joined = frame.select("rater", "item", "criterion", "choice", "side").join(known, on="item", how="inner")
     choice = pl.col("choice")
     joined = joined.with_columns(

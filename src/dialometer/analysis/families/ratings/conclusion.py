@@ -41,7 +41,7 @@ from dialometer.model.study import Factor
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ObservedValues:
     """All that was found on the factors, for the closing words."""
 
     effects: list[FactorEffects]
@@ -81,7 +81,7 @@ WANTED = 0.8
 SMALL_RATIO = 1.1
 
 
-def advice(evidence: Evidence) -> list[str]:
+def advice(evidence: ObservedValues) -> list[str]:
     """What the findings mean for the next study, one sentence or two each."""
     said: list[str] = []
     for factor in evidence.main.factors:
@@ -130,7 +130,7 @@ def raters_per_level(main: FactorEffects, contrast: Contrast, ratio: float = SMA
     return math.ceil(2 * variance * (1.959964 + 0.841621) ** 2 / math.log(ratio) ** 2)
 
 
-def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
+def _raters_advice(evidence: ObservedValues, contrast: Contrast) -> list[str]:
     """How many raters a reliable mean needs on either side."""
     said = []
     for measure, other, one in evidence.steady:
@@ -156,7 +156,7 @@ def _is_worth(one: Estimate) -> bool:
     return steadiness(one, one.confidence) == "changed"
 
 
-def conclusion(evidence: Evidence) -> Section:
+def conclusion(evidence: ObservedValues) -> Section:
     """One paragraph for each question, then what to do."""
     factors = evidence.main.factors
     has_anchor = any(is_anchor(factor) for factor in factors)
@@ -176,7 +176,7 @@ def conclusion(evidence: Evidence) -> Section:
     return Section("conclusion", title, tuple(said))
 
 
-def found_words(evidence: Evidence, contrast: Contrast) -> str:
+def found_words(evidence: ObservedValues, contrast: Contrast) -> str:
     """One sentence for the first screen: whether anything was found, and what."""
     name = _effect_name(contrast)
     found, absent, unclear = _outcomes(evidence, contrast)
@@ -194,7 +194,7 @@ def _effect_name(contrast: Contrast) -> str:
     return f"An effect of “{level_label(contrast.level)}”"
 
 
-def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
+def verdict_words(evidence: ObservedValues, contrast: Contrast) -> str:
     """What was found, what was not, and what is unclear."""
     name = _effect_name(contrast)
     found, absent, unclear = _outcomes(evidence, contrast)
@@ -208,7 +208,7 @@ def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
     return f"{name} was not demonstrated.{left}"
 
 
-def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
+def _outcomes(evidence: ObservedValues, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
     """What changed, what did not demonstrably change, and what is unclear or not known, in words."""
     ratings: list[str] = []
     raters: list[str] = []
@@ -240,7 +240,7 @@ def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[s
     return found, absent, unclear
 
 
-def _about(evidence: Evidence, contrast: Contrast) -> list[str]:
+def _about(evidence: ObservedValues, contrast: Contrast) -> list[str]:
     main = evidence.main
     said = [verdict_words(evidence, contrast)]
     if main.measure.unit != "z":
@@ -287,7 +287,7 @@ def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
     return [f"The {what} under each condition: {'; '.join(told)}.{verdict}"]
 
 
-def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
+def _by_group(evidence: ObservedValues, contrast: Contrast) -> list[str]:
     changed: list[str] = []
     same: list[str] = []
     for groups in evidence.groups:
@@ -304,7 +304,7 @@ def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
     return said
 
 
-def _steady_sentences(evidence: Evidence, contrast: Contrast) -> list[str]:
+def _steady_sentences(evidence: ObservedValues, contrast: Contrast) -> list[str]:
     said = []
     for measure, other, one in evidence.steady:
         if not is_same(other, contrast):

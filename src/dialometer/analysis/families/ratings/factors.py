@@ -16,7 +16,7 @@ from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import is_anchor
 from dialometer.analysis.families.ratings.agreement import Reliability
-from dialometer.analysis.families.ratings.conclusion import Evidence, conclusion, found_words, verdict_words
+from dialometer.analysis.families.ratings.conclusion import ObservedValues, conclusion, found_words, verdict_words
 from dialometer.analysis.families.ratings.conditions import TITLE as RATINGS_TITLE
 from dialometer.analysis.families.ratings.conditions import condition_section, main_figure, minutes_section
 from dialometer.analysis.families.ratings.consistency import (
@@ -159,8 +159,8 @@ class _Work(RatingWork):
         )
 
     @cached_property
-    def evidence(self) -> Evidence:
-        return Evidence(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs))
+    def evidence(self) -> ObservedValues:
+        return ObservedValues(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs))
 
     @cached_property
     def figure(self) -> Figure:

@@ -8,7 +8,6 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures
-from dialometer.analysis.base.scale_units import bounds
 from dialometer.analysis.base.wording import (
     as_ratio,
     excludes,
@@ -40,8 +39,8 @@ def distribution_section(study: Study, measures: Measures) -> Section:
     parts: list[Figure] = []
     said: list[str] = []
     for measure in measures.criteria:
-        is_likert = {scale.type for scale in measure.scales} == {"likert"} and measure.unit == "points"
-        parts.append(_shares_figure(study, measure) if is_likert else _strip_figure(study, measure))
+        has_points = measure.unit == "points" and all(scale.category_labels() for scale in measure.scales)
+        parts.append(_shares_figure(study, measure) if has_points else _strip_figure(study, measure))
         said += _ends_sentence(measure)
         said += [f"{measure.label}: {note}" for note in measure.notes]
         if measure.constant_raters:
@@ -57,10 +56,8 @@ def _codes(study: Study, measure: Measure) -> list[int]:
 
 
 def _shares_figure(study: Study, measure: Measure) -> Figure:
-    scale = measure.scales[0]
-    points = [int(point) for point in scale.categories() or []]
-    words = getattr(scale, "labels", {})
-    parts = [f"{point} {words[point]}" if point in words else str(point) for point in points]
+    points = measure.scales[0].category_labels()
+    parts = list(points.values())
     shares, told = [], []
     for code in _codes(study, measure):
         given = measure.raw[measure.system == code]
@@ -73,7 +70,7 @@ def _shares_figure(study: Study, measure: Measure) -> Figure:
         f"distribution_{measure.name}",
         f"Distribution of {measure.label}",
         stacked_shares(shares, parts=parts, is_ordered=True, value_title="share of judgments"),
-        alt=f"Share of judgments at each point from {points[0]} to {points[-1]}. {'; '.join(told)}.",
+        alt=f"Share of judgments at each point from {min(points):g} to {max(points):g}. {'; '.join(told)}.",
     )
 
 
@@ -104,7 +101,7 @@ def _ends_sentence(measure: Measure) -> list[str]:
     """Ratings crowded at an end of the scale leave no room to show differences."""
     if measure.unit != "points":
         return []
-    low, high = bounds(measure.scales[0])
+    low, high = measure.scales[0].bounds()
     said = []
     for end, name in ((low, "lowest"), (high, "highest")):
         share = float(np.mean(measure.raw == end))

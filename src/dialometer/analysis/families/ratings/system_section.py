@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dialometer.analysis.base.measures import OVERALL, Measure
-from dialometer.analysis.base.scale_units import bounds, unit_words
+from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import correction_name, excludes, level_label, listed, p_words, test_words
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
@@ -144,8 +145,8 @@ def _headed(measure: Measure) -> str:
     if measure.unit == "percent":
         return f"{measure.label}, % of the scale"
     if measure.unit == "points":
-        low, high = bounds(measure.scales[0])
-        return f"{measure.label} ({low:g} to {high:g})"
+        low, high = measure.scales[0].bounds()
+        return f"{measure.label} ({low:g} to {high:g})" if math.isfinite(high - low) else measure.label
     return measure.label
 
 
@@ -197,7 +198,7 @@ def mean_figures(found: list[SystemRatings]) -> list[Figure]:
     criteria = [one for one in found if len(one.measure.criteria) == 1] or found
     alike: dict[tuple[object, ...], list[SystemRatings]] = {}
     for one in criteria:
-        ends = tuple(bounds(scale) for scale in one.measure.scales) if one.measure.unit == "points" else ()
+        ends = tuple(scale.bounds() for scale in one.measure.scales) if one.measure.unit == "points" else ()
         alike.setdefault((one.measure.unit, ends), []).append(one)
     return [_mean_figure(group, number) for number, group in enumerate(alike.values(), start=1)]
 

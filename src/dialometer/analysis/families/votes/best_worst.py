@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, system_label, with_interval
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
@@ -339,16 +340,16 @@ class BestWorst(Family):
 
     def fits(self, study: Study) -> bool:
         """Any criterion answered by a best and a worst."""
-        return bool(compared_criteria(study, "best_worst"))
+        return bool(compared_criteria(study, "ends"))
 
     def decides(self, study: Study, comparison: Comparison) -> bool:
         """Comparisons of systems on a question answered by a best and a worst."""
-        asked = [criterion.name for criterion in compared_criteria(study, "best_worst")]
+        asked = [criterion.name for criterion in compared_criteria(study, "ends")]
         return comparison.between == "systems" and is_about(comparison, asked)
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Systems two by two: +1 where chosen best, -1 where worst; each rater is one cluster."""
-        frame = data.judgments.filter(pl.col("scale") == "best_worst")
+        frame = data.judgments.filter(pl.col("scale").is_in(compared_types(data.study, "ends")))
         raters = frame["rater"].to_numpy()
         best, worst = frame["choice"].to_numpy(), frame["worst"].to_numpy()
         systems = compared_systems(data.study, comparison)

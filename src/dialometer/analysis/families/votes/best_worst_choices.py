@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, n_of, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.analysis.shared.ranking import (
@@ -84,10 +85,12 @@ def scores(choices: BestWorstChoices) -> Floats:
 def best_worst_data(data: StudyData) -> BestWorstData:
     """The choices of a study; sets that cannot be read are left out and said."""
     study = data.study
-    names = tuple(criterion.name for criterion in compared_criteria(study, "best_worst"))
+    names = tuple(criterion.name for criterion in compared_criteria(study, "ends"))
     systems = compared_systems(study)
     frame = data.judgments.filter(
-        (pl.col("scale") == "best_worst") & pl.col("criterion").is_in(names) & ~pl.col("item").is_in(gold_items(study))
+        pl.col("scale").is_in(compared_types(study, "ends"))
+        & pl.col("criterion").is_in(names)
+        & ~pl.col("item").is_in(gold_items(study))
     )
     is_placed = (frame["order"].fill_null("") != "").to_numpy()
     frame = frame.with_columns(pl.col("order").fill_null("")).with_columns(

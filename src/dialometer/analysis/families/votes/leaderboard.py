@@ -222,12 +222,11 @@ class Leaderboard(Family):
         """Anything compared by choice or rank, except controlled pairs, which compare strategies with their controls."""
         items = study.spec.items
         is_controlled = items.kind == "transcript_pair" and items.pairs == "controlled"
-        pairwise, ranking = compared_criteria(study, "pairwise"), compared_criteria(study, "ranking")
-        return bool(ranking or (pairwise and not is_controlled))
+        return bool(compared_criteria(study, "order") or (compared_criteria(study, "one") and not is_controlled))
 
     def decides(self, study: Study, comparison: Comparison) -> bool:
         """Comparisons of systems on a question answered by a choice or a ranking."""
-        asked = (*compared_criteria(study, "pairwise"), *compared_criteria(study, "ranking"))
+        asked = (*compared_criteria(study, "one"), *compared_criteria(study, "order"))
         return comparison.between == "systems" and is_about(comparison, [criterion.name for criterion in asked])
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:

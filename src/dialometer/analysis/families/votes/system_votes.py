@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
 from dialometer.model.study import Study
-from dialometer.scales.pairwise import CANNOT_TELL, TIE
+from dialometer.model.values import CANNOT_TELL, TIE
 from dialometer.stats.ranking.votes import FIRST, SECOND, RepeatedVote, Votes, repeated_votes
 from dialometer.stats.ranking.votes import TIE as TIED
 
@@ -70,13 +71,13 @@ def votes_where(votes: Votes, kept: NDArray[np.bool_]) -> Votes:
 def system_votes(data: StudyData) -> SystemVotes:
     """The votes of a study, pairwise choices and rankings together."""
     study = data.study
-    asked = (*compared_criteria(study, "pairwise"), *compared_criteria(study, "ranking"))
+    asked = (*compared_criteria(study, "one"), *compared_criteria(study, "order"))
     names = tuple(c.name for c in study.spec.criteria if c in asked)
     systems = compared_systems(study)
     gold = gold_items(study)
     frame = data.judgments.filter(pl.col("criterion").is_in(names) & ~pl.col("item").is_in(gold))
-    rankings = _rankings(frame.filter(pl.col("scale") == "ranking"))
-    pairs, notes = _pairs(frame.filter(pl.col("scale") == "pairwise"))
+    rankings = _rankings(frame.filter(pl.col("scale").is_in(compared_types(study, "order"))))
+    pairs, notes = _pairs(frame.filter(pl.col("scale").is_in(compared_types(study, "one"))))
     table = pl.concat([pairs, rankings])
     known = table.filter(pl.col("first").is_in(systems) & pl.col("second").is_in(systems))
     if len(known) < len(table):

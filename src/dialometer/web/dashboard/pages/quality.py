@@ -7,7 +7,6 @@ from typing import Any
 from starlette.responses import Response
 
 from dialometer.model.quality import QualityRule
-from dialometer.quality.gold import Gold
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.results import ON_RULES, tables_of
@@ -74,22 +73,12 @@ def look_at_those_who_left(dashboard: Dashboard, request: PageRequest) -> Respon
 
 
 def _about(rule: QualityRule, running: RunningStudy) -> dict[str, Any]:
-    given = rule.model_dump(exclude={"rule", "action"}, exclude_defaults=True, mode="json")
-    said: dict[str, Any] = {
-        name: f"{value:g}" if isinstance(value, float) else value
-        for name, value in given.items()
-        if isinstance(value, str | int | float)
-    }
-    said |= {name: len(value) for name, value in given.items() if isinstance(value, list | dict)}
-    if isinstance(rule, Gold):
-        said["gold items"] = len(rule.gold_ids(running.study))
-        places = rule.positions if rule.positions == "random" else ", ".join(map(str, rule.positions))
-        said["positions"] = places if rule.per_rater else "among the other items"
+    settings = rule.summary(running.study)
     return {
         "rule": rule.rule,
         "action": ACTIONS[rule.action],
         "when": WHEN[rule.acts],
-        "settings": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in said.items()),
+        "settings": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()),
     }
 
 
@@ -113,9 +102,8 @@ def _grid(running: RunningStudy, root: str) -> Grid:
 
 def _gold(running: RunningStudy) -> list[dict[str, Any]]:
     """Each gold item with how many passed it; a gold item that most fail may itself be wrong."""
-    ids = {i for rule in running.study.spec.quality if isinstance(rule, Gold) for i in rule.gold_ids(running.study)}
     found = []
-    for item_id in sorted(ids):
+    for item_id in sorted(running.study.gold_ids):
         by_rater: dict[str, bool] = {}
         for judgment in running.store.records.judgments_on(item_id):
             for result in gold_results(running.study, [judgment]):

@@ -123,12 +123,7 @@ def written_questions(study: Study) -> dict[str, str]:
     """Questions of the questionnaires that can be answered in own words, with their texts."""
     spec = study.spec
     asked = [*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire]
-    return {q.name: q.text for q in asked if _is_free(study, q.scale)}
-
-
-def _is_free(study: Study, scale: str) -> bool:
-    declared = study.spec.scales[scale]
-    return declared.type == "text" or bool(getattr(declared, "allow_other", False))
+    return {q.name: q.text for q in asked if study.spec.scales[q.scale].takes_own_words}
 
 
 @page("/studies/{study}/texts", role="viewer", of_running=True)
@@ -151,7 +146,7 @@ def _texts_grid(running: RunningStudy, root: str) -> Grid:
     ]
     found += [
         (j.session_id, j.criterion, j.item_id, j.value, j.answered_at_ms)
-        for j in running.store.records.written_judgments()
+        for j in running.store.records.judgments_on_scales(running.study.written_types)
     ]
     rows = [
         {

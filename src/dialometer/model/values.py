@@ -1,0 +1,97 @@
+"""Values as raters give them: reading a number, names that every comparison knows, and what a column of values shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+# A judgment's value as it is stored: a number, a name, a list of names, or names by role (best and worst).
+Value = int | float | str | list[str] | dict[str, str]
+
+TIE = "tie"
+CANNOT_TELL = "cannot_tell"
+MAX_OPTIONS = 20
+"""More different texts than this are free text, not options."""
+MAX_POINTS = 11
+
+
+def to_number(raw: object) -> float | None:
+    """The number in a raw answer, or None. Takes a decimal comma; refuses infinities, NaN and truth values.
+
+    One rule for forms, programs and imported files.
+    """
+    if isinstance(raw, bool):
+        return None
+    if isinstance(raw, int | float):
+        try:
+            number = float(raw)
+        except OverflowError:
+            return None
+    elif isinstance(raw, str):
+        try:
+            number = float(raw.strip().replace(",", ".").replace("_", "x"))
+        except ValueError:
+            return None
+    else:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def tidy(number: float) -> int | float:
+    """Whole numbers as int, so that 70 is stored as 70 and not 70.0."""
+    return int(number) if number == int(number) and abs(number) < 2**53 else number
+
+
+@dataclass(slots=True)
+class ObservedValues:
+    """What the imported values of one criterion or question look like; from it a scale says whether it can be theirs."""
+
+    n: int = 0
+    n_numbers: int = 0
+    are_whole: bool = True
+    lowest: float = math.inf
+    highest: float = -math.inf
+    texts: set[str] = field(default_factory=set)
+    stated: str = ""
+    """The type of scale that the file states."""
+    hint: str = ""
+    """The type of scale that the file's format suggests."""
+
+    def add(self, raw: object, *, stated: str = "", hint: str = "") -> None:
+        """Look at one more value."""
+        self.n += 1
+        self.stated = self.stated or stated
+        self.hint = self.hint or hint
+        is_small = isinstance(raw, str | float) or (isinstance(raw, int) and abs(raw) < 1e300)
+        number = to_number(raw) if is_small else None
+        if number is not None:
+            self.n_numbers += 1
+            self.are_whole &= number == int(number)
+            self.lowest, self.highest = min(self.lowest, number), max(self.highest, number)
+        if len(self.texts) <= MAX_OPTIONS or raw in (TIE, CANNOT_TELL):
+            self.texts |= {str(part) for part in raw} if isinstance(raw, list) else {str(raw)}
+
+    def join(self, other: ObservedValues) -> None:
+        """Count another one's values in."""
+        self.n += other.n
+        self.n_numbers += other.n_numbers
+        self.are_whole &= other.are_whole
+        self.lowest, self.highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        self.texts |= other.texts
+        self.stated, self.hint = self.stated or other.stated, self.hint or other.hint
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether every value is a number."""
+        return self.n > 0 and self.n == self.n_numbers
+
+    @property
+    def are_points(self) -> bool:
+        """Whether the values are few whole numbers, as the points of a Likert-type scale."""
+        first = min(1.0, self.lowest)
+        return self.is_numeric and self.are_whole and first >= -5 and 2 <= self.highest - first + 1 <= MAX_POINTS
+
+    def options(self) -> list[str]:
+        """What was chosen; a scale needs two options, so one that nobody chose may have to be added."""
+        options = sorted(self.texts)
+        return options if len(options) > 1 else [*options, *(["Another option"] if options else ["Yes", "No"])]
