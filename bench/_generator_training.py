@@ -15,7 +15,7 @@ from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.measures import Sample, log_losses, take_sample
-from dialometer.generators.training import Progress, Settings, train
+from dialometer.generators.training import GeneratorTraining, TrainingProgress, train
 
 N_RESPONSES = 4000
 LEARNING_RATE = 1.5e-3
@@ -28,7 +28,7 @@ def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
     name, _, turns = entry.partition(":")
     folder = out / entry.replace(":", "-")
 
-    def hear(progress: Progress) -> None:
+    def hear(progress: TrainingProgress) -> None:
         if progress.validation_perplexity is not None:
             print(
                 f"{entry:14} epoch {progress.epoch + 1:2}  loss {progress.loss:.3f}  validation perplexity "
@@ -37,7 +37,7 @@ def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
             )
 
     sizes = {"n_turns": int(turns)} if turns else {}
-    chosen = Settings(learning_rate=LEARNING_RATE, patience=3, **settings)
+    chosen = GeneratorTraining(learning_rate=LEARNING_RATE, patience=3, **settings)
     train(name, corpus, folder, chosen, sizes=sizes, report=hear)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

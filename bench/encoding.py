@@ -77,8 +77,8 @@ def spearman_of(exact: Floats, quick: Floats, ratings: Floats | None) -> float:
 
 
 def rows() -> list[Row]:
-    from dialometer.learned.cmade.fast_encoding import QuickTextEncoder  # noqa: PLC0415
-    from dialometer.neural.work import PACKAGED, model_path  # noqa: PLC0415
+    from dialometer.neural.fast_encoding import QuickTextEncoder  # noqa: PLC0415
+    from dialometer.neural.pretrained import PACKAGED, model_path  # noqa: PLC0415
 
     whole, single, ratings = texts()
     folder = Path(model_path(PACKAGED))

@@ -25,9 +25,9 @@ from bench._generator_topics import show_topics
 from bench._generator_training import show_table, train_one
 from dialometer.generators.batches import examples_of
 from dialometer.generators.corpus import Corpus, load_corpus
-from dialometer.generators.device import choose_device
 from dialometer.generators.generator import GENERATORS, Shape, build
-from dialometer.generators.training import Progress, Settings, losses, train
+from dialometer.generators.training import GeneratorTraining, TrainingProgress, losses, train
+from dialometer.neural.device import choose_device
 
 MODELS = ("seq2seq", "hred", "thred", "transformer")
 N_REPORTS = 3  # of 50 steps each; the first holds the compilation and is left out
@@ -59,20 +59,20 @@ def our_rate(name: str, corpus: Corpus, sizes: dict[str, Any], n_reports: int, *
     """Target tokens a second of the real training, after the first portion."""
     rates: list[float] = []
 
-    def hear(progress: Progress) -> None:
+    def hear(progress: TrainingProgress) -> None:
         if progress.validation_perplexity is None:
             rates.append(progress.tokens_per_s)
         if len(rates) == n_reports:
             raise _Enough
 
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(_Enough):
-        train(name, corpus, Path(folder), Settings(n_epochs=100, **settings), sizes=sizes, report=hear)
+        train(name, corpus, Path(folder), GeneratorTraining(n_epochs=100, **settings), sizes=sizes, report=hear)
     return statistics.median(rates[1:] or rates)
 
 
 def plain_rate(name: str, corpus: Corpus, sizes: dict[str, Any], n_steps: int, *, size: int, device: str) -> float:
     """The loop of a tutorial: shuffled batches, single precision, no compilation, one thing after the other."""
-    where = choose_device(device)
+    where = torch.device(choose_device(device))
     torch.manual_seed(0)
     shape = Shape.from_json({**GENERATORS.get(name).default_shape, **sizes, "n_tokens": len(corpus.vocabulary)})
     model = build(name, shape, corpus.topics).to(where)
@@ -108,7 +108,7 @@ def throughput(
     corpus: Corpus, sizes: dict[str, Any], *, size: int, device: str, n_reports: int, models: Sequence[str] = MODELS
 ) -> list[dict[str, Any]]:
     """Tokens a second of the plain loop, then with one ingredient after the other."""
-    kind = choose_device(device).type
+    kind = choose_device(device)
     rows = []
     for name in models:
         common: dict[str, Any] = {"batch_size": size, "device": device}

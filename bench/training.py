@@ -24,14 +24,14 @@ from dialometer.learned.cmade.encoder import load_encoder
 from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
 from dialometer.learned.cmade.materials import prepare
 from dialometer.learned.cmade.ranknet import RankNet
-from dialometer.learned.cmade.training import AllPairs, TrainingOptions, train
+from dialometer.learned.cmade.training import AllPairs, CmadeTrainingOptions, train_ranknet
 from dialometer.learned.data.rated import Rated, read_rated
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.neural.training import is_half_quicker
-from dialometer.neural.work import device_of, model_path
+from dialometer.neural.device import choose_device, is_half_quicker
+from dialometer.neural.pretrained import model_path
 
 FLOOR = 2.0
-GROUP = 64 if device_of("auto") == "cuda" else 8
+GROUP = 64 if choose_device("auto") == "cuda" else 8
 """Dialogues of a step; the Trainer pads them to 512 tokens, for which a small machine has no memory."""
 N_STAGES = 3000
 N_WARM = 4
@@ -77,13 +77,13 @@ def ours(rated: list[Rated], n_steps: int, precision: str) -> float:
     tokens = encoder.tokens([one.dialogue for one in rated])
     lesson = AllPairs(tokens, np.array([one.rating for one in rated]), GROUP)
     model = RankNet(encoder)
-    warm = TrainingOptions(n_epochs=1, precision=precision, group_size=GROUP)  # type: ignore[arg-type]
-    n_warm = N_WARM * GROUP if device_of("auto") == "cuda" else GROUP
-    train(model, AllPairs(tokens[:n_warm], lesson.ratings[:n_warm], GROUP), warm)
+    warm = CmadeTrainingOptions(n_epochs=1, precision=precision, group_size=GROUP)  # type: ignore[arg-type]
+    n_warm = N_WARM * GROUP if choose_device("auto") == "cuda" else GROUP
+    train_ranknet(model, AllPairs(tokens[:n_warm], lesson.ratings[:n_warm], GROUP), warm)
     n_epochs = max(1, n_steps // max(1, len(rated) // GROUP))
     wait()
     begin = time.perf_counter()
-    history = train(model, lesson, warm.model_copy(update={"n_epochs": n_epochs}))
+    history = train_ranknet(model, lesson, warm.model_copy(update={"n_epochs": n_epochs}))
     wait()
     return len(rated) * n_epochs / (time.perf_counter() - begin) if history.n_steps else float("nan")
 
@@ -115,7 +115,7 @@ def trainer(rated: list[Rated], n_steps: int, *, is_half: bool) -> float:
                 per_device_train_batch_size=GROUP,
                 max_steps=steps,
                 bf16=is_half,
-                use_cpu=device_of("auto") == "cpu",
+                use_cpu=choose_device("auto") == "cpu",
                 report_to=[],
                 save_strategy="no",
                 logging_strategy="no",
@@ -128,7 +128,7 @@ def trainer(rated: list[Rated], n_steps: int, *, is_half: bool) -> float:
             wait()
             return time.perf_counter() - begin
 
-        n_warm = N_WARM if device_of("auto") == "cuda" else 1
+        n_warm = N_WARM if choose_device("auto") == "cuda" else 1
         run(rows[: n_warm * GROUP], n_warm)
         return n_steps * GROUP / run(rows, n_steps)
 
@@ -140,10 +140,10 @@ def wait() -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    is_gpu = device_of("auto") == "cuda"
+    is_gpu = choose_device("auto") == "cuda"
     n_steps = 150 if is_gpu else 2
     rated = dialogues(50 * GROUP if is_gpu else 2 * GROUP)
-    quickest = "bfloat16" if is_half_quicker(device_of("auto")) else "float32"
+    quickest = "bfloat16" if is_half_quicker(choose_device("auto")) else "float32"
     names = ("bfloat16", "float32") if is_gpu else (quickest,)
     mine = {name: ours(rated, n_steps, name) for name in names}
     peers = {name: trainer(rated, n_steps, is_half=name == "bfloat16") for name in names}
@@ -176,7 +176,7 @@ def stages() -> float:
         fitted = fit_evaluator(data, FitOptions(encoder=ENCODER), Path(folder) / "evaluator", report=report)
     seconds, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
     steps = {name: history["n_steps"] for name, history in fitted.about["histories"][0].items()}
-    goal = f" (at most {LIMIT_S:.0f})" if device_of("auto") == "cuda" else f", {cpu_s:.0f} s of processor time"
+    goal = f" (at most {LIMIT_S:.0f})" if choose_device("auto") == "cuda" else f", {cpu_s:.0f} s of processor time"
     print(f"\nThree stages on {N_STAGES:,} dialogues: {seconds:.1f} s{goal}, steps {steps}")
     return seconds
 

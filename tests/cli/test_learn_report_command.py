@@ -8,7 +8,7 @@ import pytest
 
 BARE = """
 import importlib.util, sys
-missing = {"torch", "numba", "onnxruntime", "transformers", "tokenizers", "faiss", "accelerate"}
+missing = {"torch", "numba", "onnx", "onnxruntime", "transformers", "tokenizers", "faiss", "accelerate"}
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name in missing else found(name, package)
 

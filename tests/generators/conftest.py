@@ -10,10 +10,10 @@ import torch
 
 from dialometer.generators.corpus import load_corpus
 from dialometer.generators.preparing import Preparation, prepare_corpus
-from dialometer.generators.training import Settings, train
+from dialometer.generators.training import GeneratorTraining, train
 
 SIZES = {"embedding": 16, "hidden": 32, "n_layers": 2, "n_heads": 2, "n_topic_words": 6, "n_turns": 3, "dropout": 0.0}
-QUICK = Settings(n_epochs=6, batch_size=16, learning_rate=1e-2, n_warmup_steps=10, device="cpu")
+QUICK = GeneratorTraining(n_epochs=6, batch_size=16, learning_rate=1e-2, n_warmup_steps=10, device="cpu")
 GROUPS = tuple(
     tuple(line.split())
     for line in """guitar melody drummer concert album lyrics singer chorus

@@ -13,11 +13,14 @@ from dialometer.generators.batches import Window, examples_of
 from dialometer.generators.bot import Bot, load_checkpoint, same_vocabulary
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.measures import log_losses
-from dialometer.generators.training import STATE_FILE, Settings, losses, scheduled, train
+from dialometer.generators.training import STATE_FILE, GeneratorTraining, losses, train
 from dialometer.generators.vocabulary import PAD, Vocabulary
+from dialometer.neural.training import cosine_decay
 
 SIZES = {"embedding": 16, "hidden": 32, "n_layers": 1, "n_heads": 2, "n_topic_words": 6, "n_turns": 3, "dropout": 0.1}
-QUICK = Settings(n_epochs=2, batch_size=64, learning_rate=5e-3, n_warmup_steps=10, device="cpu", save_every_n_steps=2)
+QUICK = GeneratorTraining(
+    n_epochs=2, batch_size=64, learning_rate=5e-3, n_warmup_steps=10, device="cpu", save_every_n_steps=2
+)
 
 
 def weights_of(path):
@@ -82,22 +85,19 @@ class _PowerCut(Exception):
 def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, monkeypatch, name, cut_after):
     whole = train(name, corpus, tmp_path / "whole", QUICK, sizes=SIZES)
 
-    from dialometer.generators.training import _Training
+    from dialometer.generators.training import _GeneratorTask
 
-    n_steps = 0
-    real = _Training._step
+    real = _GeneratorTask.add_gradients
 
-    def step(self, batch, total):
-        nonlocal n_steps
-        n_steps += 1
-        if n_steps > cut_after:
+    def add_gradients(self, batch, n_done, scale):
+        if n_done >= cut_after:
             raise _PowerCut
-        return real(self, batch, total)
+        return real(self, batch, n_done, scale)
 
-    monkeypatch.setattr(_Training, "_step", step)
+    monkeypatch.setattr(_GeneratorTask, "add_gradients", add_gradients)
     with pytest.raises(_PowerCut):
         train(name, corpus, tmp_path / "cut", QUICK, sizes=SIZES)
-    monkeypatch.setattr(_Training, "_step", real)
+    monkeypatch.setattr(_GeneratorTask, "add_gradients", real)
     assert not (tmp_path / "cut" / "bot.safetensors").exists()
     torch.manual_seed(999)
     resumed = train(name, corpus, tmp_path / "cut", QUICK, sizes=SIZES, is_resumed=True)
@@ -106,19 +106,21 @@ def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, mo
 
 
 def test_resuming_something_else_is_refused(corpus, tmp_path, monkeypatch):
-    from dialometer.generators.training import _Training
+    from dialometer.generators.training import _GeneratorTask
 
-    real = _Training._close_epoch
+    real = _GeneratorTask.batches
 
-    def close(self, *arguments):
-        real(self, *arguments)
-        self._save_state(1, 0)
-        raise _PowerCut
+    def batches(self, epoch):
+        if epoch:
+            raise _PowerCut
+        return real(self, epoch)
 
-    monkeypatch.setattr(_Training, "_close_epoch", close)
+    monkeypatch.setattr(_GeneratorTask, "batches", batches)
     with pytest.raises(_PowerCut):
         train("seq2seq", corpus, tmp_path / "a", QUICK, sizes=SIZES)
-    with pytest.raises(DialometerError, match="another settings"):
+    with pytest.raises(
+        DialometerError, match=r"another training: other settings: learning_rate was 0\.005, now 0\.0001"
+    ):
         train("seq2seq", corpus, tmp_path / "a", replace(QUICK, learning_rate=1e-4), sizes=SIZES, is_resumed=True)
     with pytest.raises(DialometerError, match="no interrupted training"):
         train("seq2seq", corpus, tmp_path / "b", QUICK, sizes=SIZES, is_resumed=True)
@@ -129,10 +131,10 @@ def test_resuming_something_else_is_refused(corpus, tmp_path, monkeypatch):
 
 
 def test_it_stops_when_the_validation_gets_no_better(corpus, tmp_path, monkeypatch):
-    from dialometer.generators.training import _Training
+    from dialometer.generators.training import _GeneratorTask
 
     values = iter([3.0, 2.0, 2.5, 2.4, 1.0])
-    monkeypatch.setattr(_Training, "_validation_loss", lambda self: next(values))
+    monkeypatch.setattr(_GeneratorTask, "_validation_loss", lambda self: next(values))
     seen = []
     settings = replace(QUICK, n_epochs=9, patience=2)
     path = train("seq2seq", corpus, tmp_path / "a", settings, sizes=SIZES, report=seen.append)
@@ -143,10 +145,10 @@ def test_it_stops_when_the_validation_gets_no_better(corpus, tmp_path, monkeypat
 
 
 def test_the_rate_rises_then_falls_to_a_twentieth():
-    assert scheduled(0, 10, 0.0) == pytest.approx(0.1)
-    assert scheduled(9, 10, 0.0) == pytest.approx(1.0)
-    assert scheduled(500, 10, 0.5) == pytest.approx(0.525)
-    assert scheduled(999, 10, 2.0) == pytest.approx(0.05)
+    assert cosine_decay(0, 10, 0.0) == pytest.approx(0.1)
+    assert cosine_decay(9, 10, 0.0) == pytest.approx(1.0)
+    assert cosine_decay(500, 10, 0.5) == pytest.approx(0.525)
+    assert cosine_decay(999, 10, 2.0) == pytest.approx(0.05)
 
 
 def test_a_time_limit_ends_it_with_a_bot(corpus, tmp_path):

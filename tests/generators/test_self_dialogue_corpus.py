@@ -11,7 +11,7 @@ from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import describe
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.preparing import Preparation, prepare_corpus
-from dialometer.generators.training import Settings, train
+from dialometer.generators.training import GeneratorTraining, train
 
 FILE = Path(os.environ.get("DIALOMETER_DATA", "")) / "self_dialogue" / "dialogues.jsonl.gz"
 
@@ -33,7 +33,7 @@ def test_a_part_of_the_real_corpus_is_prepared_and_learned(tmp_path):
     table = describe(corpus.about)
     assert corpus.about["n_dialogues_read"] == 300
     assert 8 < table["train"]["words_per_turn"] < 12
-    settings = Settings(n_epochs=1, batch_size=64, learning_rate=5e-3, n_warmup_steps=10, device="cpu")
+    settings = GeneratorTraining(n_epochs=1, batch_size=64, learning_rate=5e-3, n_warmup_steps=10, device="cpu")
     sizes = {"embedding": 32, "hidden": 48, "n_topic_words": 20}
     path = train("thred", corpus, tmp_path / "thred", settings, sizes=sizes)
     bot = Bot.load(path)

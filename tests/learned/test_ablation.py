@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from dialometer.errors import DialometerError
 from dialometer.learned.cmade.fit import FitOptions
 from dialometer.learned.cmade.stages import StageOptions
-from dialometer.learned.cmade.training import TrainingOptions
+from dialometer.learned.cmade.training import CmadeTrainingOptions
 from dialometer.learned.data.pairs import Pair
 from dialometer.learned.data.rated import Rated
 from dialometer.learned.data.splits import grouped_splits, rows_of
@@ -19,7 +19,7 @@ from dialometer.learned.experiments.plain_rows import Row, plain_rows, ridge_sco
 from dialometer.learned.experiments.trained_rows import TRAINED
 from dialometer.neural.work import QUIET
 
-TRAINING = TrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
+TRAINING = CmadeTrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
 
 
 @pytest.fixture

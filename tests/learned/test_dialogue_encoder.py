@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from dialometer.errors import DialometerError
-from dialometer.learned.cmade.encoder import half_precision, load_encoder
+from dialometer.learned.cmade.encoder import load_encoder
 from dialometer.learned.cmade.pairwise import posterior
 from dialometer.learned.cmade.ranknet import RankNet, expected_rating
 from dialometer.learned.cmade.tokens import SYSTEM, USER, batch_of, bucketed
-from dialometer.learned.cmade.training import AllPairs, TrainingOptions, train
+from dialometer.learned.cmade.training import AllPairs, CmadeTrainingOptions, train_ranknet
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.neural.device import autocast
 
 
 def test_the_form_of_the_paper(make_encoder):
@@ -166,7 +167,9 @@ def test_the_packaged_encoder_can_be_trained(make_dialogues):
     model = RankNet(encoder)
     tokens = encoder.tokens(make_dialogues(6, n_turns=(2, 3))[0])
     before = model.scores(tokens)
-    history = train(model, AllPairs(tokens, np.arange(6.0), 6), TrainingOptions(n_epochs=2, learning_rate=1e-4))
+    history = train_ranknet(
+        model, AllPairs(tokens, np.arange(6.0), 6), CmadeTrainingOptions(n_epochs=2, learning_rate=1e-4)
+    )
     assert history.n_steps == 2
     assert np.abs(model.scores(tokens) - before).max() > 1e-3
 
@@ -177,7 +180,7 @@ def test_sixteen_bits_on_a_processor_need_no_padding(make_encoder, make_dialogue
     tokens = encoder.tokens(make_dialogues(30, n_turns=(2, 12))[0])
     exact = encoder.features(tokens)
     half = encoder.features(tokens, precision="bfloat16")
-    with half_precision("cpu", "bfloat16"):
+    with autocast("cpu", "bfloat16"):
         assert encoder.is_packed
     assert not encoder.is_packed
     assert np.abs(half - exact).max() > 0

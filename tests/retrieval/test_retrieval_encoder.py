@@ -47,14 +47,14 @@ def plain_means(path, texts):
 
 
 def test_vectors_are_those_of_plain_transformers_text_by_text(packaged):
-    from dialometer.neural.work import model_path
+    from dialometer.neural.pretrained import model_path
 
     np.testing.assert_allclose(packaged.encode(TEXTS), plain_means(model_path(""), TEXTS), atol=2e-6)
 
 
 def test_vectors_are_those_of_sentence_transformers(packaged):
     """``SentenceTransformer(modules=[Transformer, Pooling("mean"), Normalize]).encode(texts)``."""
-    from dialometer.neural.work import model_path
+    from dialometer.neural.pretrained import model_path
 
     peer = pytest.importorskip("sentence_transformers")
     parts = pytest.importorskip("sentence_transformers.sentence_transformer.modules")

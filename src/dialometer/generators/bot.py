@@ -20,11 +20,11 @@ from dialometer._version import __version__
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import batch_of
 from dialometer.generators.decoding import Decoding
-from dialometer.generators.device import choose_device
 from dialometer.generators.generator import Generator, Shape, build
 from dialometer.generators.speak import speak
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import Vocabulary
+from dialometer.neural.device import choose_device
 
 # A trained bot in one file: weights in half precision, and with them the sizes, the vocabulary, the topics and the record
 # of the training, so that the file alone is enough to talk and to tell where it came from.
@@ -160,7 +160,7 @@ class Bot:
     @classmethod
     def load(cls, path: Path, device: str = "cpu") -> Bot:
         """The bot in a file or folder, on a device."""
-        where = choose_device(device)
+        where = torch.device(choose_device(device))
         return cls(load_checkpoint(path, where), where)
 
     @property

@@ -1,18 +1,16 @@
-"""Training: teacher forcing over batches of alike lengths, until the validation perplexity no longer falls.
+"""Training a generator: teacher forcing over batches of alike lengths, until the validation perplexity no longer falls.
 
-One loop serves a laptop and several GPUs (accelerate shares the batches out). Everything that decides the result, weights,
-optimiser, random states and the place in the epoch, is kept beside the bot while the training runs: an interrupted training
-goes on and ends with the same weights as one that was not interrupted (with several processes up to their draws of dropout,
-of which only the first one's are kept).
+The loop is :mod:`dialometer.neural.training`; of several processes each takes its share of the batches. Until the bot is
+written, a checkpoint beside it holds all that decides the result, so that an interrupted training ends with the same weights
+(with several processes up to their draws of dropout, of which only the first one's are kept).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import pickle
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,54 +20,19 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from dialometer.errors import DialometerError
-from dialometer.generators.batches import Batch, by_length, examples_of, made_ahead, order
+from dialometer.generators.batches import Batch, Ints, by_length, examples_of, made_ahead, order
 from dialometer.generators.bot import BOT_FILE, save_checkpoint
 from dialometer.generators.corpus import Corpus, Split
-from dialometer.generators.device import choose_device
 from dialometer.generators.generator import GENERATORS, Generator, Shape, build
 from dialometer.generators.vocabulary import PAD
-
-# What an interrupted training needs to go on as if nothing had been: weights, optimiser, random states, place.
-
+from dialometer.neural.device import choose_device
+from dialometer.neural.processes import Processes, join
+from dialometer.neural.training import Checkpoint, History, TrainingTask, cosine_decay, run_training
 
 STATE_FILE = "state.pt"
-
-
-def write_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Replaces the older state only by a complete one."""
-    random = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        random["cuda"] = torch.cuda.get_rng_state()
-    part = folder / f"{STATE_FILE}.part"
-    torch.save({**state, "random": random}, part)
-    part.replace(folder / STATE_FILE)
-
-
-def read_state(folder: Path, identity: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """The state of the same training; random numbers go on from where they were."""
-    path = folder / STATE_FILE
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
-        raise DialometerError(
-            "there is no interrupted training", where=str(folder), remedy="start it without --resume"
-        ) from error
-    except (OSError, RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError) as error:
-        raise DialometerError(f"the state cannot be read: {error}", where=str(path), remedy="start again") from error
-    for key, value in identity.items():
-        if state["identity"][key] != value:
-            raise DialometerError(
-                f"the interrupted training had another {key}: {state['identity'][key]}, now {value}",
-                where=str(path),
-                remedy="go on with the same corpus, model and settings, or start again in another folder",
-            )
-    torch.set_rng_state(state["random"]["cpu"])
-    if device.type == "cuda" and "cuda" in state["random"]:
-        torch.cuda.set_rng_state(state["random"]["cuda"])
-    return state
-
-
-# What training makes small, on one batch or on a whole split, and how fast it is allowed to go.
+LOG_FILE = "training.jsonl"
+REPORT_EVERY = 50
+"""Steps between reports; each waits for the device."""
 
 
 def losses(scores: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
@@ -80,39 +43,24 @@ def losses(scores: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, red
     )
 
 
-def scheduled(n_done: int, n_warmup: int, along: float) -> float:
-    """Share of the learning rate: rises in a line over the first steps, falls along half a cosine to a twentieth.
-
-    ``along`` is how much of the training is over, from 0 to 1.
-    """
-    rise = min(1.0, (n_done + 1) / max(1, n_warmup))
-    return rise * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, along))))
-
-
 @torch.inference_mode()
-def validation_sums(model: Generator, split: Split, accelerator: Any, size: int) -> Tensor:
-    """Summed negative log likelihood and number of tokens of this process's share of a split."""
+def validation_sums(model: Generator, split: Split, processes: Processes, device: torch.device, size: int) -> Tensor:
+    """Summed negative log likelihood and number of tokens of a split, over all processes."""
     model.eval()
-    sums = torch.zeros(2, dtype=torch.float64, device="cpu")
-    parts = list(by_length(split, split.examples, size, model.shape.n_turns))[
-        accelerator.process_index :: accelerator.num_processes
-    ]
+    parts = list(by_length(split, split.examples, size, model.shape.n_turns))[processes.number :: processes.count]
     window = model.shape.window
-    total = torch.zeros((), device=accelerator.device)
+    total, n_tokens = torch.zeros((), device=device), 0
     for batch in made_ahead(lambda rows: examples_of(split, rows, window), parts):
-        moved = batch.to(accelerator.device)
-        total += losses(model(moved), moved.targets, reduction="sum")
-        sums[1] += batch.n_targets
-    sums[0] = float(total)
-    return sums.to(accelerator.device, torch.float32 if accelerator.device.type == "mps" else torch.float64)
-
-
-# How a model is trained, and where a training stands.
+        there = batch.to(device)
+        total += losses(model(there), there.targets, reduction="sum")
+        n_tokens += batch.n_targets
+    kind = torch.float32 if device.type == "mps" else torch.float64
+    return processes.add_up(torch.tensor([float(total), n_tokens], dtype=kind, device=device))
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How a model is trained. All of it stands in the bot's record."""
+class GeneratorTraining:
+    """How a model is trained. All of it is in the bot's record."""
 
     n_epochs: int = 12
     batch_size: int = 512
@@ -138,8 +86,8 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a training stands."""
+class TrainingProgress:
+    """How far a training is."""
 
     epoch: int
     n_epochs: int
@@ -150,13 +98,10 @@ class Progress:
     validation_perplexity: float | None = None
 
 
-LOG_FILE = "training.jsonl"
+Report = Callable[[TrainingProgress], None]
 
 
-Report = Callable[[Progress], None]
-
-
-def _silent(progress: Progress) -> None:
+def _silent(progress: TrainingProgress) -> None:
     """Tells nobody."""
 
 
@@ -164,80 +109,90 @@ def train(
     name: str,
     corpus: Corpus,
     folder: Path,
-    settings: Settings | None = None,
+    settings: GeneratorTraining | None = None,
     *,
     sizes: Mapping[str, Any] | None = None,
     is_resumed: bool = False,
     report: Report = _silent,
 ) -> Path:
     """Trains a model and writes its best weights to ``folder/bot.safetensors``; gives back that path."""
-    settings = settings or Settings()
+    settings = settings or GeneratorTraining()
     kind = GENERATORS.get(name)
     choose_device(settings.device)  # before anything is written
     shape = Shape.from_json({**kind.default_shape, **(sizes or {}), "n_tokens": len(corpus.vocabulary)})
+    state = folder / STATE_FILE
     if not is_resumed and (folder / BOT_FILE).exists():
         raise DialometerError(f"'{folder}' holds a bot already", remedy="choose another folder, or go on with --resume")
+    if is_resumed and not state.exists():
+        raise DialometerError("there is no interrupted training", where=str(folder), remedy="start it without --resume")
     torch.manual_seed(settings.seed)
     model = build(name, shape, corpus.topics)
     model.begin_with_frequencies(corpus.split("train").frequencies(shape.n_tokens))
-    return _Training(name, model, corpus, folder, settings, report).run(is_resumed=is_resumed)
+    if not is_resumed:
+        state.unlink(missing_ok=True)
+    return _GeneratorTask(name, model, corpus, folder, settings, report).run()
 
 
-class _Training:
+class _GeneratorTask(TrainingTask[Ints]):
     def __init__(
-        self, name: str, model: Generator, corpus: Corpus, folder: Path, settings: Settings, report: Report
+        self,
+        name: str,
+        model: Generator,
+        corpus: Corpus,
+        folder: Path,
+        settings: GeneratorTraining,
+        report: Report,
     ) -> None:
-        from accelerate import Accelerator  # noqa: PLC0415 - slow to import
-
-        self.name = name
-        self.corpus = corpus
-        self.folder = folder
-        self.settings = settings
-        self.report = report
-        device = choose_device(settings.device)
-        self.is_mixed = device.type == "cuda" if settings.is_mixed is None else settings.is_mixed
-        # Precision is not left to the accelerator, whose choice would hold for the whole process.
-        self.accelerator: Any = Accelerator(cpu=device.type == "cpu")
-        self.device: torch.device = self.accelerator.device
-        self.plain = model.to(self.device)
-        by_default = device.type == "cuda" and model.is_compiled_by_default
-        if by_default if settings.is_compiled is None else settings.is_compiled:
+        self.name, self.corpus, self.folder, self.settings, self.report = name, corpus, folder, settings, report
+        self.processes, place = join(settings.device)
+        self.device = torch.device(place)
+        is_cuda = self.device.type == "cuda"
+        self.is_mixed = is_cuda if settings.is_mixed is None else settings.is_mixed
+        self.network = self.plain = model.to(self.device)
+        self.max_gradient = settings.max_gradient
+        if is_cuda and model.is_compiled_by_default if settings.is_compiled is None else settings.is_compiled:
             model.compile_parts()
-        optimizer = torch.optim.AdamW(
-            model.parameters(),
+        self.shared = self.processes.shared(model)
+        self.optimiser = torch.optim.AdamW(
+            [{"params": model.parameters(), "rate": settings.learning_rate}],
             lr=settings.learning_rate,
             weight_decay=settings.weight_decay,
             betas=(0.9, 0.98),
-            fused=device.type == "cuda",
+            fused=is_cuda,
         )
-        self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
         self.split = corpus.split("train")
-        self.n_done = 0  # optimiser steps
-        self.history: list[dict[str, Any]] = []
-        self.best: dict[str, Tensor] = {}
+        self.log: list[dict[str, Any]] = []
         self.seconds = 0.0
+        self.began = self.reported_at = self.epoch_began = time.monotonic()
+        self.n_tokens = self.n_epoch_tokens = self.n_steps = 0
 
-    def run(self, *, is_resumed: bool) -> Path:
-        epoch, step = self._resume() if is_resumed else (0, 0)
+    def run(self) -> Path:
+        """Trains and writes the bot."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.began = time.monotonic() - self.seconds
-        while epoch < self.settings.n_epochs and not self._is_enough():
-            is_over = self._epoch(epoch, step)
-            epoch, step = epoch + 1, 0
-            if self.accelerator.is_main_process:
-                self._save_state(epoch, step)
-            if is_over:
-                break
+        checkpoint = Checkpoint(
+            self.folder / STATE_FILE,
+            self._identity(),
+            every_n_steps=self.settings.save_every_n_steps,
+            at_epoch_ends=True,
+        )
+        self.began = time.monotonic()
+        history = run_training(
+            self,
+            self.settings.n_epochs,
+            patience=self.settings.patience,
+            checkpoint=checkpoint,
+            processes=self.processes,
+        )
         path = self.folder / BOT_FILE
-        if self.accelerator.is_main_process:
-            self._write_bot(path)
-            (self.folder / STATE_FILE).unlink(missing_ok=True)
-        self.accelerator.wait_for_everyone()
+        if self.processes.is_first:
+            self._write_bot(path, history)
+            checkpoint.path.unlink(missing_ok=True)
+        self.processes.wait()
         return path
 
-    def _epoch(self, epoch: int, first: int) -> bool:
-        """One pass over the examples from a step on; True where the time is over."""
-        settings, world = self.settings, self.accelerator.num_processes
+    def batches(self, epoch: int) -> Sequence[Ints]:
+        """Of several processes each takes its share of the batches, all equally many."""
+        settings, world = self.settings, self.processes.count
         batches = order(
             self.split,
             size=settings.batch_size,
@@ -247,120 +202,88 @@ class _Training:
             n_turns=self.plain.shape.n_turns,
         )
         batches = batches[: len(batches) // world * world or None] if world > 1 else batches
-        mine = batches[self.accelerator.process_index :: world]
-        total = settings.n_epochs * len(mine)
-        window = self.plain.shape.window
-        self.model.train()
-        told, n_tokens, summed, n_summed = time.monotonic(), 0, torch.zeros((), device=self.device), 0
-        began, n_all = told, 0
-        is_over = False
-        made = made_ahead(lambda rows: examples_of(self.split, rows, window).pinned(self.device), mine[first:])
-        for step, batch in enumerate(made, first):
-            loss = self._step(batch, total)
-            summed += loss
-            n_summed += 1
-            n_tokens += batch.n_targets
-            n_all += batch.n_targets
-            is_last = step + 1 == len(mine)
-            if (step + 1) % 50 == 0 or is_last:
-                value = float(summed) / n_summed  # waits for the device
-                rate = n_tokens * world / max(time.monotonic() - told, 1e-9)
-                self.report(Progress(epoch, settings.n_epochs, step + 1, len(mine), value, rate))
-                told, n_tokens = time.monotonic(), 0
-            if (step + 1) % settings.save_every_n_steps == 0 and not is_last and self.accelerator.is_main_process:
-                self._save_state(epoch, step + 1)
-            if self._is_time_over(step):
-                is_over = True
-                break
-        took_s = time.monotonic() - began
-        self._close_epoch(epoch, float(summed) / max(n_summed, 1), n_all * world / max(took_s, 1e-9), len(mine))
-        return is_over
+        self.epoch_began = self.reported_at = time.monotonic()
+        self.n_tokens = self.n_epoch_tokens = 0
+        return batches[self.processes.number :: world]
 
-    def _step(self, batch: Batch, total: int) -> Tensor:
-        settings = self.settings
-        along = max(self.n_done / max(1, total), self._share_of_time())
-        rate = settings.learning_rate * scheduled(self.n_done, settings.n_warmup_steps, along)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        batch = batch.to(self.device)
+    def loaded(self, batches: Sequence[Ints]) -> Iterator[Batch]:
+        window = self.plain.shape.window
+        return made_ahead(lambda rows: examples_of(self.split, rows, window).pinned(self.device), batches)
+
+    def rate(self, n_done: int, n_total: int) -> float:
+        along = max(n_done / max(1, n_total), self._share_of_time())
+        return cosine_decay(n_done, self.settings.n_warmup_steps, along)
+
+    def add_gradients(self, batch: Batch, n_done: int, scale: float) -> Tensor:
+        self.n_tokens += batch.n_targets
+        self.n_epoch_tokens += batch.n_targets
+        there = batch.to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.is_mixed):
-            scores = self.model(batch)
-        loss = losses(scores, batch.targets, label_smoothing=settings.label_smoothing)
-        self.optimizer.zero_grad(set_to_none=True)
-        self.accelerator.backward(loss)
-        self.accelerator.clip_grad_norm_(self.model.parameters(), settings.max_gradient)
-        self.optimizer.step()
-        self.n_done += 1
+            scores = self.shared(there)
+        loss = losses(scores, there.targets, label_smoothing=self.settings.label_smoothing)
+        (scale * loss).backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _is_time_over(self, step: int) -> bool:
+    def after_step(self, epoch: int, n_done: int, n_batches: int, loss: Any) -> bool:
+        """Reports now and then; True where the time is over."""
+        self.n_steps = n_batches
+        if n_done % REPORT_EVERY == 0 or n_done == n_batches:
+            mean = float(loss) / n_done  # waits for the device
+            speed = self.n_tokens * self.processes.count / max(time.monotonic() - self.reported_at, 1e-9)
+            self.report(TrainingProgress(epoch, self.settings.n_epochs, n_done, n_batches, mean, speed))
+            self.reported_at, self.n_tokens = time.monotonic(), 0
+        return self._is_time_over(n_done)
+
+    def _is_time_over(self, n_done: int) -> bool:
         """Whether the limit is reached. Several processes ask each other now and then, so that they stop at the same step."""
         is_over = time.monotonic() - self.began > self.settings.max_minutes * 60
-        if self.accelerator.num_processes == 1:
+        if self.processes.count == 1:
             return is_over
-        if math.isinf(self.settings.max_minutes) or (step + 1) % 50:
+        if math.isinf(self.settings.max_minutes) or n_done % REPORT_EVERY:
             return False
-        asked = torch.tensor(float(is_over), device=self.device)
-        return bool(self.accelerator.reduce(asked, reduction="sum") > 0)
+        return bool(self.processes.add_up(torch.tensor(float(is_over), device=self.device)) > 0)
 
     def _share_of_time(self) -> float:
         """How much of the time limit is over. Several processes keep to the steps, or their rates would drift apart."""
-        if self.accelerator.num_processes > 1:
+        if self.processes.count > 1:
             return 0.0
         return (time.monotonic() - self.began) / (self.settings.max_minutes * 60)
 
-    def _close_epoch(self, epoch: int, loss: float, tokens_per_s: float, n_steps: int) -> None:
+    def measure(self, epoch: int, loss: float) -> float:
+        """Minus the perplexity of the validation split."""
+        took_s = time.monotonic() - self.epoch_began
+        speed = self.n_epoch_tokens * self.processes.count / max(took_s, 1e-9)
         perplexity = math.exp(self._validation_loss())
         self.seconds = time.monotonic() - self.began
-        entry = {
-            "epoch": epoch + 1,
-            "training_loss": round(loss, 4),
-            "validation_perplexity": round(perplexity, 4),
-            "tokens_per_s": round(tokens_per_s),
-            "seconds": round(self.seconds, 1),
-        }
-        if all(perplexity < other["validation_perplexity"] for other in self.history):
-            self.best = {key: value.detach().cpu().clone() for key, value in self.plain.state_dict().items()}
-        self.history.append(entry)
-        if self.accelerator.is_main_process:
-            lines = "".join(json.dumps(line) + "\n" for line in self.history)
+        self.log.append(
+            {
+                "epoch": epoch + 1,
+                "training_loss": round(loss, 4),
+                "validation_perplexity": round(perplexity, 4),
+                "tokens_per_s": round(speed),
+                "seconds": round(self.seconds, 1),
+            }
+        )
+        if self.processes.is_first:
+            lines = "".join(json.dumps(line) + "\n" for line in self.log)
             (self.folder / LOG_FILE).write_text(lines, encoding="utf-8")
-        self.report(Progress(epoch, self.settings.n_epochs, n_steps, n_steps, loss, tokens_per_s, perplexity))
+        n = self.n_steps
+        self.report(TrainingProgress(epoch, self.settings.n_epochs, n, n, loss, speed, perplexity))
+        return -perplexity
 
     def _validation_loss(self) -> float:
         split = self.corpus.split("validation")
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.is_mixed):
-            sums = validation_sums(self.plain, split, self.accelerator, self.settings.batch_size)
-        summed = self.accelerator.reduce(sums, reduction="sum")
-        return float(summed[0] / summed[1])
+            sums = validation_sums(self.plain, split, self.processes, self.device, self.settings.batch_size)
+        return float(sums[0] / sums[1])
 
-    def _is_enough(self) -> bool:
-        """Whether the last epochs brought nothing."""
-        values = [entry["validation_perplexity"] for entry in self.history]
-        return len(values) > self.settings.patience and min(values) not in values[-self.settings.patience :]
-
-    def _resume(self) -> tuple[int, int]:
-        kept = read_state(self.folder, self._identity(), self.device)
-        self.plain.load_state_dict(kept["weights"])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        self.best, self.history = kept["best"], kept["history"]
-        self.n_done, self.seconds = kept["n_done"], kept["seconds"]
-        return kept["epoch"], kept["step"]
-
-    def _save_state(self, epoch: int, step: int) -> None:
+    def state(self) -> dict[str, Any]:
         self.seconds = time.monotonic() - self.began
-        state = {
-            "identity": self._identity(),
-            "weights": self.plain.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "best": self.best,
-            "history": self.history,
-            "n_done": self.n_done,
-            "seconds": self.seconds,
-            "epoch": epoch,
-            "step": step,
-        }
-        write_state(self.folder, state)
+        return {"log": self.log, "seconds": self.seconds}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.log, self.seconds = list(state["log"]), state["seconds"]
+        self.began = time.monotonic() - self.seconds
 
     def _identity(self) -> dict[str, Any]:
         """What must be the same for a training to go on."""
@@ -373,22 +296,17 @@ class _Training:
             "settings": {key: value for key, value in kept.items() if key not in free},
         }
 
-    def _write_bot(self, path: Path) -> None:
-        self.plain.load_state_dict(self.best)
-        best = min(self.history, key=lambda entry: entry["validation_perplexity"])
+    def _write_bot(self, path: Path, history: History) -> None:
+        best = self.log[history.best_epoch]
         record = {
             **self._identity(),
             "corpus_sources": self.corpus.about["sources"],
             "best_epoch": best["epoch"],
             "validation_perplexity": best["validation_perplexity"],
-            "tokens_per_s": round(sum(entry["tokens_per_s"] for entry in self.history) / len(self.history)),
+            "tokens_per_s": round(sum(entry["tokens_per_s"] for entry in self.log) / len(self.log)),
             "seconds": round(self.seconds, 1),
             "n_parameters": self.plain.n_parameters,
-            "device": _device_name(self.device),
-            "n_processes": self.accelerator.num_processes,
+            "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type,
+            "n_processes": self.processes.count,
         }
         save_checkpoint(path, self.name, self.plain, self.corpus.vocabulary, record)
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

@@ -13,7 +13,7 @@ from typing import Any
 
 from dialometer.errors import DialometerError
 from dialometer.learned.cmade.evaluator import Evaluator, Member
-from dialometer.neural.work import device_of
+from dialometer.neural.device import choose_device
 
 FORM = 1
 FILE = "evaluator.json"
@@ -77,7 +77,7 @@ def load_evaluator(folder: Path | str, device: str = "auto") -> Evaluator:
     from dialometer.learned.cmade.encoder import DialogueEncoder  # noqa: PLC0415 - needs torch
     from dialometer.learned.cmade.ranknet import RankNet  # noqa: PLC0415
 
-    folder, place = Path(folder), device_of(device)
+    folder, place = Path(folder), choose_device(device)
     content = read_about(folder)
     make: Any = AutoModel.from_config
     try:

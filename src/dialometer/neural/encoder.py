@@ -16,31 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from dialometer.errors import DialometerError
+from dialometer.neural.device import choose_device
 from dialometer.neural.embedding_cache import EmbeddingCache
-from dialometer.neural.work import PACKAGED, QUIET, Work, device_of, model_path
+from dialometer.neural.pretrained import PACKAGED, load_model, model_path
+from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float32]
 MAX_TOKENS = 256
 TEXTS_PER_COMMIT = 2048
-
-
-def load_model(model: str, device: str) -> tuple[Any, Any]:
-    """Tokenizer and transformer, with one message where they cannot be had."""
-    from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415 - very heavy
-    from transformers.utils import logging  # noqa: PLC0415
-
-    told: Any = logging
-    told.set_verbosity_error()
-    told.disable_progress_bar()
-    path = model_path(model)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        network = AutoModel.from_pretrained(path, dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        remedy = "name a folder with the model's files, or a model that can be fetched from here"
-        raise DialometerError(f"the encoder '{model}' cannot be loaded: {error}", remedy=remedy) from error
-    return tokenizer, network.to(device).eval()
 
 
 def mean_pooled(network: Any, batch: dict[str, Any]) -> Any:
@@ -56,7 +39,7 @@ class TextEncoder:
     def __init__(self, model: str = PACKAGED, work: Work = QUIET) -> None:
         self.model = model
         self.work = work
-        self.device = device_of(work.device)
+        self.device = choose_device(work.device)
         self.tokenizer, self.network = load_model(model, self.device)
         self.width = int(self.network.config.hidden_size)
         folder = work.folder("embeddings")

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialometer.neural.work import device_of
+from dialometer.neural.device import choose_device
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +51,14 @@ class Processes:
         for weight, part in zip(weights, torch.split(flat, [weight.numel() for weight in weights]), strict=True):
             weight.grad = part.view_as(weight)
 
+    def shared(self, model: nn.Module) -> nn.Module:
+        """The model as processes train it together: each backward pass leaves the mean of their gradients."""
+        if self.count == 1:
+            return model
+        where = torch.device(self.device)
+        devices = [where] if where.type == "cuda" else None
+        return nn.parallel.DistributedDataParallel(model, device_ids=devices)
+
     def agree(self, values: Floats) -> Floats:
         """The numbers of the first process, for all: a difference in the last digit must not part their ways."""
         if self.count == 1:
@@ -71,8 +79,8 @@ ALONE = Processes()
 def join(device: str) -> tuple[Processes, str]:
     """The processes that were launched together, and the device of this one."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return ALONE, device_of(device)
+        return ALONE, choose_device(device)
     from accelerate import PartialState  # noqa: PLC0415 - only where several processes were launched
 
-    state = PartialState(cpu=device_of(device) == "cpu")
+    state = PartialState(cpu=choose_device(device) == "cpu")
     return Processes(state.process_index, state.num_processes, str(state.device)), str(state.device)

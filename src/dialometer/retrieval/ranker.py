@@ -14,9 +14,10 @@ from pydantic import Field
 from torch.nn import functional
 
 from dialometer.errors import DialometerError
-from dialometer.neural.encoder import load_model
+from dialometer.neural.device import choose_device
+from dialometer.neural.pretrained import load_model
 from dialometer.neural.training import TrainingOptions, fingerprint, train
-from dialometer.neural.work import QUIET, Work, device_of, models_folder
+from dialometer.neural.work import QUIET, Work, models_folder
 from dialometer.retrieval.augment import one_variant, synonym_source
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.saving import CHECKPOINT_FILE, is_done, mark_done
@@ -56,7 +57,7 @@ class CrossEncoder:
     @classmethod
     def fresh(cls, model: str, work: Work = QUIET, seed: int = 0) -> CrossEncoder:
         """An untrained head on an encoder."""
-        device = device_of(work.device)
+        device = choose_device(work.device)
         tokenizer, network = load_model(model, device)
         torch.manual_seed(seed)
         return cls(tokenizer, PairNetwork(network), device)

@@ -19,9 +19,11 @@ import torch
 from pydantic import Field
 from torch.nn import functional
 
-from dialometer.neural.encoder import load_model, mean_pooled
+from dialometer.neural.device import choose_device
+from dialometer.neural.encoder import mean_pooled
+from dialometer.neural.pretrained import load_model
 from dialometer.neural.training import TrainingOptions, fingerprint, train
-from dialometer.neural.work import QUIET, Work, device_of, models_folder
+from dialometer.neural.work import QUIET, Work, models_folder
 from dialometer.retrieval.augment import OPENERS, Synonyms, one_variant, synonym_source
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.saving import CHECKPOINT_FILE, is_done, mark_done
@@ -86,7 +88,7 @@ def tune_encoder(
     folder = out or models_folder(work) / "encoders" / name
     if is_done(folder, name):
         return folder
-    device = device_of(work.device)
+    device = choose_device(work.device)
     tokenizer, network = load_model(model, device)
     course = _Course(kb, tokenizer, network, chosen, device)
     before = {key: value.detach().clone() for key, value in network.state_dict().items()}

@@ -16,7 +16,7 @@ from dialometer.cli.options import AsJson, Seed
 if TYPE_CHECKING:
     from dialometer.cli.console import Report
     from dialometer.generators.corpus import Corpus
-    from dialometer.generators.training import Progress
+    from dialometer.generators.training import TrainingProgress
 
 
 def add_to(app: typer.Typer) -> None:
@@ -65,13 +65,13 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.cli.console import progress_bar
         from dialometer.generators.bot import load_checkpoint
-        from dialometer.generators.device import choose_device
         from dialometer.generators.generator import GENERATORS
-        from dialometer.generators.training import Settings, train
+        from dialometer.generators.training import GeneratorTraining, train
+        from dialometer.neural.device import choose_device
 
         GENERATORS.get(model)
         choose_device(device)
-        settings = Settings(
+        settings = GeneratorTraining(
             n_epochs=epochs,
             batch_size=batch_size,
             learning_rate=learning_rate,
@@ -131,7 +131,7 @@ def _sizes(given: list[str]) -> dict[str, Any]:
     return sizes
 
 
-def _tell(progress: Progress, report: Report) -> None:
+def _tell(progress: TrainingProgress, report: Report) -> None:
     from dialometer.cli.console import errors
 
     if os.environ.get("RANK", "0") != "0":

@@ -145,7 +145,7 @@ def features_of(rated: Sequence[Rated], evaluator: Path | None, work: Work) -> F
         from dialometer.learned.gaussian.kernel import quality_space
 
         return standardise(quality_space(describe(dialogues, work)))
-    from dialometer.learned.cmade.fast_encoding import quick_features
+    from dialometer.learned.cmade.encoder import quick_features
     from dialometer.learned.gaussian.evaluator import BestEvaluator
     from dialometer.learned.saved import load_evaluator
 

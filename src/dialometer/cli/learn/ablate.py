@@ -76,12 +76,12 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.retrieval._shared import working
         from dialometer.learned.cmade.fit import FitOptions
         from dialometer.learned.cmade.stages import StageOptions, check_neighbours
-        from dialometer.learned.cmade.training import TrainingOptions
+        from dialometer.learned.cmade.training import CmadeTrainingOptions
         from dialometer.learned.experiments.ablation import run_ablation
         from dialometer.learned.experiments.plain_rows import plain_rows
 
         training = checked_options(
-            TrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
+            CmadeTrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
         )
         n_epochs = tuple(int(n) for n in numbers(epochs, 3, "--epochs", "1,3,3"))
         staged = checked_options(StageOptions, k=k, n_epochs=n_epochs, training=training)

@@ -98,12 +98,12 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
         from dialometer.learned.cmade.materials import prepare
         from dialometer.learned.cmade.stages import StageOptions, check_neighbours
-        from dialometer.learned.cmade.training import TrainingOptions
+        from dialometer.learned.cmade.training import CmadeTrainingOptions
         from dialometer.neural.processes import join
 
         chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
         training = checked_options(
-            TrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
+            CmadeTrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
         )
         staged = checked_options(
             StageOptions,

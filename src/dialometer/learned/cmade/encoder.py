@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialometer.errors import DialometerError
-from dialometer.learned.cmade.tokens import N_SPEAKERS, Strip, Tokeniser, Tokens, bucketed, strip_of
+from dialometer.learned.cmade.tokens import N_SPEAKERS, Strip, Tokeniser, Tokens, batch_of, bucketed, strip_of
 from dialometer.model.dialogue import Dialogue
-from dialometer.neural.encoder import load_model
-from dialometer.neural.training import is_half_quicker
-from dialometer.neural.work import PACKAGED, device_of
+from dialometer.neural import fast_encoding
+from dialometer.neural.device import Precision, autocast, choose_device
+from dialometer.neural.pretrained import PACKAGED, load_model
 
 # Batches without padding: all dialogues in one row, attention inside each of them only.
 #
@@ -154,7 +154,6 @@ def use_quick_dropout(network: Any) -> None:
 
 
 Pooling = Literal["mean", "first"]
-Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Report = Callable[[int, int], None]
 TOKENS_PER_BATCH = {"cpu": 1024, "cuda": 16_384, "mps": 8_192}
 """A processor is quickest while a batch fits into its cache, a GPU when it has enough to do."""
@@ -256,7 +255,7 @@ class DialogueEncoder(nn.Module):
         self, tokens: Sequence[Tokens], rows: NDArray[np.int64], n_tokens: int, precision: Precision
     ) -> list[NDArray[np.int64]]:
         """The dialogues ``rows`` in batches of at most ``n_tokens`` (0: what suits the device), as computed at that precision."""
-        with half_precision(self.device.type, precision):
+        with autocast(self.device.type, precision):
             usual = TOKENS_PER_BATCH.get(self.device.type, TOKENS_PER_BATCH["cpu"])
             if self.is_packed and self.device.type == "cpu":
                 usual = PACKED_ON_CPU
@@ -277,26 +276,13 @@ class DialogueEncoder(nn.Module):
         out = np.empty((len(tokens), self.width), dtype=np.float32)
         n_done = 0
         for rows in self.batches(tokens, np.arange(len(tokens)), tokens_per_batch, precision):
-            with half_precision(self.device.type, precision):
+            with autocast(self.device.type, precision):
                 out[rows] = self(self.batch(tokens, rows)).cpu().numpy()
             n_done += len(rows)
             if report is not None:
                 report(n_done, len(tokens))
         self.train(was_training)
         return out
-
-
-def training_precision(device: str, precision: Precision) -> Precision:
-    """``auto`` trains in 16 bits wherever the machine multiplies them by itself; final scores on a processor stay in 32."""
-    return "bfloat16" if precision == "auto" and is_half_quicker(device) else precision
-
-
-def half_precision(device: str, precision: Precision) -> Any:
-    """Computes in 16 bits where asked; ``auto`` asks on a GPU, where it is quicker and memory goes further."""
-    kinds = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-    if precision == "auto":
-        precision = "bfloat16" if device == "cuda" else "float32"
-    return torch.autocast(device, kinds.get(precision, torch.bfloat16), enabled=precision in kinds)
 
 
 def moved(array: NDArray[Any], device: torch.device) -> Tensor:
@@ -317,6 +303,58 @@ def load_encoder(
     model: str | Path = PACKAGED, *, device: str = "auto", window: int = 0, pooling: Pooling = "mean"
 ) -> DialogueEncoder:
     """A pretrained encoder: the packaged one, a folder, or a Hugging Face name."""
-    place = device_of(device)
+    place = choose_device(device)
     tokenizer, network = load_model(str(model), place)
     return DialogueEncoder(tokenizer, network, window=window, pooling=pooling).to(place)
+
+
+class QuickEncoder:
+    """A :class:`DialogueEncoder` with 8-bit weights, to read features with on a processor."""
+
+    def __init__(self, encoder: DialogueEncoder) -> None:
+        config = encoder.network.config.to_dict()
+        if not fast_encoding.is_supported(config):
+            raise DialometerError("this encoder has no quick form", remedy="use it with torch")
+        weights = {name: value.detach().cpu().numpy() for name, value in encoder.network.state_dict().items()}
+        speakers = encoder.speaker.weight.detach().cpu().numpy()
+        self.pooling = encoder.pooling
+        self.pad = encoder.tokeniser.pad
+        self.width = encoder.width
+        self._quick = fast_encoding.QuickBert(
+            fast_encoding.bert_graph(weights, fast_encoding.BertShape.of(config), speakers, fast_encoding.n_levels())
+        )
+
+    def features(self, tokens: Sequence[Tokens], *, report: Report | None = None) -> NDArray[np.float32]:
+        """As ``DialogueEncoder.features``: all chunks of a dialogue count by their tokens."""
+        out = np.empty((len(tokens), self.width), dtype=np.float32)
+        n_done = 0
+        for rows in bucketed(tokens, np.arange(len(tokens)), fast_encoding.TOKENS_PER_BATCH):
+            batch = batch_of(tokens, rows, self.pad)
+            sums, firsts = self._quick.run(batch.ids, batch.mask, batch.speakers)
+            n_tokens = batch.mask.sum(axis=1, keepdims=True).astype(np.float32)
+            totals, counts = np.zeros((len(rows), self.width), np.float32), np.zeros((len(rows), 1), np.float32)
+            np.add.at(totals, batch.owners, sums if self.pooling == "mean" else firsts * n_tokens)
+            np.add.at(counts, batch.owners, n_tokens)
+            out[rows] = totals / counts
+            n_done += len(rows)
+            if report is not None:
+                report(n_done, len(tokens))
+        return out
+
+
+def has_quick_form(encoder: DialogueEncoder) -> bool:
+    """Whether an encoder can be run in 8 bits where it is."""
+    return (
+        encoder.device.type == "cpu"
+        and fast_encoding.is_available()
+        and fast_encoding.is_supported(encoder.network.config.to_dict())
+    )
+
+
+def quick_features(
+    encoder: DialogueEncoder, tokens: Sequence[Tokens], *, report: Report | None = None
+) -> NDArray[np.float32]:
+    """Features by the quickest way there is: 8 bits on a processor, torch on a GPU or where the quick form is missing."""
+    if has_quick_form(encoder):
+        return QuickEncoder(encoder).features(tokens, report=report)
+    return encoder.features(tokens, report=report)

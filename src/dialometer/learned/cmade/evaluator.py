@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.learned.cmade.fast_encoding import QuickRankNet, has_quick_form
+from dialometer.learned.cmade.encoder import has_quick_form
 from dialometer.learned.cmade.pairwise import fit_temperature, posterior
+from dialometer.learned.cmade.ranknet import QuickRankNet
 from dialometer.model.dialogue import Dialogue
 
 if TYPE_CHECKING:

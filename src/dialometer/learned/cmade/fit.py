@@ -24,8 +24,10 @@ from dialometer.learned.cmade.training import share_right
 from dialometer.learned.data.rated import Verdict, read_verdicts, write_verdicts
 from dialometer.learned.saved import FILE, load_evaluator, read_about, save_evaluator
 from dialometer.model.part import Part
+from dialometer.neural.pretrained import PACKAGED
 from dialometer.neural.processes import join
-from dialometer.neural.work import PACKAGED, Report, silent
+from dialometer.neural.training import History
+from dialometer.neural.work import Report, silent
 
 Floats = NDArray[np.float64]
 CHECKPOINTS = "checkpoints"
@@ -130,7 +132,7 @@ def _fitted(
         "stopping_accuracy": accuracy,
         "reliability": asdict(measured),
         "options": json.loads(options.model_dump_json()),
-        "histories": [{name: vars(one) for name, one in outcome.histories.items()} for outcome in outcomes],
+        "histories": [{name: _record(one) for name, one in outcome.histories.items()} for outcome in outcomes],
     }
     return Fitted(evaluator, verdicts, accuracy, measured, about)
 
@@ -152,6 +154,11 @@ def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[Verdict,
             )
         )
     return tuple(found)
+
+
+def _record(history: History) -> dict[str, Any]:
+    record = dict(vars(history))
+    return {"losses": record.pop("losses"), "accuracies": record.pop("scores"), **record}
 
 
 def _is_valued(outcomes: Sequence[Outcome]) -> bool:

@@ -17,16 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dialometer.learned.cmade.encoder import (
-    DialogueEncoder,
-    Precision,
-    Report,
-    half_precision,
-    moved,
-    training_precision,
-)
+from dialometer.learned.cmade.encoder import DialogueEncoder, QuickEncoder, Report, moved
 from dialometer.learned.cmade.pairwise import all_pairs_lambdas, all_pairs_loss
 from dialometer.learned.cmade.tokens import Strip, Tokens
+from dialometer.neural.device import Precision, autocast, training_precision
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +59,7 @@ class RankNet(nn.Module):
         out = np.empty((len(tokens), self.head.out_features))
         n_done = 0
         for rows in self.encoder.batches(tokens, np.arange(len(tokens)), tokens_per_batch, precision):
-            with half_precision(self.encoder.device.type, precision):
+            with autocast(self.encoder.device.type, precision):
                 out[rows] = self(self.encoder.batch(tokens, rows)).cpu().numpy()
             n_done += len(rows)
             if report is not None:
@@ -88,6 +82,22 @@ def expected_rating(outputs: Floats, levels: Floats) -> Floats:
     """
     shifted = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return np.asarray(shifted @ levels / shifted.sum(axis=1))
+
+
+class QuickRankNet:
+    """A :class:`RankNet` with 8-bit weights, to score dialogues with on a processor."""
+
+    def __init__(self, model: RankNet) -> None:
+        self.encoder = model.encoder
+        self._quick = QuickEncoder(model.encoder)
+        self._weight = model.head.weight.detach().cpu().numpy().astype(np.float64)
+        self._bias = model.head.bias.detach().cpu().numpy().astype(np.float64)
+        self._levels = np.array(model.levels)
+
+    def scores(self, tokens: Sequence[Tokens], *, report: Report | None = None) -> Floats:
+        """As ``RankNet.scores``."""
+        outputs = self._quick.features(tokens, report=report) @ self._weight.T + self._bias
+        return expected_rating(outputs, self._levels) if len(self._levels) else np.asarray(outputs[:, 0])
 
 
 # Training on all pairs of a group with one pass per dialogue (Liang et al. 2020, section 5.4).
@@ -170,7 +180,7 @@ def backward(
 
     def run(number: int) -> Tensor:
         torch.manual_seed(_mixed(seed, number))
-        with half_precision(device.type, precision):
+        with autocast(device.type, precision):
             result: Tensor = model(model.encoder.batch(tokens, batches[number]))
         return result
 

@@ -21,15 +21,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.cmade.encoder import training_precision
 from dialometer.learned.cmade.materials import Materials
 from dialometer.learned.cmade.neighbours import DEFAULT_K, knn_smooth, standardise
 from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.shapley import knn_shapley
-from dialometer.learned.cmade.training import AllPairs, History, Lesson, Pairs, StopPairs, TrainingOptions, train
+from dialometer.learned.cmade.training import AllPairs, CmadeTrainingOptions, Lesson, Pairs, StopPairs, train_ranknet
 from dialometer.model.dialogue import Dialogue, Role
 from dialometer.model.part import Part
+from dialometer.neural.device import training_precision
 from dialometer.neural.processes import ALONE, Processes
+from dialometer.neural.training import History
 from dialometer.neural.work import Report, silent
 
 # Stage 1: fake dialogues whose flow is broken at one place (Liang et al. 2020, section 5.1).
@@ -102,7 +103,7 @@ class StageOptions(Part):
     drop_share: float = Field(default=0.1, ge=0, lt=1)
     is_standardised: bool = False
     n_epochs: tuple[int, int, int] = (1, 3, 3)
-    training: TrainingOptions = TrainingOptions()
+    training: CmadeTrainingOptions = CmadeTrainingOptions()
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,10 @@ class Setting:
     fingerprint: str = ""
 
     def run(
-        self, name: str, model: RankNet, lesson: Lesson, options: TrainingOptions, stop: StopPairs | None
+        self, name: str, model: RankNet, lesson: Lesson, options: CmadeTrainingOptions, stop: StopPairs | None
     ) -> History:
         """Trains with a checkpoint of that name."""
-        return train(
+        return train_ranknet(
             model,
             lesson,
             options,
@@ -262,5 +263,5 @@ def _features(
     return found, development
 
 
-def _training(options: StageOptions, stage: int) -> TrainingOptions:
+def _training(options: StageOptions, stage: int) -> CmadeTrainingOptions:
     return options.training.model_copy(update={"n_epochs": options.n_epochs[stage - 1]})

@@ -31,7 +31,8 @@ from dialometer.learned.data.splits import Split, rows_of
 from dialometer.learned.experiments.plain_rows import PlainRow, Row
 from dialometer.learned.experiments.trained_rows import TRAINED, Scored, TrainedRows
 from dialometer.model.estimate import Estimate
-from dialometer.neural.work import Report, device_of, silent
+from dialometer.neural.device import choose_device
+from dialometer.neural.work import Report, silent
 
 Floats = NDArray[np.float64]
 MEASURES = {
@@ -104,7 +105,7 @@ def run_ablation(
             if not wanted:
                 continue
             data = from_split(rated, split, experts)
-            trained = TrainedRows(data, options, Setting(), device_of(device), options.stages.training.seed + seed)
+            trained = TrainedRows(data, options, Setting(), choose_device(device), options.stages.training.seed + seed)
             for row in wanted:
                 report(f"Split {name}: {row.label}", n_done, n_total)
                 book.write(name, seed, row, trained.score(row, [one.dialogue for one in test]))
