@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bench._generator_training import STRATEGIES
-from dialometer.generators.batches import Batch, by_length, examples_of
+from dialometer.generators.batches import ExampleBatch, by_length, examples_of
 from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus
 from dialometer.generators.filters import words_of
@@ -80,7 +80,7 @@ def _show_said(out: Path, corpus: Corpus, thred: Bot) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def _lost(bot: Bot, batch: Batch) -> Any:
+def _lost(bot: Bot, batch: ExampleBatch) -> Any:
     return losses(bot.model(batch), batch.targets, reduction="none").view(batch.targets.shape)
 
 

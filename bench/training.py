@@ -25,7 +25,7 @@ from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
 from dialometer.learned.cmade.materials import prepare
 from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.training import AllPairs, CmadeTrainingOptions, train_ranknet
-from dialometer.learned.data.rated import Rated, read_rated
+from dialometer.learned.data.rated import RatedDialogue, read_rated
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.neural.device import choose_device, is_half_quicker
 from dialometer.neural.pretrained import model_path
@@ -41,7 +41,7 @@ TELL_EVERY_S = 60.0
 ENCODER = os.environ.get("DIALOMETER_BENCH_ENCODER", "")
 
 
-def made_up(n: int, rng: np.random.Generator) -> list[Rated]:
+def made_up(n: int, rng: np.random.Generator) -> list[RatedDialogue]:
     """Dialogues with the lengths of ConvAI2 and words at random."""
     words = ["hello", "music", "dog", "you", "like", "what", "the", "work", "school", "really", "fun", "sorry", "city"]
     rated = []
@@ -52,12 +52,12 @@ def made_up(n: int, rng: np.random.Generator) -> list[Rated]:
             role = "agent" if place % 2 else "user"
             turns.append(Turn(role, text, role))  # type: ignore[arg-type]
         rated.append(
-            Rated(Dialogue(str(number), tuple(turns)), float(rng.integers(1, 6)), f"u{number % 400}", "f", None)
+            RatedDialogue(Dialogue(str(number), tuple(turns)), float(rng.integers(1, 6)), f"u{number % 400}", "f", None)
         )
     return rated
 
 
-def dialogues(n: int) -> list[Rated]:
+def dialogues(n: int) -> list[RatedDialogue]:
     """ConvAI2 where it is at hand, drawn again under new names up to ``n``; made up elsewhere."""
     rng = np.random.default_rng(0)
     data = os.environ.get("DIALOMETER_DATA")
@@ -66,12 +66,12 @@ def dialogues(n: int) -> list[Rated]:
     found = read_rated(Path(data) / "convai2")
     chosen = [found[place] for place in rng.integers(0, len(found), n)]
     return [
-        Rated(Dialogue(f"{number}", one.dialogue.turns), one.rating, f"u{number % 400}", one.source, one.bot)
+        RatedDialogue(Dialogue(f"{number}", one.dialogue.turns), one.rating, f"u{number % 400}", one.source, one.bot)
         for number, one in enumerate(chosen)
     ]
 
 
-def ours(rated: list[Rated], n_steps: int, precision: str) -> float:
+def ours(rated: list[RatedDialogue], n_steps: int, precision: str) -> float:
     """Dialogues per second, after a few steps that are not counted."""
     encoder = load_encoder(ENCODER)
     tokens = encoder.tokens([one.dialogue for one in rated])
@@ -88,7 +88,7 @@ def ours(rated: list[Rated], n_steps: int, precision: str) -> float:
     return len(rated) * n_epochs / (time.perf_counter() - begin) if history.n_steps else float("nan")
 
 
-def trainer(rated: list[Rated], n_steps: int, *, is_half: bool) -> float:
+def trainer(rated: list[RatedDialogue], n_steps: int, *, is_half: bool) -> float:
     """The same by transformers.Trainer with dynamic padding: its loop only, tokens are cut before."""
     from transformers import (  # noqa: PLC0415 - only the peer needs it
         AutoModelForSequenceClassification,

@@ -20,10 +20,10 @@ import numpy as np
 
 from dialometer.learned.data.measures import accuracy, paired_difference
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
-from dialometer.learned.data.rated import Rated, read_rated
+from dialometer.learned.data.rated import RatedDialogue, read_rated
 from dialometer.learned.data.splits import groups_of, read_splits, rows_of
-from dialometer.learned.experiments.plain_rows import best_rows, plain_rows
-from dialometer.learned.saved import load_evaluator
+from dialometer.learned.evaluators import load_evaluator
+from dialometer.learned.experiments.plain_rows import gaussian_rows, plain_rows
 from dialometer.neural.work import QUIET
 from dialometer.readers import read_dialogues
 
@@ -35,14 +35,14 @@ def transfer() -> None:
     """Accuracy on pairs of a satisfied and a frustrated user, and on votes of users who talked with two systems."""
     rated = read_rated(DATA / "convai2")
     chats = list(read_dialogues(DATA / "crs_arena" / "crs_arena_dial_open.json.gz"))
-    test = [Rated(chat, 3.0, None, "crs_arena", None) for chat in chats]
+    test = [RatedDialogue(chat, 3.0, None, "crs_arena", None) for chat in chats]
     feelings = np.array([chat.metadata["sentiment"] for chat in chats])
     good, bad = np.flatnonzero(feelings == "satisfied"), np.flatnonzero(feelings == "frustrated")
     felt = NumberedPairs(np.repeat(good, len(bad)), np.tile(bad, len(good)))
     voted = _votes({chat.id: number for number, chat in enumerate(chats)})
     print(f"{len(chats)} chats, {len(felt)} pairs by satisfaction, {len(voted)} by votes")
     every = [*rated, *test]
-    for one in (*plain_rows(every, QUIET), *best_rows(every, QUIET)):
+    for one in (*plain_rows(every, QUIET), *gaussian_rows(every, QUIET)):
         if one.row.name in ("best-weighted", "best-lowest", "best-random"):
             continue
         scores = one.score(rated, test)
@@ -84,7 +84,7 @@ def halves(folder: Path, first: str = "best", second: str = "tfidf-ridge") -> No
         print(f"half {name}: {means}, difference {100 * apart.value:+.1f} ± {100 * error:.1f}")
 
 
-def _half_of_groups(rated: list[Rated]) -> dict[str, int]:
+def _half_of_groups(rated: list[RatedDialogue]) -> dict[str, int]:
     groups = groups_of(rated)
     rng = np.random.default_rng(_HALVES_SEED)
     half: dict[str, int] = {}

@@ -10,12 +10,12 @@ from dialometer.errors import DialometerError
 from dialometer.learned.cmade.fit import FitOptions
 from dialometer.learned.cmade.stages import StageOptions
 from dialometer.learned.cmade.training import CmadeTrainingOptions
-from dialometer.learned.data.pairs import Pair
-from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.pairs import DialoguePair
+from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import grouped_splits, rows_of
 from dialometer.learned.experiments import plain_rows as plain_module
 from dialometer.learned.experiments.ablation import as_markdown, pairs_to_test, record, run_ablation, table_of
-from dialometer.learned.experiments.plain_rows import Row, plain_rows, ridge_scores
+from dialometer.learned.experiments.plain_rows import AblationRow, plain_rows, ridge_scores
 from dialometer.learned.experiments.trained_rows import TRAINED
 from dialometer.neural.work import QUIET
 
@@ -27,7 +27,7 @@ def rated(make_dialogues):
     dialogues, quality = make_dialogues(240)
     ratings = np.clip(np.round(3 + 2.4 * quality), 1, 5)
     return [
-        Rated(dialogue, float(rating), f"u{number % 60}", f"file-{number % 2}", None)
+        RatedDialogue(dialogue, float(rating), f"u{number % 60}", f"file-{number % 2}", None)
         for number, (dialogue, rating) in enumerate(zip(dialogues, ratings, strict=True))
     ]
 
@@ -89,7 +89,7 @@ def test_it_goes_on_where_it_was(rated, options, tmp_path, monkeypatch):
 def test_errors_and_differences_over_splits(rated):
     splits = grouped_splits(rated, 4)
     rng = np.random.default_rng(0)
-    rows = [Row("pairwise", "p"), Row("good", "g")]
+    rows = [AblationRow("pairwise", "p"), AblationRow("good", "g")]
     scores = {}
     for split in splits:
         test = rows_of(rated, split.test)
@@ -114,14 +114,14 @@ def test_seeds_are_the_runs_where_there_is_one_split(rated):
     test = rows_of(rated, splits[0].test)
     rng = np.random.default_rng(1)
     scores = {(splits[0].name, seed, "a"): rng.normal(size=len(test)) for seed in range(3)}
-    (line,) = table_of(rated, splits, scores, {}, [Row("a", "a")])
+    (line,) = table_of(rated, splits, scores, {}, [AblationRow("a", "a")])
     assert line.n_runs == 3
     assert line.standard_errors["wide"] > 0
 
 
 def test_expert_pairs_are_the_primary_measure(rated):
     test = rated[:20]
-    experts = [Pair(test[0].id, test[1].id, True), Pair("elsewhere", test[1].id, True)]
+    experts = [DialoguePair(test[0].id, test[1].id, True), DialoguePair("elsewhere", test[1].id, True)]
     found = pairs_to_test(test, experts)
     assert next(iter(found)) == "experts"
     assert len(found["experts"]) == 1

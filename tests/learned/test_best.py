@@ -7,14 +7,14 @@ import pytest
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.data.measures import accuracy
-from dialometer.learned.data.pairs import Pair, numbered_gap_pairs
-from dialometer.learned.data.rated import Rated, read_verdicts, without_begging
+from dialometer.learned.data.pairs import DialoguePair, numbered_gap_pairs
+from dialometer.learned.data.rated import RatedDialogue, read_verdicts, without_begging
+from dialometer.learned.evaluators import load_evaluator
 from dialometer.learned.gaussian.behaviour import behaviour
-from dialometer.learned.gaussian.evaluator import ARRAYS, BestEvaluator
+from dialometer.learned.gaussian.evaluator import ARRAYS, GaussianEvaluator
 from dialometer.learned.gaussian.features import describe
 from dialometer.learned.gaussian.kernel import ASPECTS
-from dialometer.learned.gaussian.training import fit_best, folds_of, save_best
-from dialometer.learned.saved import load_evaluator
+from dialometer.learned.gaussian.training import fit_gaussian, folds_of, save_gaussian
 from dialometer.model.dialogue import Dialogue, Turn
 
 GOOD = ["That is great, tell me more", "Haha you are funny", "I love that too", "Really interesting!", "Nice, I agree"]
@@ -39,7 +39,7 @@ def talks(n, seed, n_users=30):
         quality = rng.random()
         rating = float(np.clip(np.round(1 + 4 * quality + rng.normal() * 0.5), 1, 5))
         dialogue = talk(f"d{seed}-{number}", quality, rng, int(rng.integers(3, 8)))
-        found.append(Rated(dialogue, rating, f"u{number % n_users}", "talks", None))
+        found.append(RatedDialogue(dialogue, rating, f"u{number % n_users}", "talks", None))
     return found
 
 
@@ -50,7 +50,7 @@ def train():
 
 @pytest.fixture(scope="module")
 def fitted(train):
-    return fit_best(train)
+    return fit_gaussian(train)
 
 
 def test_it_orders_unseen_dialogues(fitted):
@@ -84,13 +84,13 @@ def test_a_dialogue_unlike_any_other_is_less_certain(fitted, train):
 
 
 def test_same_seed_same_model_and_back_from_disk(fitted, train, tmp_path):
-    again = fit_best(train)
+    again = fit_gaussian(train)
     test = [one.dialogue for one in talks(20, 3)]
     first = fitted.evaluator.score(test)
     np.testing.assert_array_equal(first.values, again.evaluator.score(test).values)
     fitted.evaluator.save(tmp_path / "best", fitted.about)
     loaded = load_evaluator(tmp_path / "best")
-    assert isinstance(loaded, BestEvaluator)
+    assert isinstance(loaded, GaussianEvaluator)
     np.testing.assert_allclose(loaded.score(test).values, first.values, rtol=1e-9)
     np.testing.assert_allclose(loaded.score(test).deviations, first.deviations, rtol=1e-3)
     (tmp_path / "best" / ARRAYS).write_bytes(b"PK")
@@ -109,18 +109,18 @@ def test_ratings_are_valued_in_the_space_of_a_trained_best_evaluator(fitted, tra
 
 
 def test_a_saved_fit_is_not_written_over_by_another(fitted, train, tmp_path):
-    save_best(tmp_path, fitted)
-    save_best(tmp_path, fitted)
+    save_gaussian(tmp_path, fitted)
+    save_gaussian(tmp_path, fitted)
     assert [one.id for one in read_verdicts(tmp_path)] == [one.id for one in train]
     other = replace(fitted, about={**fitted.about, "fingerprint": "another"})
     with pytest.raises(DialometerError, match="another evaluator"):
-        save_best(tmp_path, other)
+        save_gaussian(tmp_path, other)
 
 
 def test_probabilities_can_be_fitted_to_experts(train):
     order = np.argsort([one.rating for one in train])
-    experts = [Pair(train[a].id, train[b].id, False) for a, b in zip(order[:30], order[-30:], strict=True)]
-    found = fit_best(train, experts=experts)
+    experts = [DialoguePair(train[a].id, train[b].id, False) for a, b in zip(order[:30], order[-30:], strict=True)]
+    found = fit_gaussian(train, experts=experts)
     assert found.about["pairs"] == "expert"
     assert found.about["n_stopping_pairs"] == 30
     assert found.accuracy > 0.9
@@ -142,7 +142,7 @@ def test_ratings_that_do_not_fit_are_not_believed(train):
     ratings = [one.rating for one in train]
     worst = int(np.argmax([one.rating == 5 for one in train]))
     flipped = [replace(one, rating=1.0) if n == worst else one for n, one in enumerate(train)]
-    verdicts = fit_best(flipped).verdicts
+    verdicts = fit_gaussian(flipped).verdicts
     assert verdicts[worst].is_believed is False
     assert np.mean([verdict.is_believed for verdict in verdicts]) > 0.9
     assert len(verdicts) == len(ratings)
@@ -154,12 +154,12 @@ def test_each_aspect_alone_and_weights(train):
     unseen = describe([one.dialogue for one in test])
     pairs = numbered_gap_pairs(test, 3)
     for aspect in ASPECTS:
-        alone = fit_best(train, aspects=(aspect,), table=table)
+        alone = fit_gaussian(train, aspects=(aspect,), table=table)
         assert accuracy(alone.evaluator.score_table(unseen).values, pairs) > 0.8, aspect
-    half = fit_best(train, table=table, weights=np.full(len(train), 0.5))
+    half = fit_gaussian(train, table=table, weights=np.full(len(train), 0.5))
     assert accuracy(half.evaluator.score_table(unseen).values, pairs) > 0.9
     with pytest.raises(NotEnoughData, match="above 0"):
-        fit_best(train, table=table, weights=np.zeros(len(train)))
+        fit_gaussian(train, table=table, weights=np.zeros(len(train)))
 
 
 def test_habits_of_raters_are_explained_away():
@@ -171,11 +171,11 @@ def test_habits_of_raters_are_explained_away():
         user, quality = number % 16, rng.random()
         rating = float(np.clip(2 + 2 * quality + habit[user] + rng.normal() * 0.2, 1, 5))
         dialogue = talk(f"h{number}", quality, rng, int(rng.integers(4, 9)))
-        found.append(Rated(dialogue, rating, f"u{user}", "talks", None))
+        found.append(RatedDialogue(dialogue, rating, f"u{user}", "talks", None))
         qualities.append(quality)
     table = describe([one.dialogue for one in found])
-    freed = fit_best(found, aspects=("behaviour",), table=table)
-    plain = fit_best([replace(one, user=None) for one in found], aspects=("behaviour",), table=table)
+    freed = fit_gaussian(found, aspects=("behaviour",), table=table)
+    plain = fit_gaussian([replace(one, user=None) for one in found], aspects=("behaviour",), table=table)
     assert freed.about["settings"]["effect"] >= 1.0
     fit = [np.corrcoef(one.evaluator.score_table(table).values, qualities)[0, 1] for one in (freed, plain)]
     assert fit[0] > fit[1]
@@ -189,23 +189,23 @@ def test_several_raters_of_one_item(train):
             dialogue = replace(one.dialogue, id=f"R{rater}/i{number}", metadata={"item": f"i{number}"})
             rating = float(np.clip(one.rating + rater - 1, 1, 5))
             judged.append(replace(one, dialogue=dialogue, rating=rating, user=f"R{rater}"))
-    fitted = fit_best(judged, aspects=("behaviour", "meaning"))
+    fitted = fit_gaussian(judged, aspects=("behaviour", "meaning"))
     assert fitted.about["n_groups"] == 40
     assert fitted.accuracy > 0.8
 
 
 def test_ratings_that_lie_close_together(train):
     near = [replace(one, rating=2.0 + one.rating / 4) for one in train]
-    found = fit_best(near, aspects=("behaviour",))
+    found = fit_gaussian(near, aspects=("behaviour",))
     assert found.about["pairs"] == "held-out ratings that differ"
     assert found.accuracy > 0.6
 
 
 def test_too_few_or_equal_ratings(train):
     with pytest.raises(NotEnoughData, match="at least 20"):
-        fit_best(train[:10])
+        fit_gaussian(train[:10])
     with pytest.raises(NotEnoughData, match="all 30 ratings are equal"):
-        fit_best([replace(one, rating=3.0) for one in train[:30]])
+        fit_gaussian([replace(one, rating=3.0) for one in train[:30]])
 
 
 def test_folds_keep_groups_together():

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from dialometer.cli import build_app
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import numbered_gap_pairs
-from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import bot_styles, held_out_bots, held_out_files
-from dialometer.learned.experiments.plain_rows import best_rows
+from dialometer.learned.experiments.plain_rows import gaussian_rows
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.neural.work import QUIET
 from dialometer.readers import write_dialogues
@@ -38,7 +38,7 @@ def talks(n, seed=0):
             turns.append(Turn("User", (GOOD if is_good else BAD)[rng.integers(5)], "user"))
         rating = float(np.clip(np.round(1 + 4 * quality + rng.normal() * 0.3), 1, 5))
         dialogue = Dialogue(f"d{number}", tuple(turns), {"rating": rating, "user": f"u{number % 40}"})
-        found.append(Rated(dialogue, rating, f"u{number % 40}", f"day{number // (n // 2)}", None))
+        found.append(RatedDialogue(dialogue, rating, f"u{number % 40}", f"day{number // (n // 2)}", None))
     return found
 
 
@@ -50,7 +50,7 @@ def rated():
 def test_every_row_orders_pairs(rated):
     train, test = rated[:140], rated[140:]
     pairs = numbered_gap_pairs(test, 3)
-    rows = {one.row.name: one for one in best_rows(rated, QUIET)}
+    rows = {one.row.name: one for one in gaussian_rows(rated, QUIET)}
     wanted = ("approval", "best-meaning", "best-words-behaviour", "best-weighted", "best-lowest", "best-random")
     for name in wanted:
         assert accuracy(rows[name].score(train, test), pairs) > 0.8, name

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics import brier_score_loss, log_loss
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.cmade.pairwise import HIGHEST, fit_temperature, reliability
+from dialometer.learned.data.calibration import HIGHEST, fit_temperature, reliability
 
 
 @settings(max_examples=40, deadline=None)

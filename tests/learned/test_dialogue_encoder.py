@@ -6,10 +6,10 @@ import torch
 
 from dialometer.errors import DialometerError
 from dialometer.learned.cmade.encoder import load_encoder
-from dialometer.learned.cmade.pairwise import posterior
 from dialometer.learned.cmade.ranknet import RankNet, expected_rating
 from dialometer.learned.cmade.tokens import SYSTEM, USER, batch_of, bucketed
 from dialometer.learned.cmade.training import AllPairs, CmadeTrainingOptions, train_ranknet
+from dialometer.learned.data.calibration import posterior
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.neural.device import autocast
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.learned.cmade.evaluator import calibrated
-from dialometer.learned.cmade.pairwise import posterior
+from dialometer.learned.cmade.evaluator import calibrated, save_evaluator
 from dialometer.learned.cmade.ranknet import RankNet
-from dialometer.learned.saved import load_evaluator, read_about, save_evaluator
+from dialometer.learned.data.calibration import posterior
+from dialometer.learned.data.evaluator import read_about
+from dialometer.learned.evaluators import load_evaluator
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from dialometer.errors import NotEnoughData
 from dialometer.learned.data.measures import accuracy, accuracy_difference
-from dialometer.learned.data.rated import Rated, Verdict
+from dialometer.learned.data.rated import RatedDialogue, RatingVerdict
 from dialometer.learned.experiments.evaluator_report import (
     EVALUATOR,
     any_gap,
@@ -24,7 +24,7 @@ from dialometer.simulate.talks import simulate_talks
 
 def rated_talks(n, seed):
     return [
-        Rated(one, float(one.metadata["rating"]), one.metadata["user"], "talks", one.metadata["system"])
+        RatedDialogue(one, float(one.metadata["rating"]), one.metadata["user"], "talks", one.metadata["system"])
         for one in simulate_talks(n, seed)
     ]
 
@@ -81,7 +81,7 @@ def test_too_few_ratings_are_told_before_anything_is_done(rated):
 
 
 def test_doubted_ratings_are_listed_with_the_truth_where_it_is_known(rated):
-    believed = [Verdict(one.id, one.rating, one.rating, 0.0, True) for one in rated]
+    believed = [RatingVerdict(one.id, one.rating, one.rating, 0.0, True) for one in rated]
     careless = next(n for n, one in enumerate(rated) if one.dialogue.metadata["truth"]["is_careless"])
     honest = next(n for n, one in enumerate(rated) if not one.dialogue.metadata["truth"]["is_careless"])
     verdicts = list(believed)

@@ -11,10 +11,11 @@ from dialometer.learned.cmade.materials import Materials, from_split, prepare
 from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.stages import StageOptions, kept_ratings, run_stages
 from dialometer.learned.cmade.training import CmadeTrainingOptions, share_right
-from dialometer.learned.data.pairs import Pair
-from dialometer.learned.data.rated import Rated, read_verdicts
+from dialometer.learned.data.evaluator import read_about
+from dialometer.learned.data.pairs import DialoguePair
+from dialometer.learned.data.rated import RatedDialogue, read_verdicts
 from dialometer.learned.data.splits import grouped_splits
-from dialometer.learned.saved import load_evaluator, read_about
+from dialometer.learned.evaluators import load_evaluator
 
 TRAINING = CmadeTrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
 STAGES = StageOptions(k=10, n_epochs=(1, 2, 2), training=TRAINING)
@@ -28,7 +29,7 @@ def make_rated(make_dialogues):
         is_flipped = np.random.default_rng(seed).random(n) < flipped
         ratings[is_flipped] = 6 - ratings[is_flipped]
         rated = [
-            Rated(dialogue, float(rating), f"u{number % 40}", "made-up", None)
+            RatedDialogue(dialogue, float(rating), f"u{number % 40}", "made-up", None)
             for number, (dialogue, rating) in enumerate(zip(dialogues, ratings, strict=True))
         ]
         return rated, quality
@@ -40,7 +41,7 @@ def expert_pairs(rated, quality, n, seed=0):
     rng = np.random.default_rng(seed)
     pairs = []
     for a, b in rng.choice(len(rated), (n, 2), replace=False):
-        pairs.append(Pair(rated[a].id, rated[b].id, bool(quality[a] > quality[b])))
+        pairs.append(DialoguePair(rated[a].id, rated[b].id, bool(quality[a] > quality[b])))
     return pairs
 
 
@@ -191,9 +192,9 @@ def test_too_little_is_refused_before_training(make_rated, tiny_encoder_folder):
         fit_evaluator(prepare(rated), FitOptions(encoder="/no/such", stages=StageOptions(k=500)), device="cpu")
     with pytest.raises(NotEnoughData, match="development pairs are too few"):
         prepare(rated, expert_pairs(rated, quality, 4))
-    same = [Rated(one.dialogue, 3.0, one.user, one.source, None) for one in rated]
+    same = [RatedDialogue(one.dialogue, 3.0, one.user, one.source, None) for one in rated]
     with pytest.raises(NotEnoughData, match="equal"):
         prepare(same, expert_pairs(rated, quality, 30))
-    one_user = [Rated(one.dialogue, one.rating, "u", one.source, None) for one in rated]
+    one_user = [RatedDialogue(one.dialogue, one.rating, "u", one.source, None) for one in rated]
     with pytest.raises(NotEnoughData, match="too few to hold any out"):
         prepare(one_user)

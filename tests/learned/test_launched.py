@@ -49,6 +49,6 @@ def test_two_launched_processes_end_with_the_evaluator_of_one(tmp_path, make_dia
 
 
 def scores_of(folder, dialogues):
-    from dialometer.learned.saved import load_evaluator
+    from dialometer.learned.evaluators import load_evaluator
 
     return load_evaluator(folder, device="cpu").score(dialogues).values

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from dialometer.errors import NotEnoughData, ReadError
-from dialometer.learned.data.pairs import Pair, gap_pairs, numbered_gap_pairs, read_pairs, to_numbers
-from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.pairs import DialoguePair, gap_pairs, numbered_gap_pairs, read_pairs, to_numbers
+from dialometer.learned.data.rated import RatedDialogue
 from dialometer.model.dialogue import Dialogue, Turn
 
 
 def rated_of(rows):
     return [
-        Rated(Dialogue(name, (Turn("User", "x", "user"),) * length, meta), rating, None, source, None)
+        RatedDialogue(Dialogue(name, (Turn("User", "x", "user"),) * length, meta), rating, None, source, None)
         for name, rating, length, source, meta in rows
     ]
 
@@ -53,18 +53,18 @@ def test_some_of_many(rated):
 
 
 def test_numbers_of_pairs():
-    numbers = to_numbers([Pair("a", "b", True), Pair("a", "c", False)], ["a", "b", "c"])
+    numbers = to_numbers([DialoguePair("a", "b", True), DialoguePair("a", "c", False)], ["a", "b", "c"])
     assert numbers.better.tolist() == [0, 2]
     assert numbers.worse.tolist() == [1, 0]
     with pytest.raises(ReadError, match="unknown dialogue 'x'"):
-        to_numbers([Pair("a", "x", True)], ["a"])
+        to_numbers([DialoguePair("a", "x", True)], ["a"])
 
 
 def test_expert_pairs_from_both_forms(tmp_path):
     lines = [{"first": "a", "second": "b", "better": "first"}, {"first": "a", "second": "c", "better": "c"}]
     (tmp_path / "pairs.jsonl").write_text("\n".join(json.dumps(one) for one in lines))
     (tmp_path / "pairs.csv").write_text("first,second,better\na,b,first\na,c,second\n")
-    expected = [Pair("a", "b", True), Pair("a", "c", False)]
+    expected = [DialoguePair("a", "b", True), DialoguePair("a", "c", False)]
     assert read_pairs(tmp_path / "pairs.jsonl", ["a", "b", "c"]) == expected
     assert read_pairs(tmp_path / "pairs.csv", ["a", "b", "c"]) == expected
 

@@ -6,8 +6,8 @@ from sklearn.metrics import roc_auc_score
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.cmade.neighbours import nearest, standardise
-from dialometer.learned.data.pairs import Pair
-from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.pairs import DialoguePair
+from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import grouped_splits
 from dialometer.learned.experiments.inspect_reports import curve_report, mean_over, noise_report
 from dialometer.learned.experiments.noise import (
@@ -46,7 +46,9 @@ def rated_dialogues(n=300, seed=0, noise=0.25):
     rated = []
     for number in range(n):
         turns = tuple(Turn("Bot", f"<b>{number} & {k}</b>", "agent" if k % 2 else "user") for k in range(6))
-        rated.append(Rated(Dialogue(f"d{number}", turns), float(ratings[number]), f"u{number % 60}", "made", "bot"))
+        rated.append(
+            RatedDialogue(Dialogue(f"d{number}", turns), float(ratings[number]), f"u{number % 60}", "made", "bot")
+        )
     return rated, features, quality, is_noisy & (quality != 3)
 
 
@@ -125,7 +127,7 @@ def test_values_find_noisy_ratings_of_other_users():
 def test_experts_value_the_ratings_of_others_only():
     rated, features, quality, is_noisy = rated_dialogues()
     order = np.argsort(quality[:40], kind="stable")
-    pairs = [Pair(f"d{high}", f"d{low}", True) for low, high in zip(order[:15], order[-15:], strict=True)]
+    pairs = [DialoguePair(f"d{high}", f"d{low}", True) for low, high in zip(order[:15], order[-15:], strict=True)]
     valued = value_ratings(rated, standardise(features), pairs, k=15)
     named = {int(name[1:]) for pair in pairs for name in (pair.first, pair.second)}
     assert set(np.flatnonzero(np.isnan(valued.values))) == named

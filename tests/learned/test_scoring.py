@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from dialometer.learned import scoring
-from dialometer.learned.cmade.evaluator import calibrated
+from dialometer.learned.cmade.evaluator import calibrated, save_evaluator
 from dialometer.learned.cmade.ranknet import RankNet
-from dialometer.learned.saved import save_evaluator
-from dialometer.learned.scoring import compare_collections, mean_probability, score_dialogues
+from dialometer.learned.evaluators import compare_collections, mean_probability, score_dialogues
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def test_the_mean_probability_over_all_pairs(monkeypatch):
     found = mean_probability(first, second)
     assert found.value == pytest.approx(expected)
     assert found.low < expected < found.high
-    monkeypatch.setattr("dialometer.learned.scoring._CELLS", 100)
+    monkeypatch.setattr("dialometer.learned.evaluators._CELLS", 100)
     again = mean_probability(first, second)
     assert (again.low, again.high) == pytest.approx((found.low, found.high))
 

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import (
     PARTS,
     grouped_splits,
@@ -17,7 +17,9 @@ from dialometer.model.dialogue import Dialogue
 
 
 def some(n, user=lambda k: None, source=lambda k: f"file{k // 300}", **metadata):
-    return [Rated(Dialogue(f"d{k}", (), metadata), float(1 + k % 5), user(k), source(k), None) for k in range(n)]
+    return [
+        RatedDialogue(Dialogue(f"d{k}", (), metadata), float(1 + k % 5), user(k), source(k), None) for k in range(n)
+    ]
 
 
 def test_blocks_of_neighbours_where_users_are_unknown():
@@ -36,7 +38,7 @@ def test_users_stay_together():
 
 def test_several_judgments_of_an_item_stay_together():
     rated = [
-        Rated(Dialogue(f"R{r}/i{i}", (), {"item": f"i{i}"}), 3.0, f"R{r}", "study", None)
+        RatedDialogue(Dialogue(f"R{r}/i{i}", (), {"item": f"i{i}"}), 3.0, f"R{r}", "study", None)
         for r in range(3)
         for i in range(40)
     ]

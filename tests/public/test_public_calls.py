@@ -136,9 +136,9 @@ def test_retrievers_come_as_one_table(tmp_path):
 
 def test_an_evaluator_is_trained_kept_and_asked(tmp_path):
     given = dm.simulate_ratings(90, seed=3)
-    assert repr(given) == "Ratings(90 rated dialogues)"
+    assert repr(given) == "RatingSet(90 rated dialogues)"
     fit = dm.train_evaluator(given, aspects=["behaviour"], out=tmp_path / "evaluator")
-    assert repr(fit).startswith("BestFit(evaluator of 90 ratings by behaviour; right on ")
+    assert repr(fit).startswith("GaussianFit(evaluator of 90 ratings by behaviour; right on ")
     dialogues = [one.dialogue for one in given.rated[:5]]
     scores = dm.score_dialogues(fit, dialogues)
     assert scores.columns == ["id", "score", "deviation"]
@@ -153,7 +153,7 @@ def test_a_missing_extra_is_told(monkeypatch):
     def lacking(*_, **__):
         raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
 
-    monkeypatch.setattr(evaluators, "fit_best", lacking)
+    monkeypatch.setattr(evaluators, "fit_gaussian", lacking)
     with pytest.raises(DialometerError, match=r"needs transformers.*pip install 'dialometer\[learn\]'"):
         dm.train_evaluator(dm.simulate_ratings(30))
 

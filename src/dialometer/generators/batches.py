@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dialometer.generators.corpus import Split
+from dialometer.generators.corpus import CorpusSplit
 from dialometer.generators.vocabulary import END, PAD, START
 
 Ints = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ExampleBatch:
     """B examples with up to N context turns of up to L tokens, and responses of up to T tokens.
 
     ``source`` is the context as one line of tokens: its turns in order, each with its end mark. Lengths stay in the main
@@ -53,19 +53,19 @@ class Batch:
     def __len__(self) -> int:
         return len(self.topics)
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> ExampleBatch:
         """The same on a device; copying goes on while the device still works on the step before."""
         if device.type == "cpu":
             return self
         return self._changed(lambda tensor: moved_to(tensor, device))
 
-    def pinned(self, device: torch.device) -> Batch:
+    def pinned(self, device: torch.device) -> ExampleBatch:
         """The same in memory that a GPU can fetch by itself; done ahead, by another thread."""
         if device.type != "cuda":
             return self
         return self._changed(lambda tensor: tensor.pin_memory())
 
-    def _changed(self, change: Callable[[Tensor], Tensor]) -> Batch:
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> ExampleBatch:
         """Everything that goes to the device, changed."""
         return replace(
             self,
@@ -82,7 +82,7 @@ def moved_to(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.to(device, non_blocking=True)
 
 
-def examples_of(split: Split, rows: Ints, window: Window) -> Batch:
+def examples_of(split: CorpusSplit, rows: Ints, window: Window) -> ExampleBatch:
     """The batch of some examples of a split, gathered without a loop over them."""
     n_shown = np.minimum(np.asarray(split.places[rows], dtype=np.int64), window.n_turns)  # (B,)
     place = np.arange(n_shown.max())  # (N,)
@@ -102,7 +102,7 @@ def batch_of(
     topics: Sequence[int] | npt.NDArray[np.int64],
     window: Window,
     responses: Sequence[Tokens] | None = None,
-) -> Batch:
+) -> ExampleBatch:
     """The batch of free conversations, turns without end marks; without responses there is only a start mark to go on from.
 
     Only the last turns of the window are read, and of a long turn its last tokens.
@@ -122,7 +122,9 @@ def batch_of(
     return _batch(turns, lengths, targets, np.asarray(topics))
 
 
-def order(split: Split, *, size: int, seed: int, epoch: int, n_turns: int, is_bucketed: bool = True) -> list[Ints]:
+def order(
+    split: CorpusSplit, *, size: int, seed: int, epoch: int, n_turns: int, is_bucketed: bool = True
+) -> list[Ints]:
     """The batches of one epoch as rows of the split: shuffled, then sorted by length within some dozens of batches.
 
     ``n_turns`` is how many turns of the context the model reads.
@@ -143,14 +145,14 @@ def order(split: Split, *, size: int, seed: int, epoch: int, n_turns: int, is_bu
     return batches
 
 
-def by_length(split: Split, rows: Ints, size: int, n_turns: int) -> Iterator[Ints]:
+def by_length(split: CorpusSplit, rows: Ints, size: int, n_turns: int) -> Iterator[Ints]:
     """Rows in batches of alike lengths, each row once: for measuring, where the order is no matter."""
     alike = _sorted(split, rows, n_turns)
     for start in range(0, len(alike), size):
         yield alike[start : start + size]
 
 
-def _sorted(split: Split, rows: Ints, n_turns: int) -> Ints:
+def _sorted(split: CorpusSplit, rows: Ints, n_turns: int) -> Ints:
     """By the response's length, rounded as it will be padded, and among equals by the length of the context.
 
     Contexts grow within one class of responses and shrink within the next, so that a batch that spans two classes still
@@ -171,7 +173,7 @@ def _gather(tokens: npt.NDArray[np.uint16], starts: Ints, lengths: Ints) -> Ints
     return np.where(is_token, tokens[places].astype(np.int64), PAD)
 
 
-def _batch(turns: Ints, lengths: Ints, targets: Ints, topics: npt.NDArray[np.integer]) -> Batch:
+def _batch(turns: Ints, lengths: Ints, targets: Ints, topics: npt.NDArray[np.integer]) -> ExampleBatch:
     inputs = np.concatenate([np.full((len(targets), 1), START), targets[:, :-1]], axis=1)
     inputs[inputs == END] = PAD  # nothing follows an end mark
     source_lengths = lengths.sum(axis=1)
@@ -181,7 +183,7 @@ def _batch(turns: Ints, lengths: Ints, targets: Ints, topics: npt.NDArray[np.int
     offsets = np.cumsum(lengths, axis=1) - lengths  # (B, N) where each turn begins in the line
     row = np.broadcast_to(np.arange(len(turns))[:, None, None], is_token.shape)[is_token]
     source[row, (offsets[:, :, None] + column)[is_token]] = turns[is_token]
-    return Batch(
+    return ExampleBatch(
         turns=torch.from_numpy(turns),
         turn_lengths=torch.from_numpy(lengths),
         source=torch.from_numpy(source),

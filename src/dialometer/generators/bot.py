@@ -37,7 +37,7 @@ FORM = 1
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class BotCheckpoint:
     """A model with its vocabulary. ``record`` says what it was trained on and how; ``sha256`` names this very file."""
 
     name: str
@@ -83,7 +83,7 @@ def bot_path(path: Path) -> Path:
     return path / BOT_FILE if path.is_dir() else path
 
 
-def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoint:
+def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> BotCheckpoint:
     """The bot in a file, ready to speak."""
     path = bot_path(path)
     try:
@@ -105,7 +105,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
             where=str(path),
             remedy="train it again",
         )
-    return Checkpoint(about["model"], model.to(device).eval(), vocabulary, about["record"], path, digest)
+    return BotCheckpoint(about["model"], model.to(device).eval(), vocabulary, about["record"], path, digest)
 
 
 def _model(about: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], path: Path) -> Generator:
@@ -124,7 +124,7 @@ def _model(about: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], path: 
     return model
 
 
-def same_vocabulary(checkpoint: Checkpoint, vocabulary: Vocabulary, where: str) -> None:
+def same_vocabulary(checkpoint: BotCheckpoint, vocabulary: Vocabulary, where: str) -> None:
     """Refuses to mix tokens numbered in different ways."""
     if checkpoint.vocabulary.fingerprint != vocabulary.fingerprint:
         raise DialometerError(
@@ -141,7 +141,7 @@ _N_PER_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class BotResponse:
     """A response: the words, how probable the model holds them, and how many turns of the context it read."""
 
     text: str
@@ -152,7 +152,7 @@ class Spoken:
 class Bot:
     """A checkpoint that speaks. Histories are the turns said so far, oldest first."""
 
-    def __init__(self, checkpoint: Checkpoint, device: torch.device) -> None:
+    def __init__(self, checkpoint: BotCheckpoint, device: torch.device) -> None:
         self.checkpoint = checkpoint
         self.model = checkpoint.model.to(device)
         self.device = device
@@ -180,7 +180,7 @@ class Bot:
         seeds: Sequence[int] | None = None,
         is_cut: bool = False,
         names: Sequence[str] | None = None,
-    ) -> list[Spoken]:
+    ) -> list[BotResponse]:
         """One response to each history. A history beyond the model's window is an error unless it may be cut to its end."""
         decoding = decoding or Decoding()
         seeds = range(len(histories)) if seeds is None else seeds
@@ -195,10 +195,10 @@ class Bot:
         seeds: Sequence[int],
         *,
         report: Callable[[int], None] | None = None,
-    ) -> list[Spoken]:
+    ) -> list[BotResponse]:
         """As :meth:`respond`, for turns that are tokens already, as in a prepared corpus."""
         ranked = sorted(range(len(contexts)), key=lambda i: sum(map(len, contexts[i])))
-        spoken: dict[int, Spoken] = {}
+        spoken: dict[int, BotResponse] = {}
         size = _N_PER_BATCH if self.device.type == "cpu" else 8 * _N_PER_BATCH
         for start in range(0, len(ranked), size):
             part = ranked[start : start + size]
@@ -208,12 +208,12 @@ class Bot:
                 report(len(spoken))
         return [spoken[i] for i in range(len(contexts))]
 
-    def _speak(self, contexts: list[Contexts], decoding: Decoding, seeds: list[int]) -> list[Spoken]:
+    def _speak(self, contexts: list[Contexts], decoding: Decoding, seeds: list[int]) -> list[BotResponse]:
         window = self.model.shape.window
         batch = batch_of(contexts, self._topics(contexts), window).to(self.device)
         said = speak(self.model, batch, decoding, self._may_be_said, seeds)
         return [
-            Spoken(self.vocabulary.decode(row.tokens), row.log_prob, min(len(context), window.n_turns))
+            BotResponse(self.vocabulary.decode(row.tokens), row.log_prob, min(len(context), window.n_turns))
             for row, context in zip(said, contexts, strict=True)
         ]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.generators.bot import Bot, Spoken
+from dialometer.generators.bot import Bot, BotResponse
 from dialometer.generators.corpus import is_corpus, load_corpus
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.filters import matcher, words_of
@@ -22,7 +22,7 @@ _MIN_WORDS_OF_STANDARD = 3
 
 
 @dataclass(frozen=True)
-class Asked:
+class ResponseContext:
     """A context with what is known beside it: the response of a person (the standard) and responses of other systems."""
 
     id: str
@@ -32,7 +32,7 @@ class Asked:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_contexts(path: Path, *, n_contexts: int = 50, n_turns: int = 2, seed: int = 0) -> list[Asked]:
+def read_contexts(path: Path, *, n_contexts: int = 50, n_turns: int = 2, seed: int = 0) -> list[ResponseContext]:
     """Contexts from the items of a study, from the test split of a prepared corpus, or from a file of dialogues.
 
     Items are taken as they are. From dialogues, ``n_contexts`` are drawn: ``n_turns`` turns each, and the turn after them as
@@ -44,13 +44,13 @@ def read_contexts(path: Path, *, n_contexts: int = 50, n_turns: int = 2, seed: i
     return _of_dialogues(path, n_contexts, n_turns, seed) if items is None else items
 
 
-def _items(path: Path) -> list[Asked] | None:
+def _items(path: Path) -> list[ResponseContext] | None:
     """The items of a study's file; None where the file is something else."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else []
     except (OSError, UnicodeDecodeError) as error:
         raise DialometerError(f"cannot be read: {error}", where=str(path), remedy="check the file") from error
-    found: list[Asked] = []
+    found: list[ResponseContext] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -67,10 +67,10 @@ def _items(path: Path) -> list[Asked] | None:
     return found or None
 
 
-def _item(row: Mapping[str, Any], where: str) -> Asked:
+def _item(row: Mapping[str, Any], where: str) -> ResponseContext:
     try:
         turns = tuple(Turn(turn["speaker"], turn["text"], turn.get("role", "person")) for turn in row["context"])
-        return Asked(
+        return ResponseContext(
             id=str(row["id"]),
             turns=turns,
             standard=row.get("standard"),
@@ -82,11 +82,11 @@ def _item(row: Mapping[str, Any], where: str) -> Asked:
         raise DialometerError(f"not an item with a context ({error!r})", where=where, remedy=remedy) from error
 
 
-def _of_corpus(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[Asked]:
+def _of_corpus(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[ResponseContext]:
     corpus = load_corpus(path)
     split = corpus.split("test")
     rows = split.examples[np.asarray(split.places[split.examples]) >= n_turns]
-    found: list[Asked] = []
+    found: list[ResponseContext] = []
     taken: set[int] = set()
     for row in np.random.default_rng([seed, 23]).permutation(rows).tolist():
         dialogue = int(split.dialogues[row])
@@ -97,15 +97,15 @@ def _of_corpus(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[Ask
         texts = [corpus.vocabulary.decode(turn.tolist()) for turn in split.context(row, n_turns)]
         turns = tuple(Turn("AB"[k % 2], text) for k, text in enumerate(texts))
         about = {"dialogue": split.ids[dialogue], "corpus": corpus.fingerprint}
-        found.append(Asked(f"c{len(found) + 1:03}", turns, standard, metadata=about))
+        found.append(ResponseContext(f"c{len(found) + 1:03}", turns, standard, metadata=about))
         if len(found) == n_contexts:
             return found
     raise _too_few(len(found), n_contexts, n_turns, path)
 
 
-def _of_dialogues(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[Asked]:
+def _of_dialogues(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[ResponseContext]:
     rng = np.random.default_rng([seed, 23])
-    kept: list[tuple[float, Asked]] = []
+    kept: list[tuple[float, ResponseContext]] = []
     for dialogue in read_dialogues(path):
         places = [
             k
@@ -115,14 +115,15 @@ def _of_dialogues(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[
         draw, place = rng.random(2)
         if places:
             k = places[int(place * len(places))]
-            asked = Asked(
+            asked = ResponseContext(
                 "", dialogue.turns[k - n_turns : k], dialogue.turns[k].text, metadata={"dialogue": dialogue.id}
             )
             kept = sorted([*kept, (draw, asked)], key=lambda pair: pair[0])[:n_contexts]
     if len(kept) < n_contexts:
         raise _too_few(len(kept), n_contexts, n_turns, path)
     return [
-        Asked(f"c{k + 1:03}", asked.turns, asked.standard, metadata=asked.metadata) for k, (_, asked) in enumerate(kept)
+        ResponseContext(f"c{k + 1:03}", asked.turns, asked.standard, metadata=asked.metadata)
+        for k, (_, asked) in enumerate(kept)
     ]
 
 
@@ -135,7 +136,7 @@ def _too_few(n_found: int, n_contexts: int, n_turns: int, path: Path) -> NotEnou
 
 
 def answer_items(
-    asked: Sequence[Asked],
+    asked: Sequence[ResponseContext],
     bots: Mapping[str, Bot],
     decoding: Decoding,
     *,
@@ -159,8 +160,8 @@ def answer_items(
 
 
 def _row(
-    one: Asked,
-    made: Mapping[str, Spoken],
+    one: ResponseContext,
+    made: Mapping[str, BotResponse],
     bots: Mapping[str, Bot],
     decoding: Decoding,
     seed: int,

@@ -37,7 +37,7 @@ _PORTION = 1 << 20
 
 
 @dataclass(frozen=True)
-class Split:
+class CorpusSplit:
     """One part of a corpus. ``starts`` has one more entry than there are turns; every turn ends with the end mark."""
 
     name: str
@@ -90,12 +90,12 @@ class Corpus:
     vocabulary: Vocabulary
     topics: TopicModel | None
 
-    def split(self, name: str) -> Split:
+    def split(self, name: str) -> CorpusSplit:
         """One of train, validation and test."""
         if name not in SPLITS:
             raise DialometerError(f"there is no split '{name}'", remedy=f"use {', '.join(SPLITS)}")
         arrays = {kind: _mapped(self.folder / f"{name}.{kind}", dtype) for kind, dtype in ARRAYS.items()}
-        return Split(name=name, ids_file=self.folder / f"{name}.ids", **arrays)
+        return CorpusSplit(name=name, ids_file=self.folder / f"{name}.ids", **arrays)
 
     @property
     def fingerprint(self) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from dialometer.errors import DialometerError
-from dialometer.generators.batches import Batch, Window, moved_to
+from dialometer.generators.batches import ExampleBatch, Window, moved_to
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
 from dialometer.registry import Registry, did_you_mean
@@ -84,11 +84,11 @@ class Generator(nn.Module):
         self.topics = topics
 
     @abstractmethod
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ExampleBatch) -> Tensor:
         """Scores of the next token after each of the batch's inputs (B, T, V), not normalised."""
 
     @abstractmethod
-    def start(self, batch: Batch) -> State:
+    def start(self, batch: ExampleBatch) -> State:
         """The state after reading the context, before the first token of the response."""
 
     @abstractmethod

@@ -24,7 +24,7 @@ import torch
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import by_length, examples_of, made_ahead
 from dialometer.generators.bot import Bot, same_vocabulary
-from dialometer.generators.corpus import Corpus, Split
+from dialometer.generators.corpus import Corpus, CorpusSplit
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.filters import words_of
 from dialometer.generators.training import losses
@@ -108,7 +108,7 @@ def take_sample(
     )
 
 
-def asked_about(split: Split, n_responses: int, seed: int = 0) -> npt.NDArray[np.int64]:
+def asked_about(split: CorpusSplit, n_responses: int, seed: int = 0) -> npt.NDArray[np.int64]:
     """The examples that are answered, drawn by the seed alone."""
     n_asked = min(n_responses, len(split.examples))
     return np.sort(np.random.default_rng([seed, 11]).choice(split.examples, n_asked, replace=False))
@@ -117,7 +117,7 @@ def asked_about(split: Split, n_responses: int, seed: int = 0) -> npt.NDArray[np
 @torch.inference_mode()
 def log_losses(
     bot: Bot,
-    split: Split,
+    split: CorpusSplit,
     report: Report = _silent,
     *,
     rows: npt.NDArray[np.int64] | None = None,

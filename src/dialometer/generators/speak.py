@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dialometer.generators.batches import Batch
+from dialometer.generators.batches import ExampleBatch
 from dialometer.generators.decoding import Decoding, allowed_log_probs
 from dialometer.generators.generator import Generator, reordered
 from dialometer.generators.vocabulary import END, START
@@ -31,7 +31,9 @@ class Hypothesis:
 
 
 @torch.inference_mode()
-def beam_search(model: Generator, batch: Batch, decoding: Decoding, may_be_said: Tensor) -> list[list[Hypothesis]]:
+def beam_search(
+    model: Generator, batch: ExampleBatch, decoding: Decoding, may_be_said: Tensor
+) -> list[list[Hypothesis]]:
     """For each context up to ``n_beams`` finished responses, the best first."""
     n_rows, n_beams = len(batch), decoding.n_beams
     device = batch.inputs.device
@@ -110,7 +112,7 @@ def _can_improve(totals: Tensor, finished: list[list[Hypothesis]], decoding: Dec
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class GeneratedTokens:
     """A response: its tokens without the end mark, and the log probability that the model gives it, end mark included."""
 
     tokens: tuple[int, ...]
@@ -118,17 +120,19 @@ class Said:
 
 
 @torch.inference_mode()
-def speak(model: Generator, batch: Batch, decoding: Decoding, may_be_said: Tensor, seeds: Sequence[int]) -> list[Said]:
+def speak(
+    model: Generator, batch: ExampleBatch, decoding: Decoding, may_be_said: Tensor, seeds: Sequence[int]
+) -> list[GeneratedTokens]:
     """One response to each context. With drawing, a response depends on its own seed alone, not on its neighbours."""
     if decoding.strategy == "beam":
         found = beam_search(model, batch, decoding, may_be_said)
-        return [Said(best[0].tokens, best[0].log_prob) for best in found]
+        return [GeneratedTokens(best[0].tokens, best[0].log_prob) for best in found]
     return _one_by_one(model, batch, decoding, may_be_said, [np.random.default_rng([seed]) for seed in seeds])
 
 
 def _one_by_one(
-    model: Generator, batch: Batch, decoding: Decoding, may_be_said: Tensor, draws: Sequence[np.random.Generator]
-) -> list[Said]:
+    model: Generator, batch: ExampleBatch, decoding: Decoding, may_be_said: Tensor, draws: Sequence[np.random.Generator]
+) -> list[GeneratedTokens]:
     """The likeliest token each time, or a drawn one. Conversations that have ended leave the batch."""
     state = model.start(batch)
     device = batch.inputs.device
@@ -136,7 +140,7 @@ def _one_by_one(
     tokens = torch.full((len(batch),), START, device=device)
     said = torch.empty((len(batch), 0), dtype=torch.long, device=device)
     log_prob = torch.zeros(len(batch), device=device)
-    done: dict[int, Said] = {}
+    done: dict[int, GeneratedTokens] = {}
     while len(rows):
         scores, state = model.step(tokens, state)
         log_probs = allowed_log_probs(scores, said, may_be_said, decoding)  # (R, V)
@@ -149,7 +153,7 @@ def _one_by_one(
         said = torch.cat([said, tokens[:, None]], dim=1)
         has_ended = tokens == END
         for k in has_ended.nonzero()[:, 0].tolist():
-            done[int(rows[k])] = Said(tuple(said[k, :-1].tolist()), float(log_prob[k]))
+            done[int(rows[k])] = GeneratedTokens(tuple(said[k, :-1].tolist()), float(log_prob[k]))
         kept = (~has_ended).nonzero()[:, 0]
         rows, tokens, said, log_prob = rows[kept], tokens[kept], said[kept], log_prob[kept]
         state = reordered(state, kept)

@@ -22,7 +22,7 @@ from scipy.special import digamma
 from dialometer.errors import DialometerError
 
 if TYPE_CHECKING:
-    from dialometer.generators.corpus import Split
+    from dialometer.generators.corpus import CorpusSplit
     from dialometer.generators.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -118,7 +118,7 @@ class TopicModel:
 
 
 def fit_topics(
-    split: Split, vocabulary: Vocabulary, *, n_topics: int = 50, n_passes: int = 3, seed: int = 0
+    split: CorpusSplit, vocabulary: Vocabulary, *, n_topics: int = 50, n_passes: int = 3, seed: int = 0
 ) -> TopicModel:
     """Topics of the training dialogues; their words are whole words of the vocabulary that are neither rare nor everywhere."""
     from sklearn.decomposition import LatentDirichletAllocation  # noqa: PLC0415 - slow to import, only for fitting
@@ -142,7 +142,7 @@ def fit_topics(
     return TopicModel(model.components_.astype(np.float32), words, float(model.doc_topic_prior_))
 
 
-def _bags(split: Split) -> Iterator[npt.NDArray[np.uint16]]:
+def _bags(split: CorpusSplit) -> Iterator[npt.NDArray[np.uint16]]:
     """The tokens of each dialogue, one after the other."""
     edges = np.flatnonzero(np.diff(np.asarray(split.dialogues))) + 1
     bounds = np.concatenate([[0], edges, [len(split.dialogues)]])
@@ -150,7 +150,7 @@ def _bags(split: Split) -> Iterator[npt.NDArray[np.uint16]]:
         yield np.asarray(split.tokens[int(split.starts[first]) : int(split.starts[last])])
 
 
-def _topic_words(split: Split, vocabulary: Vocabulary) -> tuple[npt.NDArray[np.int64], int]:
+def _topic_words(split: CorpusSplit, vocabulary: Vocabulary) -> tuple[npt.NDArray[np.int64], int]:
     """Whole words that are no English function words, neither rare nor everywhere; and the number of dialogues."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # noqa: PLC0415
 
@@ -170,7 +170,7 @@ def _topic_words(split: Split, vocabulary: Vocabulary) -> tuple[npt.NDArray[np.i
     return np.flatnonzero(telling), n_dialogues
 
 
-def _portions(split: Split, words: npt.NDArray[np.int64]) -> Iterator[Any]:
+def _portions(split: CorpusSplit, words: npt.NDArray[np.int64]) -> Iterator[Any]:
     """Counts of the topic words in some hundred dialogues at a time, as sparse matrices."""
     column = np.full(int(words.max()) + 1, -1, dtype=np.int64)
     column[words] = np.arange(len(words))

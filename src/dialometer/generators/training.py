@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from dialometer.errors import DialometerError
-from dialometer.generators.batches import Batch, Ints, by_length, examples_of, made_ahead, order
+from dialometer.generators.batches import ExampleBatch, Ints, by_length, examples_of, made_ahead, order
 from dialometer.generators.bot import BOT_FILE, save_checkpoint
-from dialometer.generators.corpus import Corpus, Split
+from dialometer.generators.corpus import Corpus, CorpusSplit
 from dialometer.generators.generator import GENERATORS, Generator, Shape, build
 from dialometer.generators.vocabulary import PAD
 from dialometer.neural.device import choose_device
@@ -44,7 +44,9 @@ def losses(scores: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, red
 
 
 @torch.inference_mode()
-def validation_sums(model: Generator, split: Split, processes: Processes, device: torch.device, size: int) -> Tensor:
+def validation_sums(
+    model: Generator, split: CorpusSplit, processes: Processes, device: torch.device, size: int
+) -> Tensor:
     """Summed negative log likelihood and number of tokens of a split, over all processes."""
     model.eval()
     parts = list(by_length(split, split.examples, size, model.shape.n_turns))[processes.number :: processes.count]
@@ -206,7 +208,7 @@ class _GeneratorTask(TrainingTask[Ints]):
         self.n_tokens = self.n_epoch_tokens = 0
         return batches[self.processes.number :: world]
 
-    def loaded(self, batches: Sequence[Ints]) -> Iterator[Batch]:
+    def loaded(self, batches: Sequence[Ints]) -> Iterator[ExampleBatch]:
         window = self.plain.shape.window
         return made_ahead(lambda rows: examples_of(self.split, rows, window).pinned(self.device), batches)
 
@@ -214,7 +216,7 @@ class _GeneratorTask(TrainingTask[Ints]):
         along = max(n_done / max(1, n_total), self._share_of_time())
         return cosine_decay(n_done, self.settings.n_warmup_steps, along)
 
-    def add_gradients(self, batch: Batch, n_done: int, scale: float) -> Tensor:
+    def add_gradients(self, batch: ExampleBatch, n_done: int, scale: float) -> Tensor:
         self.n_tokens += batch.n_targets
         self.n_epoch_tokens += batch.n_targets
         there = batch.to(self.device)

@@ -7,43 +7,43 @@ from pathlib import Path
 
 import polars as pl
 
-from dialometer.learned.cmade.evaluator import Evaluator
-from dialometer.learned.data.rated import Rated, Ratings, clean, read_ratings
+from dialometer.learned.data.evaluator import Evaluator
+from dialometer.learned.data.rated import RatedDialogue, RatingSet, clean, read_ratings
+from dialometer.learned.evaluators import load_evaluator as load_folder
 from dialometer.learned.experiments.evaluator_report import evaluator_report
 from dialometer.learned.gaussian.kernel import ASPECTS, Aspect
-from dialometer.learned.gaussian.training import BestFit, fit_best, save_best
-from dialometer.learned.saved import load_evaluator as load_folder
+from dialometer.learned.gaussian.training import GaussianFit, fit_gaussian, save_gaussian
 from dialometer.model.dialogue import Dialogue
 from dialometer.model.report import Report
 from dialometer.public.extras import needs_extra
 from dialometer.simulate.talks import TalkHabits, simulate_talks
 
 
-def simulate_ratings(n_dialogues: int = 400, *, seed: int = 1, careless_share: float = 0.15) -> Ratings:
+def simulate_ratings(n_dialogues: int = 400, *, seed: int = 1, careless_share: float = 0.15) -> RatingSet:
     """Simulated conversations that their users rated, some without care, to try an evaluator on; their truth is known."""
     talks = simulate_talks(n_dialogues, seed, TalkHabits(careless_share=careless_share))
     return clean(
-        Rated(one, float(one.metadata["rating"]), one.metadata["user"], "simulation", one.metadata["system"])
+        RatedDialogue(one, float(one.metadata["rating"]), one.metadata["user"], "simulation", one.metadata["system"])
         for one in talks
     )
 
 
 @needs_extra("learn")
 def train_evaluator(
-    ratings: Ratings | str | Path,
+    ratings: RatingSet | str | Path,
     *,
     aspects: Sequence[Aspect] = ASPECTS,
     seed: int = 0,
     out: str | Path | None = None,
-) -> BestFit:
+) -> GaussianFit:
     """Trains an evaluator by the best recipe on rated dialogues (a file, a folder, a study, or what ``read_ratings`` gave).
 
     The result holds the ``evaluator``, its cross-validated ``accuracy`` and a verdict on every rating (``verdicts``). With
     ``out`` it is also written to a folder. Without ``meaning`` among the aspects no sentence encoder is needed.
     """
-    fitted = fit_best(_read(ratings).rated, seed=seed, aspects=tuple(aspects))
+    fitted = fit_gaussian(_read(ratings).rated, seed=seed, aspects=tuple(aspects))
     if out is not None:
-        save_best(out, fitted)
+        save_gaussian(out, fitted)
     return fitted
 
 
@@ -54,17 +54,17 @@ def load_evaluator(folder: str | Path) -> Evaluator:
 
 
 @needs_extra("learn")
-def score_dialogues(evaluator: Evaluator | BestFit, dialogues: Iterable[Dialogue]) -> pl.DataFrame:
+def score_dialogues(evaluator: Evaluator | GaussianFit, dialogues: Iterable[Dialogue]) -> pl.DataFrame:
     """A score for each dialogue and how uncertain it is; 0 is a typical training dialogue, differences are log odds."""
     chosen = list(dialogues)
-    found = (evaluator.evaluator if isinstance(evaluator, BestFit) else evaluator).score(chosen)
+    found = (evaluator.evaluator if isinstance(evaluator, GaussianFit) else evaluator).score(chosen)
     columns = {"id": [one.id for one in chosen], "score": found.values, "deviation": found.deviations}
     return pl.DataFrame(columns, schema={"id": pl.String, "score": pl.Float64, "deviation": pl.Float64})
 
 
 @needs_extra("learn")
 def report_evaluator(
-    ratings: Ratings | str | Path, *, aspects: Sequence[Aspect] = ASPECTS, seed: int = 0, name: str = ""
+    ratings: RatingSet | str | Path, *, aspects: Sequence[Aspect] = ASPECTS, seed: int = 0, name: str = ""
 ) -> Report:
     """How often an evaluator of these ratings is right on held-out users, beside simpler judges, and whom it doubts."""
     found = _read(ratings)
@@ -75,5 +75,5 @@ def report_evaluator(
     )
 
 
-def _read(ratings: Ratings | str | Path) -> Ratings:
-    return ratings if isinstance(ratings, Ratings) else read_ratings(ratings)
+def _read(ratings: RatingSet | str | Path) -> RatingSet:
+    return ratings if isinstance(ratings, RatingSet) else read_ratings(ratings)

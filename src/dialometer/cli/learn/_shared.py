@@ -13,8 +13,8 @@ import typer
 
 if TYPE_CHECKING:
     from dialometer.learned.cmade.neighbours import Features
-    from dialometer.learned.data.pairs import Pair
-    from dialometer.learned.data.rated import Rated, Ratings
+    from dialometer.learned.data.pairs import DialoguePair
+    from dialometer.learned.data.rated import RatedDialogue, RatingSet
     from dialometer.learned.gaussian.kernel import Aspect
     from dialometer.model.dialogue import Dialogue
     from dialometer.model.report import Report
@@ -47,7 +47,7 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")
 Precision = Annotated[str, typer.Option("--precision", help="auto, float32, bfloat16 or float16.")]
 
 
-def read(path: Path, scale: str, criterion: str, database: str) -> Ratings:
+def read(path: Path, scale: str, criterion: str, database: str) -> RatingSet:
     """The rated dialogues of a file, folder or study."""
     from dialometer.learned.data.rated import read_ratings
 
@@ -55,7 +55,7 @@ def read(path: Path, scale: str, criterion: str, database: str) -> Ratings:
     return read_ratings(path, scale=(low, high), criterion=criterion, database=database)
 
 
-def read_experts(path: Path | None, rated: Sequence[Rated]) -> list[Pair]:
+def read_experts(path: Path | None, rated: Sequence[RatedDialogue]) -> list[DialoguePair]:
     """Expert pairs of known dialogues, or none."""
     from dialometer.learned.data.pairs import read_pairs
 
@@ -135,7 +135,7 @@ EngineName = Annotated[str, typer.Option("--engine", help="local, or ray for a c
 Address = Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")]
 
 
-def features_of(rated: Sequence[Rated], evaluator: Path | None, work: Work) -> Features:
+def features_of(rated: Sequence[RatedDialogue], evaluator: Path | None, work: Work) -> Features:
     """Standardised features of the dialogues: such as need no training, or those of a trained evaluator's encoder."""
     from dialometer.learned.cmade.neighbours import standardise
 
@@ -145,16 +145,9 @@ def features_of(rated: Sequence[Rated], evaluator: Path | None, work: Work) -> F
         from dialometer.learned.gaussian.kernel import quality_space
 
         return standardise(quality_space(describe(dialogues, work)))
-    from dialometer.learned.cmade.encoder import quick_features
-    from dialometer.learned.gaussian.evaluator import BestEvaluator
-    from dialometer.learned.saved import load_evaluator
+    from dialometer.learned.evaluators import load_evaluator
 
-    loaded = load_evaluator(evaluator, work.device)
-    if isinstance(loaded, BestEvaluator):
-        return standardise(loaded.features(dialogues, work))
-    encoder = loaded.members[0].model.encoder
-    tokens = encoder.tokens(dialogues)
-    return standardise(quick_features(encoder, tokens, report=lambda n, total: work.report("Encoding", n, total)))
+    return standardise(load_evaluator(evaluator, work.device).features(dialogues, work))
 
 
 @contextmanager

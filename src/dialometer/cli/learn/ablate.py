@@ -28,10 +28,10 @@ from dialometer.cli.options import AsJson, Database, Seed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialometer.learned.data.rated import Rated
-    from dialometer.learned.data.splits import Split
-    from dialometer.learned.experiments.ablation import Line
-    from dialometer.learned.experiments.plain_rows import PlainRow, Row
+    from dialometer.learned.data.rated import RatedDialogue
+    from dialometer.learned.data.splits import DataSplit
+    from dialometer.learned.experiments.ablation import AblationLine
+    from dialometer.learned.experiments.plain_rows import AblationRow, PlainRow
 
 
 WIDE = 150
@@ -107,7 +107,7 @@ def add_to(app: typer.Typer) -> None:
         _tell(out, lines, len(found.rated), divided, as_json=as_json)
 
 
-def _splits(out: Path, rated: Sequence[Rated], n: int, seed: int) -> list[Split]:
+def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> list[DataSplit]:
     """The splits of an earlier run, or new ones, which are kept."""
     from dialometer.learned.data.splits import grouped_splits, read_splits, write_splits
 
@@ -121,7 +121,7 @@ def _splits(out: Path, rated: Sequence[Rated], n: int, seed: int) -> list[Split]
     return made
 
 
-def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[Row, ...], tuple[PlainRow, ...]]:
+def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[AblationRow, ...], tuple[PlainRow, ...]]:
     from dialometer.errors import DialometerError
     from dialometer.learned.experiments.trained_rows import TRAINED
     from dialometer.registry import did_you_mean
@@ -136,7 +136,9 @@ def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[Row, ...], tup
     return tuple(row for row in TRAINED if row.name in wanted), tuple(one for one in plain if one.row.name in wanted)
 
 
-def _tell(out: Path, lines: Sequence[Line], n_rated: int, splits: Sequence[Split], *, as_json: bool) -> None:
+def _tell(
+    out: Path, lines: Sequence[AblationLine], n_rated: int, splits: Sequence[DataSplit], *, as_json: bool
+) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results

@@ -39,8 +39,7 @@ def add_to(app: typer.Typer) -> None:
         For two collections it is the mean over all pairs of a dialogue of A and one of B, with an interval by resampling
         dialogues of both sides.
         """
-        from dialometer.learned.saved import load_evaluator
-        from dialometer.learned.scoring import compare_collections
+        from dialometer.learned.evaluators import compare_collections, load_evaluator
 
         first, second = _side(a), _side(b)
         loaded = load_evaluator(evaluator, device)

@@ -14,9 +14,9 @@ from dialometer.cli.options import AsJson, Database, Seed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dialometer.learned.data.rated import Rated
-    from dialometer.learned.data.splits import Split
-    from dialometer.learned.experiments.ablation import Line
+    from dialometer.learned.data.rated import RatedDialogue
+    from dialometer.learned.data.splits import DataSplit
+    from dialometer.learned.experiments.ablation import AblationLine
 
 
 TABLE_FILE = "table.md"
@@ -58,14 +58,14 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.retrieval._shared import working
         from dialometer.learned.cmade.fit import FitOptions
         from dialometer.learned.experiments.ablation import run_ablation
-        from dialometer.learned.experiments.plain_rows import best_rows, plain_rows
+        from dialometer.learned.experiments.plain_rows import gaussian_rows, plain_rows
         from dialometer.learned.experiments.trained_rows import TRAINED
 
         rated = read(ratings, scale, criterion, database).rated
         trained = tuple(row for row in TRAINED if row.name == "pairwise") if is_pairwise else ()
-        tables: dict[str, list[Line]] = {}
+        tables: dict[str, list[AblationLine]] = {}
         with working(device, None) as work:
-            every = (*plain_rows(rated, work), *best_rows(rated, work))
+            every = (*plain_rows(rated, work), *gaussian_rows(rated, work))
             kept = [one for one in every if has_parts or not one.row.name.startswith("best-")]
             outside = [one for one in kept if one.row.name in _OUTSIDE]
             for name, part in _splits(out, rated, splits, seed).items():
@@ -82,11 +82,11 @@ def add_to(app: typer.Typer) -> None:
         _tell(out, tables, len(rated), as_json=as_json)
 
 
-def _splits(out: Path, rated: Sequence[Rated], n: int, seed: int) -> dict[str, list[Split]]:
+def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> dict[str, list[DataSplit]]:
     """The three kinds of splits, as an earlier run left them or new; kinds that the data cannot give are missing."""
     from dialometer.learned.data.splits import grouped_splits, held_out_bots, held_out_files, read_splits, write_splits
 
-    makers: dict[str, Callable[[], list[Split]]] = {
+    makers: dict[str, Callable[[], list[DataSplit]]] = {
         "grouped": lambda: grouped_splits(rated, n, seed=seed),
         "files": lambda: held_out_files(rated, seed),
         "bots": lambda: held_out_bots(rated, seed),
@@ -110,7 +110,7 @@ def _splits(out: Path, rated: Sequence[Rated], n: int, seed: int) -> dict[str, l
 TITLES = {"grouped": "New users or blocks", "files": "A file held out", "bots": "A bot held out"}
 
 
-def _tell(out: Path, tables: dict[str, list[Line]], n_rated: int, *, as_json: bool) -> None:
+def _tell(out: Path, tables: dict[str, list[AblationLine]], n_rated: int, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results

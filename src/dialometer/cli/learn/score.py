@@ -45,8 +45,8 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.cli.retrieval._shared import working
         from dialometer.errors import UnknownName
-        from dialometer.learned.saved import read_about
-        from dialometer.learned.scoring import Speed, score_dialogues
+        from dialometer.learned.data.evaluator import read_about
+        from dialometer.learned.evaluators import Speed, score_dialogues
         from dialometer.neural.engines import OnRay, open_engine
         from dialometer.registry import did_you_mean
 

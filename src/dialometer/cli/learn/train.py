@@ -28,10 +28,10 @@ from dialometer.cli.options import AsJson, Database, Seed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialometer.learned.cmade.fit import FitOptions, Fitted
-    from dialometer.learned.data.rated import Ratings
+    from dialometer.learned.cmade.fit import CmadeFit, FitOptions
+    from dialometer.learned.data.rated import RatingSet
     from dialometer.learned.gaussian.kernel import Aspect
-    from dialometer.learned.gaussian.training import BestFit
+    from dialometer.learned.gaussian.training import GaussianFit
 
 
 EPILOG = (
@@ -136,16 +136,17 @@ def _check_recipe(recipe: str) -> None:
 
 
 def _train_best(
-    found: Ratings, pairs: Path | None, out: Path, seed: int, device: str, aspects: Sequence[Aspect], *, as_json: bool
+    found: RatingSet, pairs: Path | None, out: Path, seed: int, device: str, aspects: Sequence[Aspect], *, as_json: bool
 ) -> None:
     from dialometer.cli.retrieval._shared import working
-    from dialometer.learned.gaussian.training import fingerprint_of, fit_best, refuse_other, save_best
+    from dialometer.learned.data.evaluator import refuse_other
+    from dialometer.learned.gaussian.training import fingerprint_of, fit_gaussian, save_gaussian
 
     experts = read_experts(pairs, found.rated)
     refuse_other(out, fingerprint_of(found.rated, seed, experts, aspects))
     with working(device, None) as work:
-        fitted = fit_best(found.rated, seed=seed, aspects=aspects, experts=experts, work=work)
-    save_best(out, fitted)
+        fitted = fit_gaussian(found.rated, seed=seed, aspects=aspects, experts=experts, work=work)
+    save_gaussian(out, fitted)
     _tell(out, found, fitted, as_json=as_json)
 
 
@@ -158,7 +159,7 @@ def _stage_numbers(text: str) -> list[str]:
     return parts
 
 
-def _tell(out: Path, ratings: Ratings, fitted: Fitted | BestFit, *, as_json: bool) -> None:
+def _tell(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results

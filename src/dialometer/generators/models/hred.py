@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
-from dialometer.generators.batches import Batch, moved_to
+from dialometer.generators.batches import ExampleBatch, moved_to
 from dialometer.generators.generator import GENERATORS, AttentiveDecoder, Generator, Shape, State, TwoWayEncoder, along
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
@@ -37,11 +37,11 @@ class Hred(Generator):
         if type(self) is Hred:
             self.begin_weights()
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ExampleBatch) -> Tensor:
         scores, _ = self._speak(self._embed(batch.inputs), self.start(batch))
         return scores
 
-    def start(self, batch: Batch) -> State:
+    def start(self, batch: ExampleBatch) -> State:
         memory, summary, is_present = self.read(batch)
         state: State = self.decoder.begin(summary, memory, is_present)
         return state
@@ -55,7 +55,7 @@ class Hred(Generator):
         vectors, state = self.decoder(embedded, self.decoder.follow(embedded, state), state)  # (B, T, E)
         return linear(vectors, self.embedding.weight, self.bias), state
 
-    def read(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def read(self, batch: ExampleBatch) -> tuple[Tensor, Tensor, Tensor]:
         """States after each turn (B, N, H), the last of each conversation (B, H), and which turns there are (B, N)."""
         device = batch.turns.device
         n_rows, n_turns = batch.turn_lengths.shape

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
-from dialometer.generators.batches import Batch
+from dialometer.generators.batches import ExampleBatch
 from dialometer.generators.generator import GENERATORS, AttentiveDecoder, Generator, Shape, State, TwoWayEncoder
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
@@ -35,11 +35,11 @@ class Seq2Seq(Generator):
         self.bias = nn.Parameter(self.embedding.weight.new_zeros(shape.n_tokens))
         self.begin_weights()
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ExampleBatch) -> Tensor:
         scores, _ = self._speak(self._embed(batch.inputs), self.start(batch))
         return scores
 
-    def start(self, batch: Batch) -> State:
+    def start(self, batch: ExampleBatch) -> State:
         memory, summary = self.encoder(self._embed(batch.source), batch.source_lengths)  # (B, S, H), (B, H)
         state: State = self.decoder.begin(summary, memory, batch.source != PAD)
         return state

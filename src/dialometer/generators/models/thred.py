@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from dialometer.generators.batches import Batch
+from dialometer.generators.batches import ExampleBatch
 from dialometer.generators.generator import GENERATORS, AdditiveAttention, Shape, State
 from dialometer.generators.models.hred import Hred
 from dialometer.generators.topics import TopicModel
@@ -39,7 +39,7 @@ class Thred(Hred):
         self.topic_out = nn.Linear(shape.hidden + shape.embedding, shape.embedding)
         self.begin_weights()
 
-    def start(self, batch: Batch) -> State:
+    def start(self, batch: ExampleBatch) -> State:
         memory, summary, is_present = self.read(batch)
         words = self.topic_words[batch.topics]  # (B, K)
         embedded = self._embed(words)  # (B, K, E)

@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, gelu, linear, scaled_dot_product_attention
 
 from dialometer.errors import DialometerError
-from dialometer.generators.batches import Batch, moved_to
+from dialometer.generators.batches import ExampleBatch, moved_to
 from dialometer.generators.generator import GENERATORS, Generator, Shape, State
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
@@ -24,7 +24,7 @@ from dialometer.generators.vocabulary import PAD
 _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention and a two-layer network, each added to what came in."""
 
     is_worth_compiling = True  # its norms, turns and sums become a few kernels
@@ -74,12 +74,14 @@ class Transformer(Generator):
                 remedy="make the embedding a multiple of twice the heads",
             )
         self.embedding = nn.Embedding(shape.n_tokens, shape.embedding, padding_idx=PAD)
-        self.blocks = nn.ModuleList(Block(shape.embedding, shape.n_heads, shape.dropout) for _ in range(shape.n_layers))
+        self.blocks = nn.ModuleList(
+            TransformerBlock(shape.embedding, shape.n_heads, shape.dropout) for _ in range(shape.n_layers)
+        )
         self.last = nn.LayerNorm(shape.embedding)
         self.bias = nn.Parameter(self.embedding.weight.new_zeros(shape.n_tokens))
         self.begin_weights()
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ExampleBatch) -> Tensor:
         source, n_before = _to_the_right(batch.source, batch.source_lengths)  # (B, S)
         tokens = torch.cat([source, batch.inputs], dim=1)  # (B, S + T)
         is_text = torch.arange(tokens.shape[1], device=tokens.device) >= n_before[:, None]  # (B, S + T)
@@ -87,7 +89,7 @@ class Transformer(Generator):
         vectors = x[:, source.shape[1] :]  # (B, T, E): only the response is scored
         return linear(vectors, self.embedding.weight, self.bias)
 
-    def start(self, batch: Batch) -> State:
+    def start(self, batch: ExampleBatch) -> State:
         source, n_before = _to_the_right(batch.source, batch.source_lengths)
         is_text = torch.arange(source.shape[1], device=source.device) >= n_before[:, None]
         _, past = self._through(source, n_before, is_text, 0, None)

@@ -4,51 +4,40 @@ Several models, trained with different seeds, make one evaluator. Each is calibr
 scores is the logarithm of odds, and centred on its training dialogues: a score of 0 is a typical dialogue. Their mean is
 calibrated once more, because an average is surer than its parts. How far the models differ is the uncertainty that comes
 from training; it says nothing about errors that they share.
+
+The folder of a saved one holds weights as safetensors, and the encoder's settings and tokenizer: all that is needed to score
+dialogues. Nothing is fetched, and nothing in it is executed when it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.learned.cmade.encoder import has_quick_form
-from dialometer.learned.cmade.pairwise import fit_temperature, posterior
-from dialometer.learned.cmade.ranknet import QuickRankNet
+from dialometer.errors import DialometerError
+from dialometer.learned.cmade.encoder import DialogueEncoder, has_quick_form, quick_features
+from dialometer.learned.cmade.ranknet import QuickRankNet, RankNet
+from dialometer.learned.data.calibration import fit_temperature, posterior
+from dialometer.learned.data.evaluator import (
+    DialogueComparison,
+    DialogueScores,
+    Evaluator,
+    Report,
+    read_about,
+    write_about,
+)
 from dialometer.model.dialogue import Dialogue
-
-if TYPE_CHECKING:
-    from dialometer.learned.cmade.ranknet import RankNet
-
+from dialometer.neural.device import choose_device
+from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
-Report = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """One row per dialogue: the score, and how far the models differ about it (nan for a single model)."""
-
-    values: Floats
-    deviations: Floats
-    members: Floats
-    """Models × dialogues."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Probability that the first dialogue is better; ``low`` and ``high`` are the extremes over the models.
-
-    A single model that knows its own uncertainty gives the ends of a 95 % interval instead.
-    """
-
-    probability: float
-    low: float
-    high: float
-    n_models: int
+KIND = "ranknet"
 
 
 @dataclass(frozen=True)
@@ -60,8 +49,8 @@ class Member:
     temperature: float
 
 
-class Evaluator:
-    """Models that speak with one voice."""
+class RankNetEvaluator(Evaluator):
+    """The mean of several models."""
 
     def __init__(self, members: Sequence[Member], temperature: float = 1.0) -> None:
         self.members = tuple(members)
@@ -73,13 +62,13 @@ class Evaluator:
         """Whether it can score in 8 bits where it is: BERT encoders on a processor, with ONNX Runtime."""
         return bool(self.members) and all(has_quick_form(member.model.encoder) for member in self.members)
 
-    def in_eight_bits(self) -> Evaluator:
+    def in_eight_bits(self) -> RankNetEvaluator:
         """The same evaluator with 8-bit weights: about twice as quick, scores a little different."""
-        quick = Evaluator(self.members, self.temperature)
+        quick = RankNetEvaluator(self.members, self.temperature)
         quick._quick = tuple(QuickRankNet(member.model) for member in self.members)
         return quick
 
-    def score(self, dialogues: Sequence[Dialogue], report: Report | None = None) -> Scores:
+    def score(self, dialogues: Sequence[Dialogue], report: Report | None = None) -> DialogueScores:
         """Scores of dialogues; all models read them with one tokeniser."""
         tokens = self.members[0].model.encoder.tokens(dialogues)
         total = len(self.members) * len(tokens)
@@ -95,14 +84,20 @@ class Evaluator:
         members = np.array(rows).reshape(len(self.members), len(tokens)) / self.temperature
         alone = len(self.members) < 2
         deviations = np.full(len(tokens), np.nan) if alone else members.std(axis=0, ddof=1)
-        return Scores(members.mean(axis=0), deviations, members)
+        return DialogueScores(members.mean(axis=0), deviations, members)
 
-    def compare(self, first: Dialogue, second: Dialogue) -> Comparison:
+    def compare(self, first: Dialogue, second: Dialogue) -> DialogueComparison:
         """Which of two dialogues is better."""
         found = self.score([first, second])
         single = posterior(found.members[:, 0], found.members[:, 1])
         chance = float(posterior(found.values[0], found.values[1]))
-        return Comparison(chance, float(single.min()), float(single.max()), len(self.members))
+        return DialogueComparison(chance, float(single.min()), float(single.max()), len(self.members))
+
+    def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
+        """Those of the first model's encoder."""
+        encoder = self.members[0].model.encoder
+        tokens = encoder.tokens(dialogues)
+        return quick_features(encoder, tokens, report=lambda n, total: work.report("Encoding", n, total))
 
 
 def calibrated(
@@ -110,7 +105,7 @@ def calibrated(
     train_scores: Sequence[Floats],
     stop_scores: Sequence[Floats],
     pairs: NDArray[np.int64],
-) -> Evaluator:
+) -> RankNetEvaluator:
     """An evaluator of models, from their scores of the training dialogues and of the dialogues of ``pairs`` (better, worse)."""
     members = []
     for model, own, stopping in zip(models, train_scores, stop_scores, strict=True):
@@ -118,4 +113,61 @@ def calibrated(
         members.append(Member(model, float(np.mean(own)), temperature))
     mean = np.mean([s / m.temperature for s, m in zip(stop_scores, members, strict=True)], axis=0)
     together = fit_temperature(mean[pairs[:, 0]] - mean[pairs[:, 1]]) if len(members) > 1 else 1.0
-    return Evaluator(members, together)
+    return RankNetEvaluator(members, together)
+
+
+def save_evaluator(folder: Path | str, evaluator: RankNetEvaluator, about: Mapping[str, Any]) -> None:
+    """Writes an evaluator; ``about`` says what it was trained on and how. The settings come last: with them it is whole."""
+    from safetensors.torch import save_file  # noqa: PLC0415 - an extra
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    first = evaluator.members[0].model
+    first.encoder.network.config.save_pretrained(folder / "encoder")
+    first.encoder.tokeniser.tokenizer.save_pretrained(folder / "encoder")
+    members = []
+    for number, member in enumerate(evaluator.members):
+        name = f"member-{number + 1}.safetensors"
+        weights = {key: value.detach().cpu().contiguous() for key, value in member.model.state_dict().items()}
+        save_file(weights, folder / name)
+        members.append({"weights": name, "centre": member.centre, "temperature": member.temperature})
+    content = {
+        "kind": KIND,
+        "window": first.encoder.window,
+        "pooling": first.encoder.pooling,
+        "levels": first.levels,
+        "temperature": evaluator.temperature,
+        "members": members,
+        "about": dict(about),
+    }
+    write_about(folder, content, indent=1)
+
+
+def load_ranknets(folder: Path | str, device: str = "auto") -> RankNetEvaluator:
+    """An evaluator that :func:`save_evaluator` wrote."""
+    from safetensors import SafetensorError  # noqa: PLC0415 - an extra
+    from safetensors.torch import load_file  # noqa: PLC0415
+    from transformers import AutoConfig, AutoModel, AutoTokenizer  # noqa: PLC0415 - very heavy
+
+    folder, place, content = Path(folder), choose_device(device), read_about(folder)
+    make: Any = AutoModel.from_config
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder / "encoder")
+        members = []
+        for one in content["members"]:
+            network = make(AutoConfig.from_pretrained(folder / "encoder"))
+            encoder = DialogueEncoder(tokenizer, network, window=content["window"], pooling=content["pooling"])
+            model = RankNet(encoder, levels=content["levels"])
+            model.load_state_dict(load_file(folder / one["weights"]))
+            members.append(Member(model.to(place).eval(), _finite(one["centre"]), _finite(one["temperature"])))
+        return RankNetEvaluator(members, _finite(content["temperature"]))
+    except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
+        remedy = "copy the folder again, or train the evaluator again"
+        raise DialometerError(f"the evaluator is damaged: {error}", where=str(folder), remedy=remedy) from error
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value} is no number")
+    return number

@@ -15,14 +15,14 @@ from pydantic import Field
 
 from dialometer.errors import DialometerError
 from dialometer.learned.cmade.encoder import Pooling, load_encoder
-from dialometer.learned.cmade.evaluator import Evaluator, calibrated
+from dialometer.learned.cmade.evaluator import RankNetEvaluator, calibrated, load_ranknets, save_evaluator
 from dialometer.learned.cmade.materials import Materials, TrainingData
-from dialometer.learned.cmade.pairwise import Reliability, reliability
 from dialometer.learned.cmade.ranknet import RankNet
-from dialometer.learned.cmade.stages import Outcome, Setting, StageOptions, check_neighbours, run_stages
+from dialometer.learned.cmade.stages import Outcome, StageOptions, StageRun, check_neighbours, run_stages
 from dialometer.learned.cmade.training import share_right
-from dialometer.learned.data.rated import Verdict, read_verdicts, write_verdicts
-from dialometer.learned.saved import FILE, load_evaluator, read_about, save_evaluator
+from dialometer.learned.data.calibration import CalibrationQuality, reliability
+from dialometer.learned.data.evaluator import FILE, read_about
+from dialometer.learned.data.rated import RatingVerdict, read_verdicts, write_verdicts
 from dialometer.model.part import Part
 from dialometer.neural.pretrained import PACKAGED
 from dialometer.neural.processes import join
@@ -45,14 +45,14 @@ class FitOptions(Part):
 
 
 @dataclass(frozen=True)
-class Fitted:
+class CmadeFit:
     """A trained evaluator and what its training found out."""
 
-    evaluator: Evaluator
-    verdicts: tuple[Verdict, ...]
+    evaluator: RankNetEvaluator
+    verdicts: tuple[RatingVerdict, ...]
     accuracy: float
     """On the pairs that stopped the training: a little flattering, since the best epoch was chosen by them."""
-    reliability: Reliability
+    reliability: CalibrationQuality
     """Of the probabilities of the pairs that the temperature was fitted to: flattering for the same reason."""
     about: dict[str, Any]
 
@@ -64,7 +64,7 @@ def fit_evaluator(
     *,
     device: str = "auto",
     report: Report = silent,
-) -> Fitted:
+) -> CmadeFit:
     """Trains, calibrates and, with a ``folder``, saves. Called again after an interruption, it goes on where it was.
 
     Everything that could be wrong with the data is refused before the first step.
@@ -86,7 +86,7 @@ def fit_evaluator(
             update={"training": options.stages.training.model_copy(update={"seed": seed})}
         )
         name = f"model {number + 1} of {options.n_models}: " if options.n_models > 1 else ""
-        setting = Setting(
+        setting = StageRun(
             processes,
             _named(report if processes.is_first else silent, name),
             folder / CHECKPOINTS / f"model-{number + 1}" if folder else None,
@@ -109,7 +109,7 @@ def _fitted(
     data: TrainingData,
     options: FitOptions,
     fingerprint: str,
-) -> Fitted:
+) -> CmadeFit:
     train_scores = [model.scores(materials.tokens) for model in models]
     stop_scores = [model.scores(materials.stopping.tokens) for model in models]
     pairs = data.calibration_pairs
@@ -134,10 +134,10 @@ def _fitted(
         "options": json.loads(options.model_dump_json()),
         "histories": [{name: _record(one) for name, one in outcome.histories.items()} for outcome in outcomes],
     }
-    return Fitted(evaluator, verdicts, accuracy, measured, about)
+    return CmadeFit(evaluator, verdicts, accuracy, measured, about)
 
 
-def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
+def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[RatingVerdict, ...]:
     """Means over the models; a rating is believed if most models keep it."""
     values = _mean([one.values for one in outcomes])
     smoothed = _mean([one.smoothed for one in outcomes])
@@ -145,7 +145,7 @@ def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[Verdict,
     found = []
     for number, one in enumerate(data.train):
         found.append(
-            Verdict(
+            RatingVerdict(
                 one.id,
                 one.rating,
                 None if smoothed is None or np.isnan(smoothed[number]) else float(smoothed[number]),
@@ -170,23 +170,23 @@ def _mean(rows: Sequence[Floats | None]) -> Floats | None:
     return np.asarray(np.mean(given, axis=0)) if given else None
 
 
-def _found(folder: Path, fingerprint: str, device: str) -> Fitted:
+def _found(folder: Path, fingerprint: str, device: str) -> CmadeFit:
     """The evaluator that stands here already, if it is the one that is asked for; another is not written over."""
     about = read_about(folder)["about"]
     if about.get("fingerprint") != fingerprint:
         raise DialometerError(
             "another evaluator stands here already", where=str(folder), remedy="name another folder, or delete this one"
         )
-    return Fitted(
-        load_evaluator(folder, device),
+    return CmadeFit(
+        load_ranknets(folder, device),
         tuple(read_verdicts(folder)),
         about["stopping_accuracy"],
-        Reliability(**about["reliability"]),
+        CalibrationQuality(**about["reliability"]),
         about,
     )
 
 
-def _save(folder: Path, fitted: Fitted) -> None:
+def _save(folder: Path, fitted: CmadeFit) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_verdicts(folder, fitted.verdicts)
     save_evaluator(folder, fitted.evaluator, fitted.about)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from dialometer.errors import NotEnoughData
 from dialometer.learned.cmade.tokens import Tokens
 from dialometer.learned.cmade.training import StopPairs
-from dialometer.learned.data.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, Pair, numbered_gap_pairs
-from dialometer.learned.data.rated import Rated
-from dialometer.learned.data.splits import Split, groups_of, rows_of
+from dialometer.learned.data.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, DialoguePair, numbered_gap_pairs
+from dialometer.learned.data.rated import RatedDialogue
+from dialometer.learned.data.splits import DataSplit, groups_of, rows_of
 from dialometer.model.dialogue import Dialogue
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class PairSet:
 class TrainingData:
     """Ratings to learn from, pairs to value them by, and pairs to stop and calibrate by."""
 
-    train: tuple[Rated, ...]
+    train: tuple[RatedDialogue, ...]
     development: PairSet
     stopping: PairSet
     calibration_pairs: Ints
@@ -95,7 +95,7 @@ class Materials:
         return cls(dialogues, encoder.tokens(dialogues), data.ratings, sets[0], sets[1], data.stopping.dialogues)
 
 
-def from_split(rated: Sequence[Rated], split: Split, pairs: Sequence[Pair] = ()) -> TrainingData:
+def from_split(rated: Sequence[RatedDialogue], split: DataSplit, pairs: Sequence[DialoguePair] = ()) -> TrainingData:
     """Data of one split. Expert pairs inside the development or the stopping part replace the pairs of ratings there."""
     development, stopping = rows_of(rated, split.development), rows_of(rated, split.stopping)
     by_experts = [_expert_set(part, pairs) for part in (development, stopping)]
@@ -109,7 +109,9 @@ def from_split(rated: Sequence[Rated], split: Split, pairs: Sequence[Pair] = ())
     return checked(TrainingData(train, sets[0], sets[1], _gap_set(stopping, 0.0).pairs, gap))
 
 
-def prepare(rated: Sequence[Rated], pairs: Sequence[Pair] = (), *, share: float = 0.1, seed: int = 0) -> TrainingData:
+def prepare(
+    rated: Sequence[RatedDialogue], pairs: Sequence[DialoguePair] = (), *, share: float = 0.1, seed: int = 0
+) -> TrainingData:
     """Data to train on everything there is.
 
     Expert pairs are dealt to the two sets so that no dialogue is in both; their dialogues are not trained on, because a
@@ -142,7 +144,7 @@ def checked(data: TrainingData) -> TrainingData:
     return data
 
 
-def _without_test(rated: Sequence[Rated], share: float, seed: int) -> Split:
+def _without_test(rated: Sequence[RatedDialogue], share: float, seed: int) -> DataSplit:
     groups = groups_of(rated)
     if len(set(groups)) < 4:
         raise NotEnoughData(
@@ -159,10 +161,10 @@ def _without_test(rated: Sequence[Rated], share: float, seed: int) -> Split:
         if part < 2:
             filled[part] += sizes[group]
     parts = [tuple(one.id for one, g in zip(rated, groups, strict=True) if part_of[g] == part) for part in (2, 0, 1)]
-    return Split("all", parts[0], parts[1], parts[2], ())
+    return DataSplit("all", parts[0], parts[1], parts[2], ())
 
 
-def _expert_set(rated: Sequence[Rated], pairs: Sequence[Pair]) -> PairSet:
+def _expert_set(rated: Sequence[RatedDialogue], pairs: Sequence[DialoguePair]) -> PairSet:
     place = {one.id: number for number, one in enumerate(rated)}
     inside = [pair for pair in pairs if pair.first in place and pair.second in place]
     used = sorted({place[name] for pair in inside for name in (pair.first, pair.second)})
@@ -171,13 +173,13 @@ def _expert_set(rated: Sequence[Rated], pairs: Sequence[Pair]) -> PairSet:
     return PairSet(tuple(rated[old].dialogue for old in used), numbered)
 
 
-def _gap_set(rated: Sequence[Rated], gap: float) -> PairSet:
+def _gap_set(rated: Sequence[RatedDialogue], gap: float) -> PairSet:
     numbered = numbered_gap_pairs(rated, gap, max_pairs=MOST_PAIRS)
     pairs = np.column_stack([numbered.better, numbered.worse]).astype(np.int64)
     return PairSet(tuple(one.dialogue for one in rated), pairs)
 
 
-def _dealt(pairs: Sequence[Pair], rng: np.random.Generator) -> tuple[list[Pair], list[Pair]]:
+def _dealt(pairs: Sequence[DialoguePair], rng: np.random.Generator) -> tuple[list[DialoguePair], list[DialoguePair]]:
     """Pairs in two halves; pairs that share a dialogue, directly or by others, stay in one half."""
     leader: dict[str, str] = {}
 
@@ -189,10 +191,10 @@ def _dealt(pairs: Sequence[Pair], rng: np.random.Generator) -> tuple[list[Pair],
 
     for pair in pairs:
         leader[find(pair.first)] = find(pair.second)
-    families: dict[str, list[Pair]] = {}
+    families: dict[str, list[DialoguePair]] = {}
     for pair in pairs:
         families.setdefault(find(pair.first), []).append(pair)
-    halves: tuple[list[Pair], list[Pair]] = ([], [])
+    halves: tuple[list[DialoguePair], list[DialoguePair]] = ([], [])
     names = list(families)
     for place in rng.permutation(len(names)):
         smaller = 0 if len(halves[0]) <= len(halves[1]) else 1

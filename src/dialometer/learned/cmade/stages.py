@@ -107,7 +107,7 @@ class StageOptions(Part):
 
 
 @dataclass(frozen=True)
-class Setting:
+class StageRun:
     """Where and how a training runs: processes, who hears of it, and the folder of its checkpoints."""
 
     processes: Processes = ALONE
@@ -136,7 +136,7 @@ class Setting:
         return lambda n_done, n_total: self.report(what, n_done, n_total)
 
 
-PLAIN = Setting()
+PLAIN = StageRun()
 
 
 @dataclass
@@ -149,7 +149,7 @@ class Outcome:
     is_kept: Bools | None = None
 
 
-def run_stages(model: RankNet, materials: Materials, options: StageOptions, setting: Setting = PLAIN) -> Outcome:
+def run_stages(model: RankNet, materials: Materials, options: StageOptions, setting: StageRun = PLAIN) -> Outcome:
     """The chosen stages in order; without any, the model is trained on all pairs of raw ratings (the paper's third row)."""
     check_neighbours(len(materials.ratings), options)
     outcome = Outcome()
@@ -175,7 +175,7 @@ def check_neighbours(n_rated: int, options: StageOptions) -> None:
         )
 
 
-def stage_1(model: RankNet, materials: Materials, options: StageOptions, setting: Setting) -> History:
+def stage_1(model: RankNet, materials: Materials, options: StageOptions, setting: StageRun) -> History:
     """Real dialogues against their fakes; the fakes stay the same in all epochs, as in the paper."""
     rng = np.random.default_rng([options.training.seed, 1])
     parts = []
@@ -192,7 +192,7 @@ def stage_1(model: RankNet, materials: Materials, options: StageOptions, setting
 
 
 def stage_2(
-    model: RankNet, materials: Materials, options: StageOptions, setting: Setting, outcome: Outcome, name: str
+    model: RankNet, materials: Materials, options: StageOptions, setting: StageRun, outcome: Outcome, name: str
 ) -> None:
     """All pairs of ratings smoothed over the nearest neighbours; equal ones make no pair."""
     kept = outcome.is_kept if outcome.is_kept is not None else np.ones(len(materials.ratings), dtype=np.bool_)
@@ -209,7 +209,7 @@ def stage_2(
 
 
 def stage_3(
-    model: RankNet, materials: Materials, options: StageOptions, setting: Setting, outcome: Outcome, name: str
+    model: RankNet, materials: Materials, options: StageOptions, setting: StageRun, outcome: Outcome, name: str
 ) -> None:
     """Ratings valued by the development pairs, some left out, and all pairs of the raw ratings that are left."""
     features, development = _features(model, materials, options, setting)
@@ -222,7 +222,7 @@ def stage_3(
 
 
 def on_ratings(
-    model: RankNet, materials: Materials, options: StageOptions, setting: Setting, name: str, is_kept: Bools | None
+    model: RankNet, materials: Materials, options: StageOptions, setting: StageRun, name: str, is_kept: Bools | None
 ) -> History:
     """All pairs of raw ratings, of those that are kept."""
     rows = np.arange(len(materials.ratings)) if is_kept is None else np.flatnonzero(is_kept)
@@ -252,7 +252,7 @@ def kept_ratings(values: Floats, options: StageOptions) -> Bools:
 
 
 def _features(
-    model: RankNet, materials: Materials, options: StageOptions, setting: Setting
+    model: RankNet, materials: Materials, options: StageOptions, setting: StageRun
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Of the training and the development dialogues, by the model as it is now."""
     precision = training_precision(model.encoder.device.type, options.training.precision)

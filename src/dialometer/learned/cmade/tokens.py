@@ -137,7 +137,7 @@ def strip_of(tokens: Sequence[Tokens], rows: Ints) -> Strip:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PaddedBatch:
     """The same as tables, padded to the longest chunk. ``owners`` says to which of the ``rows`` a chunk belongs, by place."""
 
     ids: Ints
@@ -147,11 +147,13 @@ class Batch:
     rows: Ints
 
 
-def batch_of(tokens: Sequence[Tokens], rows: Ints, pad: int) -> Batch:
+def batch_of(tokens: Sequence[Tokens], rows: Ints, pad: int) -> PaddedBatch:
     """The chunks of the dialogues ``rows``, padded to the longest."""
     strip = strip_of(tokens, rows)
     owners = strip.padded(strip.owners, -1)
-    return Batch(strip.padded(strip.ids, pad), strip.padded(strip.speakers, 0), owners >= 0, owners[:, 0], strip.rows)
+    return PaddedBatch(
+        strip.padded(strip.ids, pad), strip.padded(strip.speakers, 0), owners >= 0, owners[:, 0], strip.rows
+    )
 
 
 def bucketed(tokens: Sequence[Tokens], rows: Ints, n_tokens: int, *, is_padded: bool = True) -> list[Ints]:

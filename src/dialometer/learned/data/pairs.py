@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData, Problem, ReadError
-from dialometer.learned.data.rated import Rated, shown_item
+from dialometer.learned.data.rated import RatedDialogue, shown_item
 
 Numbers = NDArray[np.int64]
 SUBSTITUTE_GAP = 3.0
@@ -30,7 +30,7 @@ _N_TOLD = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class DialoguePair:
     """Ids of two dialogues and which is the better one."""
 
     first: str
@@ -60,7 +60,7 @@ class NumberedPairs:
 
 
 def numbered_gap_pairs(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     gap: float,
     max_length_difference: int | None = None,
     *,
@@ -98,13 +98,13 @@ def numbered_gap_pairs(
 
 
 def gap_pairs(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     gap: float,
     max_length_difference: int | None = None,
     within_source: bool = False,
     rng: np.random.Generator | None = None,
     max_pairs: int | None = None,
-) -> list[Pair]:
+) -> list[DialoguePair]:
     """As :func:`numbered_gap_pairs`, with ids; ``rng`` draws which of the two stands first."""
     rng = rng or np.random.default_rng(0)
     numbered = numbered_gap_pairs(
@@ -113,12 +113,12 @@ def gap_pairs(
     is_first = rng.random(len(numbered)) < 0.5
     ids = [one.id for one in rated]
     return [
-        Pair(ids[b], ids[w], True) if first else Pair(ids[w], ids[b], False)
+        DialoguePair(ids[b], ids[w], True) if first else DialoguePair(ids[w], ids[b], False)
         for b, w, first in zip(numbered.better, numbered.worse, is_first, strict=True)
     ]
 
 
-def to_numbers(pairs: Sequence[Pair], ids: Sequence[str]) -> NumberedPairs:
+def to_numbers(pairs: Sequence[DialoguePair], ids: Sequence[str]) -> NumberedPairs:
     """Pairs as places in a list of dialogue ids; an unknown id is an error."""
     place = {name: number for number, name in enumerate(ids)}
     unknown = [name for pair in pairs for name in (pair.first, pair.second) if name not in place]
@@ -130,7 +130,7 @@ def to_numbers(pairs: Sequence[Pair], ids: Sequence[str]) -> NumberedPairs:
     )
 
 
-def read_pairs(path: Path | str, known_ids: Sequence[str]) -> list[Pair]:
+def read_pairs(path: Path | str, known_ids: Sequence[str]) -> list[DialoguePair]:
     """Expert pairs from JSON Lines or CSV with ``first``, ``second`` and ``better`` (``first`` or ``second``, or the id).
 
     Pairs that name unknown dialogues, or one twice, are problems with their line; ties are not pairs and are refused.
@@ -138,7 +138,7 @@ def read_pairs(path: Path | str, known_ids: Sequence[str]) -> list[Pair]:
     path = Path(path)
     known = set(known_ids)
     problems: list[Problem] = []
-    pairs: list[Pair] = []
+    pairs: list[DialoguePair] = []
     for line, record in _records(path, problems):
         pair = _pair(record, known, line, path.name, problems)
         if pair is not None:
@@ -172,7 +172,9 @@ def _records(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Mapping
             problems.append(Problem("a pair must be an object", "give first, second, better", path.name, number))
 
 
-def _pair(record: Mapping[str, Any], known: set[str], line: int, file: str, problems: list[Problem]) -> Pair | None:
+def _pair(
+    record: Mapping[str, Any], known: set[str], line: int, file: str, problems: list[Problem]
+) -> DialoguePair | None:
     first, second, better = (_field(record, keys) for keys in (_FIRST_KEYS, _SECOND_KEYS, _BETTER_KEYS))
     fault = ""
     if not (first and second and better):
@@ -187,7 +189,7 @@ def _pair(record: Mapping[str, Any], known: set[str], line: int, file: str, prob
         remedy = "the ids are those of the rated dialogues that are left after cleaning"
         problems.append(Problem(fault, remedy, file, line))
         return None
-    return Pair(first, second, better in ("first", "a", first))
+    return DialoguePair(first, second, better in ("first", "a", first))
 
 
 def _field(record: Mapping[str, Any], keys: Sequence[str]) -> str:

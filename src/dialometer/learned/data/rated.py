@@ -84,7 +84,7 @@ _SUFFIXES = (".json", ".jsonl", ".csv", ".json.gz", ".jsonl.gz", ".csv.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RatedDialogue:
     """A dialogue with the rating its user (or a rater) gave it, from 1 to 5.
 
     ``source`` is the file or the study it comes from; ``user`` and ``bot`` are None where nobody wrote them down.
@@ -108,27 +108,27 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ratings:
+class RatingSet:
     """Rated dialogues in the order of their files, and how many were left out for which reason."""
 
-    rated: tuple[Rated, ...]
+    rated: tuple[RatedDialogue, ...]
     n_left_out: Mapping[str, int]
 
     def __repr__(self) -> str:
         left_out = "".join(f", {n} left out ({why})" for why, n in self.n_left_out.items())
-        return f"Ratings({len(self.rated)} rated dialogues{left_out})"
+        return f"RatingSet({len(self.rated)} rated dialogues{left_out})"
 
 
 def read_rated(
     path: Path | str, *, scale: tuple[float, float] = (LOW, HIGH), criterion: str = "", database: str = ""
-) -> list[Rated]:
+) -> list[RatedDialogue]:
     """The rated dialogues of a file, of a folder of files, or of a study's folder, cleaned and checked."""
     return list(read_ratings(path, scale=scale, criterion=criterion, database=database).rated)
 
 
 def read_ratings(
     path: Path | str, *, scale: tuple[float, float] = (LOW, HIGH), criterion: str = "", database: str = ""
-) -> Ratings:
+) -> RatingSet:
     """As :func:`read_rated`, with the count of what was left out.
 
     ``scale`` gives the ends of the scale on which the files' ratings were given; ``criterion`` and ``database`` are for
@@ -148,14 +148,14 @@ def read_ratings(
     return ratings
 
 
-def clean(rated: Iterable[Rated], n_left_out: Mapping[str, int] | None = None) -> Ratings:
+def clean(rated: Iterable[RatedDialogue], n_left_out: Mapping[str, int] | None = None) -> RatingSet:
     """Commands and error messages off; short dialogues and exact copies out.
 
     A dialogue needs two utterances on each side. Of dialogues with the same turns the first stays, unless they are
     several judgments of one item of a study.
     """
     left_out = Counter(n_left_out or {})
-    kept: list[Rated] = []
+    kept: list[RatedDialogue] = []
     seen: set[object] = set()
     for one in rated:
         if math.isnan(one.rating):
@@ -172,10 +172,10 @@ def clean(rated: Iterable[Rated], n_left_out: Mapping[str, int] | None = None) -
             continue
         seen.add(key)
         kept.append(replace(one, dialogue=dialogue))
-    return Ratings(tuple(kept), dict(left_out))
+    return RatingSet(tuple(kept), dict(left_out))
 
 
-def check_rated(rated: Sequence[Rated], *, where: str = "", at_least: int = MIN_RATED) -> None:
+def check_rated(rated: Sequence[RatedDialogue], *, where: str = "", at_least: int = MIN_RATED) -> None:
     """Refuses what no evaluator can be trained on, before any training starts."""
     if len(rated) < at_least:
         raise NotEnoughData(
@@ -204,7 +204,7 @@ def check_rated(rated: Sequence[Rated], *, where: str = "", at_least: int = MIN_
         )
 
 
-def shown_item(one: Rated) -> tuple[object, ...]:
+def shown_item(one: RatedDialogue) -> tuple[object, ...]:
     """What several judgments have in common that were given on the same dialogue, an item of a study shown to many raters.
 
     Live conversations share their item too, but each is a dialogue of its own.
@@ -232,10 +232,10 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _of_files(files: Sequence[Path], scale: tuple[float, float]) -> list[Rated]:
+def _of_files(files: Sequence[Path], scale: tuple[float, float]) -> list[RatedDialogue]:
     if not scale[0] < scale[1]:
         raise DialometerError(f"the scale {scale[0]:g} to {scale[1]:g} has no room", remedy="give its low end first")
-    rated: list[Rated] = []
+    rated: list[RatedDialogue] = []
     problems: list[Problem] = []
     for file in files:
         reading = read_dialogues(file)
@@ -259,7 +259,7 @@ def _of_files(files: Sequence[Path], scale: tuple[float, float]) -> list[Rated]:
 
 def _rated(
     dialogue: Dialogue, file: str, scale: tuple[float, float], *, is_export: bool
-) -> tuple[Rated, Problem | None]:
+) -> tuple[RatedDialogue, Problem | None]:
     complaint = None
 
     def complain(message: str, remedy: str, field: str) -> None:
@@ -280,7 +280,7 @@ def _rated(
         complain("has no turns of an agent", "give the speakers' roles, see the reference of dialogue files", "turns")
     on_scale = math.nan if rating is None else to_five_points(rating, scale)
     metadata = dialogue.metadata
-    return Rated(dialogue, on_scale, _name(metadata, _USER_KEYS), file, _name(metadata, _BOT_KEYS)), complaint
+    return RatedDialogue(dialogue, on_scale, _name(metadata, _USER_KEYS), file, _name(metadata, _BOT_KEYS)), complaint
 
 
 def _number(value: Any) -> float | None:
@@ -311,7 +311,7 @@ RATINGS_FILE = "ratings.jsonl"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RatingVerdict:
     """What is thought of one training rating. ``value`` is None where no stage valued it; ``is_believed`` then too."""
 
     id: str
@@ -321,17 +321,17 @@ class Verdict:
     is_believed: bool | None
 
 
-def write_verdicts(folder: Path, verdicts: Iterable[Verdict]) -> None:
+def write_verdicts(folder: Path, verdicts: Iterable[RatingVerdict]) -> None:
     """One line for each rating."""
     lines = [json.dumps(asdict(verdict), ensure_ascii=False) + "\n" for verdict in verdicts]
     (folder / RATINGS_FILE).write_text("".join(lines), encoding="utf-8")
 
 
-def read_verdicts(folder: Path | str) -> list[Verdict]:
+def read_verdicts(folder: Path | str) -> list[RatingVerdict]:
     """What a trained evaluator thinks of the ratings it was trained on."""
     path = Path(folder) / RATINGS_FILE
     try:
-        return [Verdict(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [RatingVerdict(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError, TypeError) as error:
         remedy = "name the folder that 'dialometer learn train' wrote"
         raise DialometerError(f"the verdicts cannot be read: {error}", where=str(path), remedy=remedy) from error

@@ -10,7 +10,7 @@ import polars as pl
 
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.data.rated import Rated, to_five_points
+from dialometer.learned.data.rated import RatedDialogue, to_five_points
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.item import DialogueItem
 from dialometer.model.scale import Scale
@@ -22,7 +22,7 @@ _OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
 _PEOPLE = ("person", "imported")
 
 
-def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> list[Rated]:
+def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> list[RatedDialogue]:
     """One rated dialogue for each judgment that counts, called ``rater/item``; the judgment's number is in the metadata.
 
     People's judgments are used, or simulated raters' where no person has judged yet (a dry run); those of models and of
@@ -115,7 +115,7 @@ def _rows(
     dialogues: dict[tuple[str, str], tuple[Turn, ...]],
     scale: tuple[float, float],
     source: str,
-) -> Iterator[Rated]:
+) -> Iterator[RatedDialogue]:
     columns = ("judgment", "rater", "item", "system", "value")
     for judgment, rater, item, system, value in table.select(columns).sort("judgment").iter_rows():
         turns = dialogues.get((rater, item))
@@ -123,4 +123,4 @@ def _rows(
             continue
         metadata = {"item": item, "judgment": judgment, "rating": value}
         rating = to_five_points(value, scale) if math.isfinite(value) else math.nan
-        yield Rated(Dialogue(f"{rater}/{item}", turns, metadata), rating, rater, source, system or None)
+        yield RatedDialogue(Dialogue(f"{rater}/{item}", turns, metadata), rating, rater, source, system or None)

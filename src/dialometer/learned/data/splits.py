@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.data.rated import Rated, shown_item
+from dialometer.learned.data.rated import RatedDialogue, shown_item
 
 BLOCK = 25
 """Neighbouring dialogues of one file that stay together where the users are unknown."""
@@ -26,7 +26,7 @@ _FORM = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class DataSplit:
     """Ids of the dialogues of each part.
 
     ``development`` serves the pairs of Shapley values and every choice of settings, ``stopping`` the pairs of early stopping
@@ -40,7 +40,7 @@ class Split:
     test: tuple[str, ...]
 
 
-def groups_of(rated: Sequence[Rated], block: int = BLOCK) -> list[str]:
+def groups_of(rated: Sequence[RatedDialogue], block: int = BLOCK) -> list[str]:
     """The group of each dialogue: its item where several raters judged the same one, else its user, else its block."""
     shown = Counter(shown_item(one) for one in rated)
     place: Counter[str] = Counter()
@@ -57,14 +57,14 @@ def groups_of(rated: Sequence[Rated], block: int = BLOCK) -> list[str]:
 
 
 def grouped_splits(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     n_splits: int = 10,
     *,
     n_folds: int = 5,
     development_share: float = 0.08,
     stopping_share: float = 0.08,
     seed: int = 0,
-) -> list[Split]:
+) -> list[DataSplit]:
     """Splits by group, stratified by file: each fold of groups is the test part once, then the groups are dealt anew.
 
     Folds rather than repeated draws, because test parts that overlap make the standard error over splits too small. The
@@ -77,7 +77,7 @@ def grouped_splits(
             remedy=f"give dialogues of more users, more than {BLOCK * (n_folds + 2)} dialogues without users, or fewer folds",
         )
     rng = np.random.default_rng(seed)
-    splits: list[Split] = []
+    splits: list[DataSplit] = []
     while len(splits) < n_splits:
         fold_of = _dealt(rated, groups, [1.0 / n_folds] * n_folds, rng)
         for fold in range(n_folds):
@@ -90,11 +90,13 @@ def grouped_splits(
             parts: dict[int, list[str]] = defaultdict(list)
             for one, group in zip(rated, groups, strict=True):
                 parts[3 if fold_of[group] == fold else part_of[group]].append(one.id)
-            splits.append(Split(f"{len(splits) + 1:02d}", *(tuple(parts[n]) for n in range(4))))
+            splits.append(DataSplit(f"{len(splits) + 1:02d}", *(tuple(parts[n]) for n in range(4))))
     return splits
 
 
-def hold_out(rated: Sequence[Rated], test_ids: Sequence[str], *, name: str, share: float = 0.1, seed: int = 0) -> Split:
+def hold_out(
+    rated: Sequence[RatedDialogue], test_ids: Sequence[str], *, name: str, share: float = 0.1, seed: int = 0
+) -> DataSplit:
     """A split whose test part is given (one bot, one day); users or blocks that reach into it are left out of training."""
     wanted = set(test_ids)
     groups = groups_of(rated)
@@ -116,21 +118,21 @@ def hold_out(rated: Sequence[Rated], test_ids: Sequence[str], *, name: str, shar
     for n in rest:
         parts[part_of[groups[n]]].append(rated[n].id)
     test = tuple(one.id for one in rated if one.id in wanted)
-    return Split(name, tuple(parts[0]), tuple(parts[1]), tuple(parts[2]), test)
+    return DataSplit(name, tuple(parts[0]), tuple(parts[1]), tuple(parts[2]), test)
 
 
-def write_splits(path: Path | str, splits: Sequence[Split], rated: Sequence[Rated]) -> None:
+def write_splits(path: Path | str, splits: Sequence[DataSplit], rated: Sequence[RatedDialogue]) -> None:
     """Keeps the splits beside the results, with a fingerprint of the dialogues they are splits of."""
     content = {"form": _FORM, "dialogues": _fingerprint(rated), "splits": [asdict(split) for split in splits]}
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def read_splits(path: Path | str, rated: Sequence[Rated]) -> list[Split]:
+def read_splits(path: Path | str, rated: Sequence[RatedDialogue]) -> list[DataSplit]:
     """Splits written before; refused where they are not splits of these dialogues."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        splits = [Split(one["name"], *(tuple(one[part]) for part in PARTS)) for one in content["splits"]]
+        splits = [DataSplit(one["name"], *(tuple(one[part]) for part in PARTS)) for one in content["splits"]]
         is_ours = content["form"] == _FORM
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DialometerError(
@@ -145,14 +147,14 @@ def read_splits(path: Path | str, rated: Sequence[Rated]) -> list[Split]:
     return splits
 
 
-def rows_of(rated: Sequence[Rated], ids: Sequence[str]) -> list[Rated]:
+def rows_of(rated: Sequence[RatedDialogue], ids: Sequence[str]) -> list[RatedDialogue]:
     """The rated dialogues of one part of a split, in the order of ``rated``."""
     wanted = set(ids)
     return [one for one in rated if one.id in wanted]
 
 
 def _dealt(
-    rated: Sequence[Rated], groups: Sequence[str], shares: Sequence[float], rng: np.random.Generator
+    rated: Sequence[RatedDialogue], groups: Sequence[str], shares: Sequence[float], rng: np.random.Generator
 ) -> Mapping[str, int]:
     """A part for each group so that, file by file, the parts hold about their shares of the dialogues."""
     sizes = Counter(groups)
@@ -178,7 +180,7 @@ def _dealt(
     return part_of
 
 
-def _fingerprint(rated: Sequence[Rated]) -> str:
+def _fingerprint(rated: Sequence[RatedDialogue]) -> str:
     lines = "\n".join(f"{one.id}\t{one.source}\t{one.user}" for one in rated)
     return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -194,7 +196,7 @@ _N_COMPONENTS = 30
 MIN_HELD_OUT = 30
 
 
-def bot_styles(rated: Sequence[Rated], n_styles: int = N_STYLES, seed: int = 0) -> list[str]:
+def bot_styles(rated: Sequence[RatedDialogue], n_styles: int = N_STYLES, seed: int = 0) -> list[str]:
     """The name of the bot of each dialogue where it is known, else of the cluster of its style."""
     if all(one.bot is not None for one in rated):
         return [str(one.bot) for one in rated]
@@ -215,7 +217,7 @@ def bot_styles(rated: Sequence[Rated], n_styles: int = N_STYLES, seed: int = 0) 
     return [f"style {order[int(style)]}" for style in found]
 
 
-def held_out_bots(rated: Sequence[Rated], seed: int = 0) -> list[Split]:
+def held_out_bots(rated: Sequence[RatedDialogue], seed: int = 0) -> list[DataSplit]:
     """One split for each bot (or style) with enough dialogues: trained on all the others, tested on it.
 
     A bot whose users have talked with all the others too cannot be held out: nobody would be left to train on.
@@ -223,12 +225,12 @@ def held_out_bots(rated: Sequence[Rated], seed: int = 0) -> list[Split]:
     return _held_out(rated, bot_styles(rated, seed=seed), seed)
 
 
-def held_out_files(rated: Sequence[Rated], seed: int = 0) -> list[Split]:
+def held_out_files(rated: Sequence[RatedDialogue], seed: int = 0) -> list[DataSplit]:
     """One split for each file (a day of collection in ConvAI2): trained on all the others, tested on it."""
     return _held_out(rated, [one.source for one in rated], seed)
 
 
-def _held_out(rated: Sequence[Rated], names: Sequence[str], seed: int) -> list[Split]:
+def _held_out(rated: Sequence[RatedDialogue], names: Sequence[str], seed: int) -> list[DataSplit]:
     splits = []
     for name in sorted(set(names)):
         ids = [one.id for one, own in zip(rated, names, strict=True) if own == name]

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from dialometer.errors import DialometerError
 from dialometer.learned.cmade.fit import FitOptions
 from dialometer.learned.cmade.materials import from_split
-from dialometer.learned.cmade.stages import Setting
+from dialometer.learned.cmade.stages import StageRun
 from dialometer.learned.data.measures import accuracy, accuracy_estimate, pair_kappa, paired_difference
-from dialometer.learned.data.pairs import NumberedPairs, Pair, numbered_gap_pairs, to_numbers
-from dialometer.learned.data.rated import Rated
-from dialometer.learned.data.splits import Split, rows_of
-from dialometer.learned.experiments.plain_rows import PlainRow, Row
-from dialometer.learned.experiments.trained_rows import TRAINED, Scored, TrainedRows
+from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_gap_pairs, to_numbers
+from dialometer.learned.data.rated import RatedDialogue
+from dialometer.learned.data.splits import DataSplit, rows_of
+from dialometer.learned.experiments.plain_rows import AblationRow, PlainRow
+from dialometer.learned.experiments.trained_rows import TRAINED, RowScores, TrainedRows
 from dialometer.model.estimate import Estimate
 from dialometer.neural.device import choose_device
 from dialometer.neural.work import Report, silent
@@ -47,10 +47,10 @@ COMPARED_WITH = ("pairwise", "tfidf-ridge", "1-2-nothing", "1-2-random")
 
 
 @dataclass(frozen=True)
-class Line:
+class AblationLine:
     """One row of the finished table."""
 
-    row: Row
+    row: AblationRow
     primary: Estimate
     """Accuracy on the primary pairs, with its bootstrap interval over dialogues."""
     accuracies: Mapping[str, float]
@@ -63,7 +63,7 @@ class Line:
     n_runs: int
 
 
-def pairs_to_test(rated: Sequence[Rated], experts: Sequence[Pair] = ()) -> dict[str, NumberedPairs]:
+def pairs_to_test(rated: Sequence[RatedDialogue], experts: Sequence[DialoguePair] = ()) -> dict[str, NumberedPairs]:
     """Pairs of test dialogues by measure; the first one is the primary."""
     ids = {one.id for one in rated}
     inside = [pair for pair in experts if pair.first in ids and pair.second in ids]
@@ -77,18 +77,18 @@ def pairs_to_test(rated: Sequence[Rated], experts: Sequence[Pair] = ()) -> dict[
 
 
 def run_ablation(
-    rated: Sequence[Rated],
-    splits: Sequence[Split],
+    rated: Sequence[RatedDialogue],
+    splits: Sequence[DataSplit],
     options: FitOptions,
     *,
-    rows: Sequence[Row] = TRAINED,
+    rows: Sequence[AblationRow] = TRAINED,
     plain: Sequence[PlainRow] = (),
-    experts: Sequence[Pair] = (),
+    experts: Sequence[DialoguePair] = (),
     n_seeds: int = 1,
     results: Path,
     device: str = "auto",
     report: Report = silent,
-) -> list[Line]:
+) -> list[AblationLine]:
     """Runs what is not in ``results`` yet, then makes the table of all that is. An interrupted run loses one row at most."""
     book = _Book(results, _fingerprint(rated, splits, options))
     n_total, n_done = len(splits) * n_seeds * len(rows) + len(splits) * len(plain), 0
@@ -98,14 +98,14 @@ def run_ablation(
             report(f"Split {name}: {one.row.label}", n_done, n_total)
             n_done += 1
             if not book.has(name, 0, one.row):
-                book.write(name, 0, one.row, Scored(one.score(rows_of(rated, split.train), test)))
+                book.write(name, 0, one.row, RowScores(one.score(rows_of(rated, split.train), test)))
         for seed in range(n_seeds):
             wanted = [row for row in rows if not book.has(name, seed, row)]
             n_done += len(rows) - len(wanted)
             if not wanted:
                 continue
             data = from_split(rated, split, experts)
-            trained = TrainedRows(data, options, Setting(), choose_device(device), options.stages.training.seed + seed)
+            trained = TrainedRows(data, options, StageRun(), choose_device(device), options.stages.training.seed + seed)
             for row in wanted:
                 report(f"Split {name}: {row.label}", n_done, n_total)
                 book.write(name, seed, row, trained.score(row, [one.dialogue for one in test]))
@@ -116,13 +116,13 @@ def run_ablation(
 
 
 def table_of(
-    rated: Sequence[Rated],
-    splits: Sequence[Split],
+    rated: Sequence[RatedDialogue],
+    splits: Sequence[DataSplit],
     scores: Mapping[tuple[str, int, str], Floats],
     dropped: Mapping[tuple[str, int, str], float],
-    rows: Sequence[Row],
-    experts: Sequence[Pair] = (),
-) -> list[Line]:
+    rows: Sequence[AblationRow],
+    experts: Sequence[DialoguePair] = (),
+) -> list[AblationLine]:
     """The table of scores by (split, seed, row)."""
     tests = {split.name: rows_of(rated, split.test) for split in splits}
     pairs = {name: pairs_to_test(test, experts) for name, test in tests.items()}
@@ -140,7 +140,7 @@ def table_of(
         )
         found, shares = means[row.name], [dropped[key] for key in runs if key in dropped]
         lines.append(
-            Line(
+            AblationLine(
                 row,
                 primary,
                 {m: _mean(found[m]) for m in measures},
@@ -170,8 +170,8 @@ def _kappa(pairs: Mapping[str, Mapping[str, NumberedPairs]], measure: str, score
 
 
 def _by_split(
-    row: Row,
-    splits: Sequence[Split],
+    row: AblationRow,
+    splits: Sequence[DataSplit],
     scores: Mapping[tuple[str, int, str], Floats],
     measure: Callable[[Floats, str], float],
 ) -> list[float]:
@@ -193,7 +193,7 @@ def _error(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
-def _fingerprint(rated: Sequence[Rated], splits: Sequence[Split], options: FitOptions) -> str:
+def _fingerprint(rated: Sequence[RatedDialogue], splits: Sequence[DataSplit], options: FitOptions) -> str:
     content = [[(one.id, one.rating) for one in rated], [(split.name, split.train) for split in splits]]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     return f"{digest} {options.model_dump_json()}"
@@ -223,10 +223,10 @@ class _Book:
         for line in lines[1:]:
             self._take(json.loads(line))
 
-    def has(self, split: str, seed: int, row: Row) -> bool:
+    def has(self, split: str, seed: int, row: AblationRow) -> bool:
         return (split, seed, row.name) in self.scores
 
-    def write(self, split: str, seed: int, row: Row, scored: Scored) -> None:
+    def write(self, split: str, seed: int, row: AblationRow, scored: RowScores) -> None:
         record = {"split": split, "seed": seed, "row": row.name, "dropped": scored.dropped}
         record["scores"] = [float(f"{score:.7g}") for score in scored.scores]
         with self.path.open("a", encoding="utf-8") as file:
@@ -243,13 +243,13 @@ class _Book:
 # The finished ablation for people (Markdown, terminal) and programs (JSON).
 
 
-def head(lines: Sequence[Line]) -> list[str]:
+def head(lines: Sequence[AblationLine]) -> list[str]:
     """The names of the columns."""
     measures = [MEASURES[name] for name in lines[0].accuracies] if lines else []
     return ["row", *measures, "95% interval", "kappa", "dropped", "− pairwise", "published"]
 
 
-def cells(line: Line) -> list[str]:
+def cells(line: AblationLine) -> list[str]:
     """One line of the table as texts; what is not known stays empty."""
     found = [_plus_minus(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
@@ -263,14 +263,14 @@ def cells(line: Line) -> list[str]:
     return [line.row.label, *found, interval, kappa, dropped, difference, published]
 
 
-def as_markdown(lines: Sequence[Line]) -> str:
+def as_markdown(lines: Sequence[AblationLine]) -> str:
     """The table as Markdown."""
     names = head(lines)
     rows = [names, ["---"] * len(names), *(cells(line) for line in lines)]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
-def record(line: Line) -> dict[str, Any]:
+def record(line: AblationLine) -> dict[str, Any]:
     """One line for programs; a number that is not known is null."""
     return {
         "row": line.row.name,
@@ -310,32 +310,32 @@ def _known(value: float) -> float | None:
 AGAINST = {"tfidf-ridge": "− TF-IDF", "pairwise": "− pairwise"}
 
 
-def evaluation_head(lines: Sequence[Line]) -> list[str]:
+def evaluation_head(lines: Sequence[AblationLine]) -> list[str]:
     """The names of the columns."""
     measures = [MEASURES[name] for name in lines[0].accuracies] if lines else []
     return ["row", *measures, "95% interval", *(AGAINST[name] for name in against(lines))]
 
 
-def against(lines: Sequence[Line]) -> list[str]:
+def against(lines: Sequence[AblationLine]) -> list[str]:
     """The rows that others are compared with, as far as they are in the table."""
     return [name for name in AGAINST if any(name in line.differences for line in lines)]
 
 
-def evaluation_cells(line: Line, others: Sequence[str]) -> list[str]:
+def evaluation_cells(line: AblationLine, others: Sequence[str]) -> list[str]:
     """One line as texts; what is not known stays empty."""
     found = [_percent(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
     return [line.row.label, *found, interval, *(_difference(line, name) for name in others)]
 
 
-def evaluation_markdown(lines: Sequence[Line]) -> str:
+def evaluation_markdown(lines: Sequence[AblationLine]) -> str:
     """The table as Markdown."""
     names = evaluation_head(lines)
     rows = [names, ["---"] * len(names), *(evaluation_cells(line, against(lines)) for line in lines)]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
-def _difference(line: Line, other: str) -> str:
+def _difference(line: AblationLine, other: str) -> str:
     apart = line.differences.get(other)
     if apart is None or not apart.is_known:
         return ""

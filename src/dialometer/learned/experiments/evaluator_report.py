@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from dialometer._version import __version__
 from dialometer.learned.data.measures import accuracy_difference, accuracy_estimate
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
-from dialometer.learned.data.rated import Rated, Verdict, check_rated
+from dialometer.learned.data.rated import RatedDialogue, RatingVerdict, check_rated
 from dialometer.learned.data.splits import grouped_splits, groups_of
 from dialometer.learned.experiments.noise import auc
-from dialometer.learned.experiments.plain_rows import Row, plain_rows
+from dialometer.learned.experiments.plain_rows import AblationRow, plain_rows
 from dialometer.learned.gaussian.behaviour import behaviour
 from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import ASPECTS, Aspect
-from dialometer.learned.gaussian.training import MIN_DIALOGUES, fit_best
+from dialometer.learned.gaussian.training import MIN_DIALOGUES, fit_gaussian
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Part, Report, Section, Summary, Table, Turns
 from dialometer.neural.work import QUIET, Work
@@ -51,21 +51,21 @@ _LABELS = {
 class Contest:
     """Scores of all contestants on every held-out part, the evaluator first."""
 
-    rows: tuple[Row, ...]
-    tests: tuple[tuple[Rated, ...], ...]
+    rows: tuple[AblationRow, ...]
+    tests: tuple[tuple[RatedDialogue, ...], ...]
     scores: Mapping[str, tuple[Floats, ...]]
     """For each row, one array for each held-out part."""
 
-    def pairs(self, choose: Callable[[Sequence[Rated]], NumberedPairs]) -> list[NumberedPairs]:
+    def pairs(self, choose: Callable[[Sequence[RatedDialogue]], NumberedPairs]) -> list[NumberedPairs]:
         """Pairs within each held-out part."""
         return [choose(test) for test in self.tests]
 
-    def accuracy(self, row: Row, pairs: Sequence[NumberedPairs], *, seed: int = 0) -> Estimate:
+    def accuracy(self, row: AblationRow, pairs: Sequence[NumberedPairs], *, seed: int = 0) -> Estimate:
         """Share of pairs ordered right, with an interval over users (or blocks of neighbours)."""
         scores = self.scores[row.name]
         return accuracy_estimate(list(scores), pairs, groups=self._groups, seed=seed, label=row.label)
 
-    def lead(self, other: Row, pairs: Sequence[NumberedPairs], *, seed: int = 0) -> Estimate:
+    def lead(self, other: AblationRow, pairs: Sequence[NumberedPairs], *, seed: int = 0) -> Estimate:
         """By how much the evaluator orders more of the same pairs right than another row, with an interval over users."""
         own, theirs = self.scores[EVALUATOR], self.scores[other.name]
         return accuracy_difference(own, theirs, pairs, groups=self._groups, seed=seed, label=other.label)
@@ -85,34 +85,41 @@ class Contest:
         return 1 / (1 + np.exp(-np.abs(joined))), joined
 
 
-def far_apart(rated: Sequence[Rated]) -> NumberedPairs:
+def far_apart(rated: Sequence[RatedDialogue]) -> NumberedPairs:
     """Pairs whose ratings lie three points or more apart: there, ratings are mostly to be believed."""
     return numbered_gap_pairs(rated, 3.0)
 
 
-def of_one_length(rated: Sequence[Rated]) -> NumberedPairs:
+def of_one_length(rated: Sequence[RatedDialogue]) -> NumberedPairs:
     """The same among conversations of about the same length, so that length gives nothing away."""
     return numbered_gap_pairs(rated, 3.0, MAX_LENGTH_DIFFERENCE)
 
 
-def any_gap(rated: Sequence[Rated]) -> NumberedPairs:
+def any_gap(rated: Sequence[RatedDialogue]) -> NumberedPairs:
     """All pairs of different ratings, noise and all."""
     return numbered_gap_pairs(rated, 1.0)
 
 
 def hold_contest(
-    rated: Sequence[Rated], aspects: Sequence[Aspect], *, n_folds: int = N_FOLDS, seed: int = 0, work: Work = QUIET
+    rated: Sequence[RatedDialogue],
+    aspects: Sequence[Aspect],
+    *,
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
+    work: Work = QUIET,
 ) -> tuple[Contest, FeatureTable]:
     """Scores every conversation by everybody, held out; the features are given back, since computing them costs most."""
     check_rated(rated, at_least=math.ceil(MIN_DIALOGUES * n_folds / (n_folds - 1)))
     table = describe([one.dialogue for one in rated], work, has_meaning="meaning" in aspects)
     place = {one.id: number for number, one in enumerate(rated)}
 
-    def evaluator(train: Sequence[Rated], test: Sequence[Rated]) -> Floats:
+    def evaluator(train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
         own, other = (table.rows([place[one.id] for one in part]) for part in (train, test))
-        return fit_best(train, seed=seed, aspects=aspects, table=own).evaluator.score_table(other).values
+        return fit_gaussian(train, seed=seed, aspects=aspects, table=own).evaluator.score_table(other).values
 
-    contestants: dict[str, Callable[[Sequence[Rated], Sequence[Rated]], Floats]] = {EVALUATOR: evaluator}
+    contestants: dict[str, Callable[[Sequence[RatedDialogue], Sequence[RatedDialogue]], Floats]] = {
+        EVALUATOR: evaluator
+    }
     plain = {one.row.name: one.score for one in plain_rows(rated, work)}
     contestants["tfidf-ridge"] = plain["tfidf-ridge"]
     contestants |= {"approval": _approval, "utterances": plain["utterances"]}
@@ -126,11 +133,11 @@ def hold_contest(
         for name, score in contestants.items():
             scores[name].append(score(train, test))
         work.report("Holding out", number + 1, len(splits))
-    rows = tuple(Row(name, _LABELS[name]) for name in contestants)
+    rows = tuple(AblationRow(name, _LABELS[name]) for name in contestants)
     return Contest(rows, tuple(tests), {name: tuple(found) for name, found in scores.items()}), table
 
 
-def _approval(_: Sequence[Rated], test: Sequence[Rated]) -> Floats:
+def _approval(_: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
     """A rule of thumb: how often users praise, less how often they complain."""
     found = [behaviour(one.dialogue) for one in test]
     return np.array([one["user_approval_turns"] - one["user_complaint_turns"] for one in found])
@@ -150,18 +157,18 @@ _N_CHARACTERS = 90
 _QUALITY, _CARELESS = "quality", "is_careless"
 
 
-def truth_of(one: Rated) -> Mapping[str, Any]:
+def truth_of(one: RatedDialogue) -> Mapping[str, Any]:
     """What a simulation wrote down about a conversation; nothing for real ones."""
     truth = one.dialogue.metadata.get("truth")
     return truth if isinstance(truth, Mapping) else {}
 
 
-def is_simulated(rated: Sequence[Rated]) -> bool:
+def is_simulated(rated: Sequence[RatedDialogue]) -> bool:
     """Whether the truth of every conversation is known."""
     return all(_QUALITY in truth_of(one) and _CARELESS in truth_of(one) for one in rated)
 
 
-def truth_pairs(tests: Sequence[Sequence[Rated]]) -> list[NumberedPairs] | None:
+def truth_pairs(tests: Sequence[Sequence[RatedDialogue]]) -> list[NumberedPairs] | None:
     """Pairs whose true quality differs by a point or more; None unless every conversation is simulated."""
     if not all(is_simulated(test) for test in tests):
         return None
@@ -170,7 +177,7 @@ def truth_pairs(tests: Sequence[Sequence[Rated]]) -> list[NumberedPairs] | None:
     ]
 
 
-def doubts_section(rated: Sequence[Rated], verdicts: Sequence[Verdict]) -> Section:
+def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerdict]) -> Section:
     """The ratings furthest from what others let expect: a list, and the first conversations as they were held."""
     by_id = {one.id: one for one in rated}
     doubted = sorted((one for one in verdicts if one.is_believed is False), key=_distance, reverse=True)
@@ -189,7 +196,7 @@ def doubts_section(rated: Sequence[Rated], verdicts: Sequence[Verdict]) -> Secti
     columns = [
         Column("dialogue", "Conversation"),
         Column("system", "System"),
-        Column("rating", "Rated", "number", 0),
+        Column("rating", "RatedDialogue", "number", 0),
         Column("expected", "Expected", "number", 1),
         Column("end", "How it ended"),
     ]
@@ -211,11 +218,13 @@ def doubts_section(rated: Sequence[Rated], verdicts: Sequence[Verdict]) -> Secti
     return Section("doubts", "Ratings it does not believe", tuple(words), parts)
 
 
-def _distance(one: Verdict) -> float:
+def _distance(one: RatingVerdict) -> float:
     return 0.0 if one.smoothed is None else abs(one.rating - one.smoothed)
 
 
-def _against_truth(by_id: Mapping[str, Rated], verdicts: Sequence[Verdict], doubted: Sequence[Verdict]) -> str | None:
+def _against_truth(
+    by_id: Mapping[str, RatedDialogue], verdicts: Sequence[RatingVerdict], doubted: Sequence[RatingVerdict]
+) -> str | None:
     """What a simulation can say: how many of the doubted ratings were given without care, beside how many of all."""
     if not is_simulated(list(by_id.values())):
         return None
@@ -231,14 +240,14 @@ def _against_truth(by_id: Mapping[str, Rated], verdicts: Sequence[Verdict], doub
     )
 
 
-def _end(one: Rated) -> str:
+def _end(one: RatedDialogue) -> str:
     """The last thing the user said."""
     said = one.dialogue.said_by("user")
     text = said[-1].text if said else ""
     return text if len(text) <= _N_CHARACTERS else text[: _N_CHARACTERS - 1].rstrip() + "…"
 
 
-def _turns(one: Rated, verdict: Verdict) -> Turns:
+def _turns(one: RatedDialogue, verdict: RatingVerdict) -> Turns:
     rows = tuple((turn.speaker, (("equal", turn.text, turn.text),)) for turn in one.dialogue.turns)
     expected = "unknown" if verdict.smoothed is None else f"{verdict.smoothed:.1f}"
     return Turns(f"doubt-{one.id}", f"{one.id}: rated {one.rating:g}, expected {expected}", rows)
@@ -248,7 +257,7 @@ _STEPS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def evaluator_report(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     *,
     aspects: Sequence[Aspect] = ASPECTS,
     data: str,
@@ -259,7 +268,7 @@ def evaluator_report(
 ) -> Report:
     """Trains by the best recipe, measures on held-out users beside what is simpler, and lists the ratings in doubt."""
     contest, table = hold_contest(rated, aspects, seed=seed, work=work)
-    fitted = fit_best(rated, seed=seed, aspects=aspects, table=table)
+    fitted = fit_gaussian(rated, seed=seed, aspects=aspects, table=table)
     wide = contest.pairs(far_apart)
     found = {row.name: contest.accuracy(row, wide, seed=seed) for row in contest.rows}
     own = found[EVALUATOR]
@@ -383,7 +392,7 @@ def _calibration_section(contest: Contest) -> Section:
     return Section("calibration", "Whether its probabilities mean what they say", (text,), (figure, table))
 
 
-def _systems_section(rated: Sequence[Rated], expected: Mapping[str, float | None]) -> tuple[Section, ...]:
+def _systems_section(rated: Sequence[RatedDialogue], expected: Mapping[str, float | None]) -> tuple[Section, ...]:
     names = sorted({one.bot for one in rated if one.bot})
     if len(names) < 2:
         return ()

@@ -10,7 +10,7 @@ from scipy import special
 
 from dialometer._version import __version__
 from dialometer.learned.data.measures import paired_difference
-from dialometer.learned.experiments.noise import DETECTORS, LOWEST, OBSERVED, POSITIVE, RANDOM, Found, Step
+from dialometer.learned.experiments.noise import DETECTORS, LOWEST, OBSERVED, POSITIVE, RANDOM, Detection, RemovalStep
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Report, Section, Summary, Table
 from dialometer.report.charts import Dot, LinePoint, dot_interval, lines
@@ -46,7 +46,7 @@ def mean_over(values: Iterable[float], over: str, label: str = "") -> Estimate:
 
 
 def curve_report(
-    steps: Sequence[Step], *, data: str, command: str, pairs: str, facts: Mapping[str, str | int]
+    steps: Sequence[RemovalStep], *, data: str, command: str, pairs: str, facts: Mapping[str, str | int]
 ) -> Report:
     """What removing ratings does, for every K; ``pairs`` says in words on which pairs it was measured."""
     table: dict[tuple[str, int, float], list[float]] = {}
@@ -132,7 +132,7 @@ def _curve_figure(
 
 
 def noise_report(
-    found: Sequence[Found], *, data: str, command: str, share: float, facts: Mapping[str, str | int]
+    found: Sequence[Detection], *, data: str, command: str, share: float, facts: Mapping[str, str | int]
 ) -> Report:
     """How well each detector finds ratings that were changed on purpose."""
     kinds = list(dict.fromkeys(one.kind for one in found))

@@ -28,8 +28,8 @@ from dialometer.learned.cmade.neighbours import (
 from dialometer.learned.cmade.shapley import knn_shapley
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, NumberedPairs, numbered_gap_pairs
-from dialometer.learned.data.rated import Rated
-from dialometer.learned.data.splits import Split, groups_of
+from dialometer.learned.data.rated import RatedDialogue
+from dialometer.learned.data.splits import DataSplit, groups_of
 from dialometer.learned.experiments.rating_values import fold_numbers
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ TRUE_QUALITY_DEVIATION = 0.4
 
 
 @dataclass(frozen=True)
-class Found:
+class Detection:
     """How well one detector found the changed ratings in one repetition."""
 
     kind: Kind
@@ -143,7 +143,7 @@ def suspicions(
 
 
 def noise_experiment(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     features: Features,
     *,
     kinds: Sequence[Kind] = KINDS,
@@ -152,7 +152,7 @@ def noise_experiment(
     k: int = DEFAULT_K,
     seed: int = 0,
     report: Report | None = None,
-) -> list[Found]:
+) -> list[Detection]:
     """Every detector on every kind of noise, repeatedly.
 
     Each time one fold of the dialogues keeps its ratings: pairs of it that lie far apart stand for the experts' pairs by which
@@ -161,7 +161,7 @@ def noise_experiment(
     ratings = np.array([one.rating for one in rated], dtype=np.float64)
     groups = groups_of(rated)
     points = standardise(features)
-    found: list[Found] = []
+    found: list[Detection] = []
     for repetition in range(n_repetitions):
         rng = np.random.default_rng([seed, repetition])
         folds = fold_numbers(groups, 5, rng)
@@ -177,7 +177,7 @@ def noise_experiment(
             scores = suspicions(points[rest], observed, development, folds[rest], k)
             scores |= controls(ratings[rest], observed, is_flipped, k, rng)
             found += [
-                Found(kind, name, auc(score, is_flipped), auc_within(score, is_flipped, observed))
+                Detection(kind, name, auc(score, is_flipped), auc_within(score, is_flipped, observed))
                 for name, score in scores.items()
             ]
         if report is not None:
@@ -209,7 +209,7 @@ _LENGTH_DIFFERENCE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RemovalStep:
     """Accuracy of one way of removing on one split, with a share of the ratings removed."""
 
     split: str
@@ -240,9 +240,9 @@ def knn_ratings(order: Numbers, ratings: Floats, is_kept: NDArray[np.bool_], ks:
 
 
 def removal_steps(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     features: Features,
-    splits: Sequence[Split],
+    splits: Sequence[DataSplit],
     *,
     ks: Sequence[int] = KS,
     shares: Sequence[float] = SHARES,
@@ -251,11 +251,11 @@ def removal_steps(
     is_length_matched: bool = True,
     seed: int = 0,
     report: Report | None = None,
-) -> list[Step]:
+) -> list[RemovalStep]:
     """The curve on every split: ratings valued by the pairs of its development part, tested on the pairs of its test part."""
     place = {one.id: number for number, one in enumerate(rated)}
     ratings = np.array([one.rating for one in rated], dtype=np.float64)
-    steps: list[Step] = []
+    steps: list[RemovalStep] = []
     for number, split in enumerate(splits):
         train, development, test = (
             np.array([place[name] for name in part], dtype=np.int64)
@@ -286,7 +286,7 @@ def _of_way(
     pairs: NumberedPairs,
     ks: Sequence[int],
     shares: Sequence[float],
-) -> list[Step]:
+) -> list[RemovalStep]:
     steps = []
     for share in shares:
         found: dict[int, list[float]] = {}
@@ -295,11 +295,11 @@ def _of_way(
             is_kept[sequence[: round(share * len(ratings))]] = False
             for k, predicted in knn_ratings(order, ratings, is_kept, ks).items():
                 found.setdefault(k, []).append(accuracy(predicted, pairs))
-        steps += [Step(split, way, k, share, float(np.mean(values))) for k, values in found.items()]
+        steps += [RemovalStep(split, way, k, share, float(np.mean(values))) for k, values in found.items()]
     return steps
 
 
-def _pairs(rated: Sequence[Rated], rows: Numbers, max_difference: int | None, seed: int) -> NumberedPairs:
+def _pairs(rated: Sequence[RatedDialogue], rows: Numbers, max_difference: int | None, seed: int) -> NumberedPairs:
     pairs = numbered_gap_pairs(
         [rated[row] for row in rows],
         SUBSTITUTE_GAP,

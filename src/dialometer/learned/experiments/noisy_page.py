@@ -12,7 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from dialometer.learned.data.rated import HIGH, LOW, Rated
+from dialometer.learned.data.rated import HIGH, LOW, RatedDialogue
 from dialometer.learned.experiments.rating_values import Valued
 from dialometer.report.theme import page_style
 
@@ -23,10 +23,10 @@ N_NEIGHBOURS_SHOWN = 5
 class Noisy:
     """A rating that is doubted, and what its nearest dialogues were rated."""
 
-    rated: Rated
+    rated: RatedDialogue
     value: float
     smoothed: float
-    neighbours: tuple[Rated, ...]
+    neighbours: tuple[RatedDialogue, ...]
     n_by_rating: dict[float, int]
     """How many of all K neighbours have each rating."""
 
@@ -40,7 +40,7 @@ class Noisy:
         )
 
 
-def lowest(rated: Sequence[Rated], valued: Valued, n: int) -> list[Noisy]:
+def lowest(rated: Sequence[RatedDialogue], valued: Valued, n: int) -> list[Noisy]:
     """The ``n`` ratings that do most harm, worst first; ratings that help are never among them."""
     order = np.argsort(np.where(np.isnan(valued.values), np.inf, valued.values), kind="stable")
     found = []

@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.learned.cmade.neighbours import standardise
-from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.experiments.rating_values import value_ratings
 from dialometer.learned.gaussian.features import FeatureTable, describe, frozen_features
 from dialometer.learned.gaussian.kernel import Aspect, fit_word_weights, quality_space
-from dialometer.learned.gaussian.training import fit_best
+from dialometer.learned.gaussian.training import fit_gaussian
 from dialometer.neural.work import Work
 
 # The name of a line in the tables of evaluators.
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AblationRow:
     """A line of the table. ``published`` is the accuracy that the paper reports for it, on its own expert pairs."""
 
     name: str
@@ -45,18 +45,18 @@ STRENGTHS = tuple(float(10.0**power) for power in np.arange(-2, 5, 0.5))
 class PlainRow:
     """A row and how it scores test dialogues after learning from training dialogues."""
 
-    row: Row
-    score: Callable[[Sequence[Rated], Sequence[Rated]], Floats]
+    row: AblationRow
+    score: Callable[[Sequence[RatedDialogue], Sequence[RatedDialogue]], Floats]
 
 
-def plain_rows(rated: Sequence[Rated], work: Work) -> tuple[PlainRow, ...]:
+def plain_rows(rated: Sequence[RatedDialogue], work: Work) -> tuple[PlainRow, ...]:
     """The rows for these dialogues; features that learn nothing from ratings are computed once, when first needed."""
     known = _Known(rated, work)
     return (
-        PlainRow(Row("utterances", "number of utterances"), _utterances),
-        PlainRow(Row("tfidf-ridge", "TF-IDF + ridge"), _tfidf),
-        PlainRow(Row("frozen-ridge", "frozen encoder + ridge"), known.frozen_ridge),
-        PlainRow(Row("best", "the best recipe"), known.best),
+        PlainRow(AblationRow("utterances", "number of utterances"), _utterances),
+        PlainRow(AblationRow("tfidf-ridge", "TF-IDF + ridge"), _tfidf),
+        PlainRow(AblationRow("frozen-ridge", "frozen encoder + ridge"), known.frozen_ridge),
+        PlainRow(AblationRow("best", "the best recipe"), known.best),
     )
 
 
@@ -87,16 +87,16 @@ def _ridge(products: Floats, ratings: Floats, across: Floats, strength: float) -
     return np.asarray(rows @ weights + ratings.mean())
 
 
-def _ratings(rated: Sequence[Rated]) -> Floats:
+def _ratings(rated: Sequence[RatedDialogue]) -> Floats:
     return np.array([one.rating for one in rated], dtype=np.float64)
 
 
-def _utterances(_: Sequence[Rated], test: Sequence[Rated]) -> Floats:
+def _utterances(_: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
     """Longer is better; in which direction needs no learning, since people leave bad conversations."""
     return np.array([one.n_utterances for one in test], dtype=np.float64)
 
 
-def _tfidf(train: Sequence[Rated], test: Sequence[Rated]) -> Floats:
+def _tfidf(train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
     from scipy.sparse import hstack  # noqa: PLC0415 - heavy
 
     parts: list[tuple[Any, Any]] = []
@@ -109,14 +109,14 @@ def _tfidf(train: Sequence[Rated], test: Sequence[Rated]) -> Floats:
     return ridge_scores((own @ own.T).toarray(), (other @ own.T).toarray(), _ratings(train), groups_of(train))
 
 
-def _said(one: Rated, role: str) -> str:
+def _said(one: RatedDialogue, role: str) -> str:
     return "\n".join(turn.text for turn in one.dialogue.turns if turn.role == role)
 
 
 class _Known:
     """Features of all dialogues, by id."""
 
-    def __init__(self, rated: Sequence[Rated], work: Work) -> None:
+    def __init__(self, rated: Sequence[RatedDialogue], work: Work) -> None:
         self.rated, self.work = rated, work
         self.place = {one.id: number for number, one in enumerate(rated)}
 
@@ -128,16 +128,16 @@ class _Known:
     def _table(self) -> FeatureTable:
         return describe([one.dialogue for one in self.rated], self.work)
 
-    def _rows(self, rated: Sequence[Rated]) -> NDArray[np.int64]:
+    def _rows(self, rated: Sequence[RatedDialogue]) -> NDArray[np.int64]:
         return np.array([self.place[one.id] for one in rated], dtype=np.int64)
 
-    def frozen_ridge(self, train: Sequence[Rated], test: Sequence[Rated]) -> Floats:
+    def frozen_ridge(self, train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
         raw = [self._frozen[self._rows(part)] for part in (train, test)]
         own, other = (standardise(one, raw[0]).astype(np.float64) for one in raw)
         return ridge_scores(own @ own.T, other @ own.T, _ratings(train), groups_of(train))
 
-    def best(self, train: Sequence[Rated], test: Sequence[Rated]) -> Floats:
-        fitted = fit_best(train, table=self._table.rows(self._rows(train)), work=self.work)
+    def best(self, train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
+        fitted = fit_gaussian(train, table=self._table.rows(self._rows(train)), work=self.work)
         return fitted.evaluator.score_table(self._table.rows(self._rows(test))).values
 
 
@@ -160,26 +160,28 @@ SHARE = 0.1
 _SEED = 0
 
 
-def best_rows(rated: Sequence[Rated], work: Work) -> tuple[PlainRow, ...]:
+def gaussian_rows(rated: Sequence[RatedDialogue], work: Work) -> tuple[PlainRow, ...]:
     """Rows for these dialogues; their features are computed once, when first needed."""
-    known = _BestRowsKnown(rated, work)
+    known = _GaussianRows(rated, work)
     parts = [
-        PlainRow(Row(f"best-{name}", f"best, {' and '.join(aspects)} only"), partial(known.aspects, aspects))
+        PlainRow(AblationRow(f"best-{name}", f"best, {' and '.join(aspects)} only"), partial(known.aspects, aspects))
         for name, aspects in ASPECT_SETS.items()
     ]
     return (
-        PlainRow(Row("approval", "praise minus complaints"), known.approval),
+        PlainRow(AblationRow("approval", "praise minus complaints"), known.approval),
         *parts,
-        PlainRow(Row("best-weighted", "best, ratings weighed by Shapley value"), partial(known.valued, _weighed)),
-        PlainRow(Row("best-lowest", "best, lowest tenth dropped"), partial(known.valued, _lowest)),
-        PlainRow(Row("best-random", "best, a tenth dropped at random"), partial(known.valued, _random)),
+        PlainRow(
+            AblationRow("best-weighted", "best, ratings weighed by Shapley value"), partial(known.valued, _weighed)
+        ),
+        PlainRow(AblationRow("best-lowest", "best, lowest tenth dropped"), partial(known.valued, _lowest)),
+        PlainRow(AblationRow("best-random", "best, a tenth dropped at random"), partial(known.valued, _random)),
     )
 
 
-class _BestRowsKnown:
+class _GaussianRows:
     """Features of all dialogues, by id."""
 
-    def __init__(self, rated: Sequence[Rated], work: Work) -> None:
+    def __init__(self, rated: Sequence[RatedDialogue], work: Work) -> None:
         self.rated, self.work = rated, work
         self.place = {one.id: number for number, one in enumerate(rated)}
 
@@ -187,29 +189,33 @@ class _BestRowsKnown:
     def table(self) -> FeatureTable:
         return describe([one.dialogue for one in self.rated], self.work)
 
-    def of(self, rated: Sequence[Rated]) -> FeatureTable:
+    def of(self, rated: Sequence[RatedDialogue]) -> FeatureTable:
         return self.table.rows([self.place[one.id] for one in rated])
 
-    def approval(self, _: Sequence[Rated], test: Sequence[Rated]) -> Floats:
+    def approval(self, _: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
         """A rule of thumb: how often users praise, less how often they complain."""
         table = self.of(test)
         names = table.behaviour_names
         praise, complaint = (names.index(f"user_{kind}_turns") for kind in ("approval", "complaint"))
         return np.asarray(table.behaviour[:, praise] - table.behaviour[:, complaint])
 
-    def aspects(self, aspects: Sequence[Aspect], train: Sequence[Rated], test: Sequence[Rated]) -> Floats:
-        fitted = fit_best(train, aspects=aspects, table=self.of(train))
+    def aspects(
+        self, aspects: Sequence[Aspect], train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]
+    ) -> Floats:
+        fitted = fit_gaussian(train, aspects=aspects, table=self.of(train))
         return fitted.evaluator.score_table(self.of(test)).values
 
-    def valued(self, weigh: Callable[[Floats], Floats], train: Sequence[Rated], test: Sequence[Rated]) -> Floats:
+    def valued(
+        self, weigh: Callable[[Floats], Floats], train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]
+    ) -> Floats:
         weights = weigh(_values(train, self.of(train)))
         kept = np.flatnonzero(weights > 0)
         own = [train[int(n)] for n in kept]
-        fitted = fit_best(own, table=self.of(own), weights=weights[kept])
+        fitted = fit_gaussian(own, table=self.of(own), weights=weights[kept])
         return fitted.evaluator.score_table(self.of(test)).values
 
 
-def _values(rated: Sequence[Rated], table: FeatureTable) -> Floats:
+def _values(rated: Sequence[RatedDialogue], table: FeatureTable) -> Floats:
     """Cross-fitted Shapley values in the space of behaviour and meaning, where neighbours are alike in quality."""
     return value_ratings(rated, quality_space(table), seed=_SEED).values
 

@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 from dialometer.errors import NotEnoughData
 from dialometer.learned.cmade.neighbours import DEFAULT_K, Features, Numbers, Report, nearest
 from dialometer.learned.cmade.shapley import knn_shapley
-from dialometer.learned.data.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, Pair, numbered_gap_pairs, to_numbers
-from dialometer.learned.data.rated import Rated
+from dialometer.learned.data.pairs import (
+    FEWEST_PAIRS,
+    MOST_PAIRS,
+    SUBSTITUTE_GAP,
+    DialoguePair,
+    numbered_gap_pairs,
+    to_numbers,
+)
+from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import groups_of
 from dialometer.neural.engines import LOCAL, Engine
 
@@ -38,9 +45,9 @@ class Valued:
 
 
 def value_ratings(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     features: Features,
-    pairs: Sequence[Pair] = (),
+    pairs: Sequence[DialoguePair] = (),
     *,
     k: int = DEFAULT_K,
     n_folds: int = 5,
@@ -79,7 +86,7 @@ def fold_numbers(groups: Sequence[str], n_folds: int, rng: np.random.Generator) 
 
 
 def _cross_fitted(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     features: Features,
     ratings: Floats,
     folds: Numbers,
@@ -114,10 +121,10 @@ def _cross_fitted(
 
 
 def _by_experts(
-    rated: Sequence[Rated],
+    rated: Sequence[RatedDialogue],
     features: Features,
     ratings: Floats,
-    pairs: Sequence[Pair],
+    pairs: Sequence[DialoguePair],
     k: int,
     engine: Engine,
     report: Report | None,

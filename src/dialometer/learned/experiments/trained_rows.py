@@ -19,8 +19,8 @@ from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.stages import (
     Drop,
     Outcome,
-    Setting,
     StageOptions,
+    StageRun,
     check_neighbours,
     on_ratings,
     stage_1,
@@ -28,7 +28,7 @@ from dialometer.learned.cmade.stages import (
     stage_3,
 )
 from dialometer.learned.cmade.training import AllPairs, Classes, Interleaved, Lesson, Pairs, Regression
-from dialometer.learned.experiments.plain_rows import Row
+from dialometer.learned.experiments.plain_rows import AblationRow
 from dialometer.model.dialogue import Dialogue
 
 Floats = NDArray[np.float64]
@@ -37,26 +37,26 @@ N_DEV_PAIRS = 200
 
 
 TRAINED = (
-    Row("classification", "classification, expected value", 0.581),
-    Row("regression", "regression", 0.640),
-    Row("pairwise", "pairwise", 0.730),
-    Row("pairwise-dev", "pairwise + development pairs", 0.749),
-    Row("2", "stage 2", 0.755),
-    Row("2-3", "stages 2 + 3", 0.764),
-    Row("3", "stage 3", 0.714),
-    Row("1", "stage 1", 0.620),
-    Row("1-3", "stages 1 + 3", 0.788),
-    Row("1-2", "stages 1 + 2", 0.837),
-    Row("1-2-3", "stages 1 + 2 + 3 (CMADE)", 0.892),
-    Row("1-2-nothing", "stages 1 + 2, then nothing dropped"),
-    Row("1-2-random", "stages 1 + 2, then as many dropped at random"),
-    Row("1-2-lowest", "stages 1 + 2, then the lowest tenth dropped"),
+    AblationRow("classification", "classification, expected value", 0.581),
+    AblationRow("regression", "regression", 0.640),
+    AblationRow("pairwise", "pairwise", 0.730),
+    AblationRow("pairwise-dev", "pairwise + development pairs", 0.749),
+    AblationRow("2", "stage 2", 0.755),
+    AblationRow("2-3", "stages 2 + 3", 0.764),
+    AblationRow("3", "stage 3", 0.714),
+    AblationRow("1", "stage 1", 0.620),
+    AblationRow("1-3", "stages 1 + 3", 0.788),
+    AblationRow("1-2", "stages 1 + 2", 0.837),
+    AblationRow("1-2-3", "stages 1 + 2 + 3 (CMADE)", 0.892),
+    AblationRow("1-2-nothing", "stages 1 + 2, then nothing dropped"),
+    AblationRow("1-2-random", "stages 1 + 2, then as many dropped at random"),
+    AblationRow("1-2-lowest", "stages 1 + 2, then the lowest tenth dropped"),
 )
 _DROPS: dict[str, Drop] = {"3": "negative", "nothing": "nothing", "random": "random", "lowest": "lowest"}
 
 
 @dataclass(frozen=True)
-class Scored:
+class RowScores:
     """What one row made of the test dialogues of one split; ``dropped`` is the share of ratings stage 3 left out."""
 
     scores: Floats
@@ -66,7 +66,7 @@ class Scored:
 class TrainedRows:
     """The rows of one split and seed, computed when they are asked for."""
 
-    def __init__(self, data: TrainingData, options: FitOptions, setting: Setting, device: str, seed: int) -> None:
+    def __init__(self, data: TrainingData, options: FitOptions, setting: StageRun, device: str, seed: int) -> None:
         training = options.stages.training.model_copy(update={"seed": seed})
         self.options = options.stages.model_copy(update={"training": training})
         check_neighbours(len(data.train), self.options)
@@ -79,31 +79,31 @@ class TrainedRows:
         self.model = RankNet(encoder, seed=seed)
         self._states: dict[str, tuple[dict[str, Any], Outcome]] = {"": (_copy(self.model), Outcome())}
 
-    def score(self, row: Row, dialogues: Sequence[Dialogue]) -> Scored:
+    def score(self, row: AblationRow, dialogues: Sequence[Dialogue]) -> RowScores:
         """Scores of test dialogues by one row's model."""
         if row.name == "classification":
             model = RankNet(self.make(), levels=tuple(sorted(set(self.materials.ratings))), seed=self.seed)
             self._train(model, row)
-            return Scored(model.scores(model.encoder.tokens(dialogues)))
+            return RowScores(model.scores(model.encoder.tokens(dialogues)))
         if row.name in ("regression", "pairwise", "pairwise-dev"):
             self._restore("")
             self._train(self.model, row)
-            return Scored(self._scores(dialogues))
+            return RowScores(self._scores(dialogues))
         outcome = self._reach(row.name)
         dropped = None if outcome.is_kept is None else float(1 - outcome.is_kept.mean())
-        return Scored(self._scores(dialogues), dropped)
+        return RowScores(self._scores(dialogues), dropped)
 
     def _scores(self, dialogues: Sequence[Dialogue]) -> Floats:
         return self.model.scores(self.model.encoder.tokens(dialogues))
 
-    def _train(self, model: RankNet, row: Row) -> None:
+    def _train(self, model: RankNet, row: AblationRow) -> None:
         if row.name == "pairwise":
             on_ratings(model, self.materials, self.options, self.setting, row.name, None)
             return
         training = self.options.training.model_copy(update={"n_epochs": self.options.n_epochs[2]})
         self.setting.run(row.name, model, self._lesson(row, training.group_size), training, self.materials.stopping)
 
-    def _lesson(self, row: Row, group_size: int) -> Lesson:
+    def _lesson(self, row: AblationRow, group_size: int) -> Lesson:
         tokens, ratings = self.materials.tokens, self.materials.ratings
         if row.name == "classification":
             return Classes(tokens, ratings, tuple(sorted(set(ratings))), group_size)

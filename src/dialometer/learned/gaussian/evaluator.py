@@ -1,11 +1,10 @@
-"""The trained evaluator of the best recipe: scores, comparisons and their uncertainty, and the folder it is kept in.
+"""A trained Gaussian process as an evaluator (the recipe ``best``): scores, comparisons, their uncertainty, and its folder.
 
 The folder holds arrays and JSON only; nothing in it is executed when it is read.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,20 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError
-from dialometer.learned.cmade.evaluator import Comparison, Evaluator, Report, Scores
-from dialometer.learned.cmade.pairwise import sigmoid
+from dialometer.learned.data.calibration import sigmoid
+from dialometer.learned.data.evaluator import (
+    DialogueComparison,
+    DialogueScores,
+    Evaluator,
+    Report,
+    read_about,
+    write_about,
+)
 from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import (
     Described,
     Describer,
+    KernelSettings,
     NormalScores,
     Posterior,
-    Settings,
     likeness,
     own_kernel,
     word_weights,
 )
-from dialometer.learned.saved import FILE, FORM, read_about
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.tfidf import Tfidf
 from dialometer.neural.work import QUIET, Work
@@ -40,30 +45,30 @@ _PART = 512
 _WIDE = 1.96
 
 
-class BestEvaluator(Evaluator):
+class GaussianEvaluator(Evaluator):
     """One model whose uncertainty is its own: how little the training dialogues say about a dialogue like this."""
 
     def __init__(
         self,
         describer: Describer,
         known: Described,
-        settings: Settings,
+        settings: KernelSettings,
         posterior: Posterior,
         *,
         centre: float,
         temperature: float,
         unit: float,
     ) -> None:
-        super().__init__((), temperature)
         self.describer = describer
         self.known = known
         self.settings = settings
         self.posterior = posterior
         self.centre = centre
+        self.temperature = temperature
         self.unit = unit
         """Points of the rating scale in one unit of the kernel."""
 
-    def score(self, dialogues: Sequence[Dialogue], report: Report | None = None, work: Work = QUIET) -> Scores:
+    def score(self, dialogues: Sequence[Dialogue], report: Report | None = None, work: Work = QUIET) -> DialogueScores:
         """Scores; 0 is a typical training dialogue, a difference is the logarithm of odds."""
         found = []
         for start in range(0, len(dialogues), _PART):
@@ -73,18 +78,18 @@ class BestEvaluator(Evaluator):
                 report(start + len(part), len(dialogues))
         values = np.concatenate([one.values for one in found]) if found else np.empty(0)
         deviations = np.concatenate([one.deviations for one in found]) if found else np.empty(0)
-        return Scores(values, deviations, values[None, :])
+        return DialogueScores(values, deviations, values[None, :])
 
     def _describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
         return describe(dialogues, work, has_meaning="meaning" in self.describer.aspects)
 
-    def score_table(self, table: FeatureTable) -> Scores:
+    def score_table(self, table: FeatureTable) -> DialogueScores:
         """Scores of dialogues whose features are known."""
         described = self.describer(table)
         cross = likeness(described, self.known).kernel(self.settings)
         values = (self.posterior.predict(cross) - self.centre) / self.temperature
         spread = self.posterior.deviations(cross, own_kernel(described, self.settings))
-        return Scores(values, spread * self.unit / self.temperature, values[None, :])
+        return DialogueScores(values, spread * self.unit / self.temperature, values[None, :])
 
     def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
         """Normal scores of behaviour and meaning: a space in which neighbours are alike in quality."""
@@ -94,7 +99,7 @@ class BestEvaluator(Evaluator):
         """What a user would be expected to rate, on the scale from 1 to 5."""
         return np.asarray(self.score(dialogues).values * self.temperature + self.centre)
 
-    def compare(self, first: Dialogue, second: Dialogue) -> Comparison:
+    def compare(self, first: Dialogue, second: Dialogue) -> DialogueComparison:
         """Which of two is better; ``low`` and ``high`` are the ends of a 95 % interval of the model's own uncertainty."""
         described = self.describer(self._describe([first, second]))
         cross = likeness(described, self.known).kernel(self.settings)
@@ -106,7 +111,7 @@ class BestEvaluator(Evaluator):
         spread = float(self.posterior.deviations(apart, variance)[0]) * self.unit / self.temperature
         gap = float(values[0] - values[1])
         chances = sigmoid(np.array([gap, gap - _WIDE * spread, gap + _WIDE * spread]))
-        return Comparison(float(chances[0]), float(chances[1]), float(chances[2]), 1)
+        return DialogueComparison(float(chances[0]), float(chances[1]), float(chances[2]), 1)
 
     def save(self, folder: Path | str, about: Mapping[str, Any] | None = None) -> None:
         """Writes the folder; its settings come last, so that a half-written one is not taken for whole."""
@@ -114,7 +119,6 @@ class BestEvaluator(Evaluator):
         folder.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(folder / ARRAYS, **_arrays(self))
         content = {
-            "form": FORM,
             "kind": KIND,
             "aspects": list(self.describer.aspects),
             "settings": asdict(self.settings),
@@ -125,12 +129,10 @@ class BestEvaluator(Evaluator):
             "words": [_words(side) for side in (self.describer.user_words, self.describer.agent_words)],
             "about": dict(about or {}),
         }
-        partial = folder / f"{FILE}.part"
-        partial.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-        partial.replace(folder / FILE)
+        write_about(folder, content)
 
     @staticmethod
-    def load(folder: Path | str) -> BestEvaluator:
+    def load(folder: Path | str) -> GaussianEvaluator:
         """The evaluator in a folder."""
         folder = Path(folder)
         content = read_about(folder)
@@ -148,7 +150,7 @@ def _words(side: Tfidf | None) -> list[str] | None:
     return sorted(side.vocabulary, key=side.vocabulary.__getitem__)
 
 
-def _arrays(evaluator: BestEvaluator) -> dict[str, Any]:
+def _arrays(evaluator: GaussianEvaluator) -> dict[str, Any]:
     factor, is_lower = evaluator.posterior.factor
     arrays: dict[str, Any] = {
         "weights": evaluator.posterior.weights,
@@ -165,7 +167,7 @@ def _arrays(evaluator: BestEvaluator) -> dict[str, Any]:
     return arrays
 
 
-def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> BestEvaluator:
+def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEvaluator:
     from scipy import sparse  # noqa: PLC0415 - not needed to look at a folder
 
     sides = [
@@ -182,10 +184,10 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> BestEvaluato
         for n in range(n_sides)
     )
     posterior = Posterior(arrays["weights"], float(content["mean"]), (arrays["factor"].astype(np.float64), True))
-    return BestEvaluator(
+    return GaussianEvaluator(
         describer,
         Described(words, arrays["scores"]),
-        Settings(**content["settings"]),
+        KernelSettings(**content["settings"]),
         posterior,
         centre=float(content["centre"]),
         temperature=float(content["temperature"]),

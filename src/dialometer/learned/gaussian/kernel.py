@@ -76,7 +76,7 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class KernelSettings:
     """What is chosen by cross-validation. All variances are relative to that of the words."""
 
     near_weight: float = 4.0
@@ -156,7 +156,7 @@ class Likeness:
     distances: Floats | None
     """Mean squared difference of the scores; None where no features are counted."""
 
-    def kernel(self, settings: Settings) -> Floats:
+    def kernel(self, settings: KernelSettings) -> Floats:
         """The kernel under some settings."""
         if self.distances is None:
             return self.words
@@ -181,7 +181,7 @@ def likeness(first: Described, second: Described) -> Likeness:
     return Likeness(words, np.maximum(squares, 0.0) / a.shape[1])
 
 
-def own_kernel(described: Described, settings: Settings) -> Floats:
+def own_kernel(described: Described, settings: KernelSettings) -> Floats:
     """The kernel of each dialogue with itself."""
     own = np.full(len(described), settings.near_weight if described.scores.shape[1] else 0.0)
     for one in described.words:

@@ -18,25 +18,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.learned.cmade.pairwise import Reliability, fit_temperature, reliability
+from dialometer.errors import NotEnoughData
+from dialometer.learned.data.calibration import CalibrationQuality, fit_temperature, reliability
+from dialometer.learned.data.evaluator import refuse_other
 from dialometer.learned.data.measures import accuracy
-from dialometer.learned.data.pairs import NumberedPairs, Pair, numbered_gap_pairs, to_numbers
-from dialometer.learned.data.rated import Rated, Verdict, check_rated, same_text, write_verdicts
+from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_gap_pairs, to_numbers
+from dialometer.learned.data.rated import RatedDialogue, RatingVerdict, check_rated, same_text, write_verdicts
 from dialometer.learned.data.splits import groups_of
-from dialometer.learned.gaussian.evaluator import BestEvaluator
+from dialometer.learned.gaussian.evaluator import GaussianEvaluator
 from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import (
     ASPECTS,
     Aspect,
+    KernelSettings,
     Likeness,
-    Settings,
     effect_kernel,
     fit_describer,
     fit_process,
     likeness,
 )
-from dialometer.learned.saved import FILE, read_about
 from dialometer.neural.work import QUIET, Work
 
 # How the best recipe chooses its settings: the error on groups of dialogues that the model has not seen.
@@ -53,12 +53,12 @@ STRONG_EFFECTS = (3.0, 9.0)
 """Tried where users are known: people differ more in how they rate than blocks of neighbours do."""
 
 
-class Problem:
+class CrossValidation:
     """Training ratings with their folds; the likeness of each fold is computed once and weighed by every setting."""
 
     def __init__(
         self,
-        rated: Sequence[Rated],
+        rated: Sequence[RatedDialogue],
         table: FeatureTable,
         aspects: Sequence[Aspect],
         weights: Floats,
@@ -83,7 +83,7 @@ class Problem:
             own, other = describer(table.rows(inside)), describer(table.rows(outside))
             self.folds.append((inside, outside, likeness(own, own), likeness(other, own)))
 
-    def held_out(self, settings: Settings) -> Floats:
+    def held_out(self, settings: KernelSettings) -> Floats:
         """The rating expected of each dialogue by a model that has not seen its group."""
         expected = np.empty(len(self.ratings))
         for inside, outside, own, other in self.folds:
@@ -106,9 +106,9 @@ def folds_of(groups: Sequence[str], rng: np.random.Generator) -> Ints:
     return np.array([fold[group] for group in groups], dtype=np.int64)
 
 
-def choose_settings(problem: Problem) -> tuple[Settings, Floats]:
+def choose_settings(problem: CrossValidation) -> tuple[KernelSettings, Floats]:
     """The settings with the smallest squared error on held-out groups, one after the other, and what they predict."""
-    best, expected = Settings(), problem.held_out(Settings())
+    best, expected = KernelSettings(), problem.held_out(KernelSettings())
     least = squared_error(problem, expected)
     has_near = problem.folds[0][2].distances is not None
     rounds: list[list[dict[str, float]]] = [
@@ -130,7 +130,7 @@ def choose_settings(problem: Problem) -> tuple[Settings, Floats]:
     return best, expected
 
 
-def squared_error(problem: Problem, expected: Floats) -> float:
+def squared_error(problem: CrossValidation, expected: Floats) -> float:
     """Mean squared error of expected ratings, each counted by its weight."""
     return float(np.average((problem.ratings - expected) ** 2, weights=problem.weights))
 
@@ -146,35 +146,35 @@ _TOO_FAR = 2.0  # usual errors between a rating and what the others let expect, 
 
 
 @dataclass(frozen=True, repr=False)
-class BestFit:
+class GaussianFit:
     """A trained evaluator, what its cross-validation found, and a verdict on every rating."""
 
-    evaluator: BestEvaluator
-    verdicts: tuple[Verdict, ...]
+    evaluator: GaussianEvaluator
+    verdicts: tuple[RatingVerdict, ...]
     accuracy: float
     """On the pairs that ``about`` names, each dialogue scored by a model that has not seen its group."""
-    reliability: Reliability
+    reliability: CalibrationQuality
     about: dict[str, Any]
 
     def __repr__(self) -> str:
         n_doubted = self.about["n_not_believed"]
         return (
-            f"BestFit(evaluator of {self.about['n_ratings']} ratings by {', '.join(self.about['aspects'])}; right on "
+            f"GaussianFit(evaluator of {self.about['n_ratings']} ratings by {', '.join(self.about['aspects'])}; right on "
             f"{self.accuracy:.1%} of {self.about['n_stopping_pairs']:,} pairs ({self.about['pairs']}); "
             f"{n_doubted} ratings not believed)"
         )
 
 
-def fit_best(
-    rated: Sequence[Rated],
+def fit_gaussian(
+    rated: Sequence[RatedDialogue],
     *,
     seed: int = 0,
     aspects: Sequence[Aspect] = ASPECTS,
     table: FeatureTable | None = None,
     weights: Floats | None = None,
-    experts: Sequence[Pair] = (),
+    experts: Sequence[DialoguePair] = (),
     work: Work = QUIET,
-) -> BestFit:
+) -> GaussianFit:
     """Trains on rated dialogues. ``table`` are their features where they are known already.
 
     ``weights`` say how much each rating counts (a rating of weight one half has twice the noise); all count alike if left out.
@@ -191,7 +191,7 @@ def fit_best(
         weights = weights[chosen] if weights is not None else None
     if table is None:
         table = describe([one.dialogue for one in rated], work, has_meaning="meaning" in aspects)
-    problem = Problem(rated, table, aspects, np.ones(len(rated)) if weights is None else weights, rng)
+    problem = CrossValidation(rated, table, aspects, np.ones(len(rated)) if weights is None else weights, rng)
     settings, held_out = choose_settings(problem)
     describer = fit_describer(table, aspects)
     described = describer(table)
@@ -205,7 +205,7 @@ def fit_best(
     judged, wide, kind = _pairs(rated, experts, seed)
     gaps = held_out[wide.better] - held_out[wide.worse]
     temperature = fit_temperature(gaps)
-    evaluator = BestEvaluator(
+    evaluator = GaussianEvaluator(
         describer, described, settings, posterior, centre=float(held_out.mean()), temperature=temperature, unit=unit
     )
     error = float(np.sqrt(squared_error(problem, held_out)))
@@ -226,10 +226,10 @@ def fit_best(
         "reliability": asdict(measured),
         "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts),
     }
-    return BestFit(evaluator, verdicts, right, measured, about)
+    return GaussianFit(evaluator, verdicts, right, measured, about)
 
 
-def save_best(folder: Path | str, fitted: BestFit) -> None:
+def save_gaussian(folder: Path | str, fitted: GaussianFit) -> None:
     """Writes the evaluator and its verdicts, as the published recipe does; another evaluator is not written over."""
     folder = Path(folder)
     refuse_other(folder, fitted.about["fingerprint"])
@@ -238,7 +238,9 @@ def save_best(folder: Path | str, fitted: BestFit) -> None:
     fitted.evaluator.save(folder, fitted.about)
 
 
-def _pairs(rated: Sequence[Rated], experts: Sequence[Pair], seed: int) -> tuple[NumberedPairs, NumberedPairs, str]:
+def _pairs(
+    rated: Sequence[RatedDialogue], experts: Sequence[DialoguePair], seed: int
+) -> tuple[NumberedPairs, NumberedPairs, str]:
     """Pairs that accuracy is measured on, those that probabilities are fitted to, and who judged the first."""
     rng = np.random.default_rng(seed)
     wide = numbered_gap_pairs(rated, 0.0, max_pairs=MAX_PAIRS, rng=rng)
@@ -254,15 +256,8 @@ def _pairs(rated: Sequence[Rated], experts: Sequence[Pair], seed: int) -> tuple[
     return wide, wide, "held-out ratings that differ"
 
 
-def refuse_other(folder: Path | str, fingerprint: str) -> None:
-    """An error where another evaluator stands already; the same one may be written again."""
-    if (Path(folder) / FILE).is_file() and read_about(folder)["about"].get("fingerprint") != fingerprint:
-        remedy = "name another folder, or delete this one"
-        raise DialometerError("another evaluator stands here already", where=str(folder), remedy=remedy)
-
-
 def fingerprint_of(
-    rated: Sequence[Rated], seed: int, experts: Sequence[Pair] = (), aspects: Sequence[Aspect] = ASPECTS
+    rated: Sequence[RatedDialogue], seed: int, experts: Sequence[DialoguePair] = (), aspects: Sequence[Aspect] = ASPECTS
 ) -> str:
     """Equal for two trainings that must give the same evaluator."""
     told = "" if tuple(aspects) == ASPECTS else f" {' '.join(aspects)}"
@@ -274,13 +269,15 @@ def fingerprint_of(
     return digest.hexdigest()
 
 
-def _verdicts(rated: Sequence[Rated], expected: Floats, error: float) -> tuple[Verdict, ...]:
+def _verdicts(rated: Sequence[RatedDialogue], expected: Floats, error: float) -> tuple[RatingVerdict, ...]:
     """A rating is not believed where it is far from what other ratings let expect, by the usual error; it still counts.
 
     Its value is that distance with a minus: the detector that finds injected noise best.
     """
     distance = np.array([one.rating for one in rated]) - expected
     return tuple(
-        Verdict(one.id, one.rating, float(one.rating - far), -abs(float(far)), abs(float(far)) <= _TOO_FAR * error)
+        RatingVerdict(
+            one.id, one.rating, float(one.rating - far), -abs(float(far)), abs(float(far)) <= _TOO_FAR * error
+        )
         for one, far in zip(rated, distance, strict=True)
     )

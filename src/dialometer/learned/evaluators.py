@@ -1,7 +1,8 @@
-"""Scores of many dialogues by a saved evaluator, in parts of fixed size: on one machine or on a cluster, the same numbers.
+"""Trained evaluators of either kind: load one from its folder, score many dialogues, compare two collections of them.
 
-On a processor a trained encoder runs about twice as fast with 8-bit weights. Many dialogues are scored so if that orders some of
-them as single precision does, which is looked at first; a few are scored exactly.
+Many dialogues are scored in parts of fixed size: on one machine or on a cluster, the same numbers. On a processor a trained
+encoder runs about twice as fast with 8-bit weights. Many dialogues are scored so if a sample comes out in the same order as in
+single precision; a few are scored exactly.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.learned.cmade.evaluator import Evaluator, Scores
-from dialometer.learned.cmade.pairwise import posterior
-from dialometer.learned.saved import FILE, load_evaluator, read_about
+from dialometer.learned.data.calibration import posterior
+from dialometer.learned.data.evaluator import FILE, DialogueScores, Evaluator, read_about
 from dialometer.model.dialogue import Dialogue
 from dialometer.model.estimate import Estimate
 from dialometer.neural.engines import LOCAL, Engine
 from dialometer.stats.bootstrap.bootstrap import draw_counts, percentile_interval
 
+GAUSSIAN = "best"
 PART = 512
 Speed = Literal["auto", "exact", "quick"]
 MANY = 4000
@@ -33,7 +34,7 @@ SAME_ORDER = 0.98
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class EvaluatorPlace:
     """An evaluator's folder, which every machine of a cluster must see, and the device to compute on.
 
     ``written_at_ns`` tells an evaluator from the one that stood in the same folder before.
@@ -45,6 +46,17 @@ class Where:
     is_quick: bool = False
 
 
+def load_evaluator(folder: Path | str, device: str = "auto") -> Evaluator:
+    """An evaluator from its folder, whatever it was trained by."""
+    if read_about(folder).get("kind") == GAUSSIAN:
+        from dialometer.learned.gaussian.evaluator import GaussianEvaluator  # noqa: PLC0415 - each kind needs its own libraries
+
+        return GaussianEvaluator.load(folder)
+    from dialometer.learned.cmade.evaluator import load_ranknets  # noqa: PLC0415
+
+    return load_ranknets(folder, device)
+
+
 def score_dialogues(
     folder: Path | str,
     dialogues: Sequence[Dialogue],
@@ -53,7 +65,7 @@ def score_dialogues(
     speed: Speed = "auto",
     engine: Engine = LOCAL,
     report: Callable[[int, int], None] | None = None,
-) -> Scores:
+) -> DialogueScores:
     """Scores in the order of the dialogues. Parts do not depend on the engine, so neither do the numbers.
 
     ``speed`` asks for single precision (``exact``) or for 8 bits on a processor (``quick``); ``auto`` takes 8 bits for many
@@ -61,16 +73,16 @@ def score_dialogues(
     """
     read_about(folder)
     path = Path(folder).resolve()
-    where = Where(str(path), device, (path / FILE).stat().st_mtime_ns)
+    where = EvaluatorPlace(str(path), device, (path / FILE).stat().st_mtime_ns)
     if speed == "quick" or (speed == "auto" and len(dialogues) >= MANY):
         where = replace(where, is_quick=_is_quick(_loaded(where), dialogues, is_asked=speed == "quick"))
     parts = [list(dialogues[start : start + PART]) for start in range(0, len(dialogues), PART)]
-    found: list[Scores] = []
+    found: list[DialogueScores] = []
     for number, scores in enumerate(engine.run(score_part, where, parts)):
         found.append(scores)
         if report is not None:
             report(min(len(dialogues), (number + 1) * PART), len(dialogues))
-    return Scores(
+    return DialogueScores(
         np.concatenate([one.values for one in found]),
         np.concatenate([one.deviations for one in found]),
         np.concatenate([one.members for one in found], axis=1),
@@ -92,18 +104,15 @@ def order_in_eight_bits(evaluator: Evaluator, dialogues: Sequence[Dialogue], n: 
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
-def score_part(where: Where, part: Sequence[Dialogue]) -> Scores:
+def score_part(where: EvaluatorPlace, part: Sequence[Dialogue]) -> DialogueScores:
     """One part, by an evaluator that each process loads once."""
     return _loaded(where).score(part)
 
 
 @lru_cache(maxsize=2)
-def _loaded(where: Where) -> Evaluator:
+def _loaded(where: EvaluatorPlace) -> Evaluator:
     evaluator = load_evaluator(where.folder, where.device)
     return evaluator.in_eight_bits() if where.is_quick else evaluator
-
-
-# Which of two collections of dialogues is better: the mean probability over all pairs across them.
 
 
 Floats = NDArray[np.float64]
