@@ -29,8 +29,7 @@ from dialometer.learned.experiments.noise import (
     out_of_fold_loss,
     removal_steps,
 )
-from dialometer.learned.experiments.noisy_page import lowest, noisy_page, noisy_rows
-from dialometer.learned.experiments.rating_values import fold_numbers, value_ratings
+from dialometer.learned.experiments.rating_values import fold_numbers, lowest, noisy_page, noisy_rows, value_ratings
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.report import render
 

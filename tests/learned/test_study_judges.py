@@ -15,9 +15,8 @@ from dialometer.errors import DialometerError, NotEnoughData, ReadError, Storage
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineDoor
 from dialometer.learned.data.rated import read_rated
-from dialometer.learned.experiments.noisy_page import lowest
-from dialometer.learned.experiments.rating_values import Valued
-from dialometer.learned.study_judgments import RULE, flag_noisy, read_scores, store_judge
+from dialometer.learned.experiments.rating_values import Valued, lowest
+from dialometer.learned.store_in_study import RULE, flag_noisy, read_scores, store_judge
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth

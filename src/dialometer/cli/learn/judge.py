@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
         Scores that do not lie on the criterion's scale keep their order only: they are laid over the ratings people gave.
         """
         from dialometer.cli.console import results
-        from dialometer.learned.study_judgments import read_scores, store_judge
+        from dialometer.learned.store_in_study import read_scores, store_judge
 
         n = store_judge(folder, name, read_scores(scores), criterion=criterion, database=database)
         if as_json:

@@ -61,8 +61,7 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.cli.retrieval._shared import working
         from dialometer.errors import DialometerError
-        from dialometer.learned.experiments.noisy_page import lowest, noisy_page, noisy_rows
-        from dialometer.learned.experiments.rating_values import value_ratings
+        from dialometer.learned.experiments.rating_values import lowest, noisy_page, noisy_rows, value_ratings
 
         if is_flagged and not (ratings / "study.yaml").exists():
             raise DialometerError("--flag needs the folder of a study", where=str(ratings), remedy="leave --flag out")
@@ -84,7 +83,7 @@ def add_to(app: typer.Typer) -> None:
         out.write_text(noisy_page(found, valued, title=title, command=command_line()), encoding="utf-8")
         n_new = 0
         if is_flagged:
-            from dialometer.learned.study_judgments import flag_noisy
+            from dialometer.learned.store_in_study import flag_noisy
 
             n_new = flag_noisy(ratings, found, database=database)
         if as_json:

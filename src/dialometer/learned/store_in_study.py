@@ -24,7 +24,7 @@ from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswerError, DialometerError, NotEnoughData, Problem, ReadError
 from dialometer.learned.data.rated_study import people_or_simulated
-from dialometer.learned.experiments.noisy_page import Noisy
+from dialometer.learned.experiments.rating_values import Noisy
 from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.quality import Finding
 from dialometer.model.scale import Scale
