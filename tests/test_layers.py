@@ -80,6 +80,7 @@ PARTS = {
     "stats": [
         "observations", "ratings", "compute", "bootstrap", "clustered", "icc", "agreement", "effects", "ranking", "retrieval",
     ],
+    "learned": ["data", "cmade", "gaussian", "evaluators", "experiments", "store_in_study"],
 }  # fmt: skip
 """Inside a large package each part (a folder or a module) may import those before it."""
 
@@ -175,3 +176,8 @@ def test_the_rule_for_analysis_would_see_a_breach(tmp_path):
     found = imported_analysis_folders(bad)
     assert found == {("families.votes", 1), ("families.pairs", 2), ("planning", 3)}
     assert all(ANALYSIS_LEVEL[folder] >= ANALYSIS_LEVEL["families.ratings"] for folder, _ in found)
+
+
+def test_cmade_and_the_gaussian_process_do_not_import_each_other():
+    for path in sorted((ROOT / "learned" / "gaussian").glob("*.py")):
+        assert "dialometer.learned.cmade" not in path.read_text(encoding="utf-8"), path
