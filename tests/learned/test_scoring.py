@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dialometer.learned import scoring
+from dialometer.learned import evaluators as scoring
 from dialometer.learned.cmade.evaluator import calibrated, save_evaluator
 from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.evaluators import compare_collections, mean_probability, score_dialogues
