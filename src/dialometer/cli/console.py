@@ -1,15 +1,19 @@
-"""Where commands print: results to standard output, everything else to standard error."""
+"""Where commands print: results to standard output, everything else to standard error; and the progress of long work."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from dialometer.neural.work import Work
 
 
 class _Quiet(Console):
@@ -26,49 +30,75 @@ results = _Quiet(highlight=False, emoji=False)
 errors = _Quiet(stderr=True, highlight=False, emoji=False)
 
 
-# How far long work is: a bar on a terminal, a line of JSON now and then elsewhere.
-
-
 Report = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is (0 where nobody knows)."""
 PAUSE_S = 10.0
 
 
+class ProgressBar:
+    """How far long work is: a bar on a terminal, a line of JSON now and then elsewhere. The bar goes when the work is done.
+
+    ``unit`` names what is counted. ``pause_s`` is the least time between two lines.
+    """
+
+    def __init__(self, unit: str = "", *, pause_s: float = PAUSE_S, is_shown: bool = True) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.is_shown, self.is_bar, self.pause_s = is_shown, is_shown and errors.is_terminal, pause_s
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+        self._bar = Progress(*columns, TimeRemainingColumn(), console=errors, transient=True, disable=not self.is_bar)
+        self._tasks: dict[str, Any] = {}
+        self._written_at = time.monotonic()
+
+    def __enter__(self) -> ProgressBar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def report(
+        self,
+        what: str,
+        n_done: int,
+        n_total: int,
+        *,
+        label: str = "",
+        line: Mapping[str, Any] | None = None,
+        is_due: bool = False,
+    ) -> None:
+        """One step. Each ``label``, by default the words before the first comma, has a bar of its own.
+
+        ``line`` replaces the usual line of JSON; ``is_due`` has it written without waiting for the pause to be over.
+        """
+        if self.is_bar and what:
+            label = label or what.partition(",")[0]
+            total = n_total or None
+            if label not in self._tasks:
+                self._tasks[label] = self._bar.add_task(what, total=total)
+            is_open = total is None or n_done < total
+            self._bar.update(self._tasks[label], description=what, completed=n_done, total=total, visible=is_open)
+        elif self.is_shown and what and (is_due or time.monotonic() - self._written_at > self.pause_s):
+            self._written_at = time.monotonic()
+            sys.stderr.write(json.dumps(line or {"doing": what, "done": n_done, "of": n_total}) + "\n")
+            sys.stderr.flush()
+
+
 @contextmanager
 def progress_bar() -> Iterator[Report]:
-    """One bar for each kind of work, named by the words before the first comma; it goes when the work is done."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    pass
-
-    if not errors.is_terminal:
-        yield _Lines().report
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def report(what: str, n_done: int, n_total: int) -> None:
-            if not what:
-                return
-            label = what.partition(",")[0]
-            total = n_total or None
-            if label not in tasks:
-                tasks[label] = bar.add_task(what, total=total)
-            is_open = total is None or n_done < total
-            bar.update(tasks[label], description=what, completed=n_done, total=total, visible=is_open)
-
-        yield report
+    """A progress bar as the function that reports to it."""
+    with ProgressBar() as bar:
+        yield bar.report
 
 
-class _Lines:
-    """Progress where no terminal shows a bar."""
+@contextmanager
+def working(device: str, cache: Path | None) -> Iterator[Work]:
+    """How heavy work is done: on which device, with which cache, and with a progress bar."""
+    from dialometer.errors import DialometerError
+    from dialometer.neural.device import DEVICES
+    from dialometer.neural.work import Work, default_cache
 
-    def __init__(self) -> None:
-        self.told_at = time.monotonic()
-
-    def report(self, what: str, n_done: int, n_total: int) -> None:
-        if what and time.monotonic() - self.told_at > PAUSE_S:
-            self.told_at = time.monotonic()
-            sys.stderr.write(json.dumps({"doing": what, "done": n_done, "of": n_total}) + "\n")
-            sys.stderr.flush()
+    if device not in DEVICES:
+        raise DialometerError(f"unknown device '{device}'", remedy="use auto, cpu, cuda or mps")
+    with progress_bar() as report:
+        yield Work(device=device, report=report, cache=cache or default_cache())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What most verbs begin with: the study in a folder, its lock, and its database."""
+"""Options that several groups of verbs share, and what most verbs begin with: the study in a folder, its lock, its database."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ Database = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Cache = Annotated[
+    Path | None,
+    typer.Option("--cache", envvar="DIALOMETER_CACHE", help="Where embeddings and trained models are kept."),
+]
 
 
 def open_study(folder: Path) -> Study:

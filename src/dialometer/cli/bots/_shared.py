@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from dialometer.generators.decoding import Decoding
 
 
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Strategy = Annotated[str, typer.Option("--strategy", help="greedy, beam or sample.")]
 Beams = Annotated[int, typer.Option("--beams", min=1, help="Beams, with strategy beam.")]
 LengthPenalty = Annotated[float, typer.Option("--length-penalty", min=0, help="Power of the length in a beam's score.")]

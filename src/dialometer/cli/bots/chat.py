@@ -11,7 +11,6 @@ import typer
 
 from dialometer.cli.bots._shared import (
     Beams,
-    Device,
     DiversityPenalty,
     LengthPenalty,
     MaxTokens,
@@ -20,7 +19,7 @@ from dialometer.cli.bots._shared import (
     TopK,
     TopP,
 )
-from dialometer.cli.options import AsJson, Seed
+from dialometer.cli.options import AsJson, Device, Seed
 
 
 def add_to(app: typer.Typer) -> None:

@@ -11,7 +11,6 @@ import typer
 from dialometer.cli.bots._shared import (
     Beams,
     Cut,
-    Device,
     DiversityPenalty,
     LengthPenalty,
     MaxTokens,
@@ -20,7 +19,7 @@ from dialometer.cli.bots._shared import (
     TopK,
     TopP,
 )
-from dialometer.cli.options import AsJson, Seed
+from dialometer.cli.options import AsJson, Device, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

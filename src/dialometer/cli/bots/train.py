@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.bots._shared import Device
-from dialometer.cli.options import AsJson, Seed
+from dialometer.cli.options import AsJson, Device, Seed
 
 if TYPE_CHECKING:
     from dialometer.cli.console import Report

@@ -43,7 +43,6 @@ Encoder = Annotated[
     str, typer.Option("--encoder", help="Name or folder of a Hugging Face model; by default the packaged MiniLM.")
 ]
 Epochs = Annotated[str, typer.Option("--epochs", help="Passes over the data in stages 1, 2 and 3.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Precision = Annotated[str, typer.Option("--precision", help="auto, float32, bfloat16 or float16.")]
 
 

@@ -11,7 +11,6 @@ import typer
 
 from dialometer.cli.learn._shared import (
     Criterion,
-    Device,
     Encoder,
     Epochs,
     PairsFile,
@@ -23,7 +22,7 @@ from dialometer.cli.learn._shared import (
     read,
     read_experts,
 )
-from dialometer.cli.options import AsJson, Database, Seed
+from dialometer.cli.options import AsJson, Database, Device, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +72,7 @@ def add_to(app: typer.Typer) -> None:
         The first figure is the accuracy on held-out pairs rated 3 points or more apart and of about the same length (or on
         expert pairs, with **--pairs**), with its standard error over splits and a bootstrap interval over dialogues.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions
         from dialometer.learned.cmade.stages import StageOptions, check_neighbours
         from dialometer.learned.cmade.training import CmadeTrainingOptions

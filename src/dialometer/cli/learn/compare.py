@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import Device, EvaluatorDir, read_whole
-from dialometer.cli.options import AsJson
+from dialometer.cli.learn._shared import EvaluatorDir, read_whole
+from dialometer.cli.options import AsJson, Device
 
 if TYPE_CHECKING:
     from dialometer.model.dialogue import Dialogue

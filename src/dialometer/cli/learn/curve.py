@@ -9,7 +9,6 @@ import typer
 
 from dialometer.cli.learn._shared import (
     Criterion,
-    Device,
     FeaturesOf,
     OutFolder,
     RatingsPath,
@@ -19,8 +18,7 @@ from dialometer.cli.learn._shared import (
     read,
     write_report,
 )
-from dialometer.cli.options import AsJson, Database, Seed
-from dialometer.cli.retrieval._shared import Cache
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -52,7 +50,7 @@ def add_to(app: typer.Typer) -> None:
         An evaluator that was trained on the same ratings has seen the test dialogues; without **--evaluator** nothing is
         trained.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.errors import DialometerError
         from dialometer.learned.data.splits import grouped_splits
         from dialometer.learned.experiments.inspect_reports import curve_report

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, Device, RatingsPath, ScaleEnds, read
-from dialometer.cli.options import AsJson, Database, Seed
+from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
+from dialometer.cli.options import AsJson, Database, Device, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def add_to(app: typer.Typer) -> None:
         new blocks of neighbouring dialogues), then a whole file that was held out, then a whole bot; where bots have no
         names, dialogues are told apart by the bot's style of writing. Run again, it goes on where it was.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions
         from dialometer.learned.experiments.ablation import run_ablation
         from dialometer.learned.experiments.plain_rows import gaussian_rows, plain_rows

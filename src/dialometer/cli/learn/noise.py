@@ -9,7 +9,6 @@ import typer
 
 from dialometer.cli.learn._shared import (
     Criterion,
-    Device,
     FeaturesOf,
     OutFolder,
     RatingsPath,
@@ -19,8 +18,7 @@ from dialometer.cli.learn._shared import (
     read,
     write_report,
 )
-from dialometer.cli.options import AsJson, Database, Seed
-from dialometer.cli.retrieval._shared import Cache
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,7 +45,7 @@ def add_to(app: typer.Typer) -> None:
         Detectors: Shapley value, distance to the smoothed rating, loss, and their combination. Controls: the observed rating
         alone, and a feature that carries the true rating.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.learned.experiments.inspect_reports import noise_report
         from dialometer.learned.experiments.noise import check_share, noise_experiment
 

@@ -11,7 +11,6 @@ import typer
 from dialometer.cli.learn._shared import (
     Address,
     Criterion,
-    Device,
     EngineName,
     FeaturesOf,
     PairsFile,
@@ -23,8 +22,7 @@ from dialometer.cli.learn._shared import (
     read,
     read_experts,
 )
-from dialometer.cli.options import AsJson, Database, Seed
-from dialometer.cli.retrieval._shared import Cache
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
         Nothing is left out of any analysis for it: a rating can look noisy because it is honest. With **--flag**, a study's
         report shows them beside its other quality flags.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.errors import DialometerError
         from dialometer.learned.experiments.rating_values import lowest, noisy_page, noisy_rows, value_ratings
 

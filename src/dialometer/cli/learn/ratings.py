@@ -9,7 +9,6 @@ import typer
 
 from dialometer.cli.learn._shared import (
     Criterion,
-    Device,
     FeaturesOf,
     OutFolder,
     PairsFile,
@@ -21,8 +20,7 @@ from dialometer.cli.learn._shared import (
     read_experts,
     write_report,
 )
-from dialometer.cli.options import AsJson, Database, Seed
-from dialometer.cli.retrieval._shared import Cache
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,7 +55,7 @@ def add_to(app: typer.Typer) -> None:
 
         from dialometer.analysis.families.conversations.experts import ExpertPair
         from dialometer.analysis.families.conversations.rating_shape import GivenRatings, ratings_report
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.learned.cmade.neighbours import knn_smooth
         from dialometer.learned.data.splits import groups_of
 

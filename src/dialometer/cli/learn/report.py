@@ -9,7 +9,6 @@ import typer
 
 from dialometer.cli.learn._shared import (
     Criterion,
-    Device,
     OutFolder,
     RatingsPath,
     ScaleEnds,
@@ -18,8 +17,7 @@ from dialometer.cli.learn._shared import (
     read_aspects,
     write_report,
 )
-from dialometer.cli.options import AsJson, Database, Seed
-from dialometer.cli.retrieval._shared import Cache
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -49,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
         Trains by the best recipe, sets it beside simpler ways to judge, looks at its probabilities and lists the ratings that
         lie far from what others let expect.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.learned.experiments.evaluator_report import evaluator_report
 
         looked_at = read_aspects(aspects)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from dialometer.cli.learn._shared import Device, EvaluatorDir, read_whole
-from dialometer.cli.options import AsJson
+from dialometer.cli.learn._shared import EvaluatorDir, read_whole
+from dialometer.cli.options import AsJson, Device
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
         The deviation says how far the evaluator's models differ, or how unsure an evaluator of the best recipe is; it is empty
         for a single model of the published one.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.errors import UnknownName
         from dialometer.learned.data.evaluator import read_about
         from dialometer.learned.evaluators import Speed, score_dialogues

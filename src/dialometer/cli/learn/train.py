@@ -10,7 +10,6 @@ import typer
 
 from dialometer.cli.learn._shared import (
     Criterion,
-    Device,
     Encoder,
     Epochs,
     PairsFile,
@@ -23,7 +22,7 @@ from dialometer.cli.learn._shared import (
     read_aspects,
     read_experts,
 )
-from dialometer.cli.options import AsJson, Database, Seed
+from dialometer.cli.options import AsJson, Database, Device, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +93,7 @@ def add_to(app: typer.Typer) -> None:
             found = read(ratings, scale, criterion, database)
             _train_best(found, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
             return
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
         from dialometer.learned.cmade.materials import prepare
         from dialometer.learned.cmade.stages import StageOptions, check_neighbours
@@ -138,7 +137,7 @@ def _check_recipe(recipe: str) -> None:
 def _train_best(
     found: RatingSet, pairs: Path | None, out: Path, seed: int, device: str, aspects: Sequence[Aspect], *, as_json: bool
 ) -> None:
-    from dialometer.cli.retrieval._shared import working
+    from dialometer.cli.console import working
     from dialometer.learned.data.evaluator import refuse_other
     from dialometer.learned.gaussian.training import fingerprint_of, fit_gaussian, save_gaussian
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,7 +80,7 @@ def add_to(app: typer.Typer) -> None:
         if format_name:
             FORMATS.get(format_name)
         options = ImportOptions(parse_map(columns or []), _listed(criteria), _listed(questions), time_format)
-        with _ProgressBar(files) as bar:
+        with _reporting(files) as report:
             done = import_files(
                 folder,
                 files,
@@ -87,7 +89,7 @@ def add_to(app: typer.Typer) -> None:
                 options=options,
                 at_ms=time.time_ns() // 1_000_000,
                 is_dry_run=dry_run,
-                report=bar.show,
+                report=report,
             )
         if as_json:
             typer.echo(json.dumps(_as_json(done), indent=2, ensure_ascii=False, default=str))
@@ -99,36 +101,18 @@ def _listed(text: str) -> list[str]:
     return [entry.strip() for entry in text.split(",") if entry.strip()]
 
 
-class _ProgressBar:
+@contextmanager
+def _reporting(files: list[Path]) -> Iterator[Callable[[Path, str, int], None]]:
     """A bar on a terminal for files that take a while; the lines are counted first, so that its end is known."""
+    from dialometer.cli.console import ProgressBar, errors
 
-    def __init__(self, files: list[Path]) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-        from dialometer.cli.console import errors
-
-        long_ones = [file for file in files if file.is_file() and file.stat().st_size > LONG_FILE_BYTES]
-        self.is_shown = errors.is_terminal and bool(long_ones)
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        self.bar = Progress(*columns, console=errors, disable=not self.is_shown)
-        self.n_lines = {file: _n_lines(file) for file in long_ones} if self.is_shown else {}
-        self.tasks: dict[tuple[Path, str], object] = {}
-
-    def __enter__(self) -> _ProgressBar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def show(self, file: Path, doing: str, line: int) -> None:
-        """One step of progress."""
-        if not self.is_shown:
-            return
-        key = (file, doing)
-        if key not in self.tasks:
-            self.tasks[key] = self.bar.add_task(f"{doing} {file.name}", total=self.n_lines.get(file))
-        self.bar.update(self.tasks[key], completed=line)  # type: ignore[arg-type]
+    large = [file for file in files if file.is_file() and file.stat().st_size > LONG_FILE_BYTES]
+    is_shown = errors.is_terminal and bool(large)
+    n_lines = {file: _n_lines(file) for file in large} if is_shown else {}
+    with ProgressBar("lines", is_shown=is_shown) as bar:
+        yield lambda file, doing, line: bar.report(
+            f"{doing} {file.name}", line, n_lines.get(file) or 0, label=f"{doing} {file}"
+        )
 
 
 def _n_lines(file: Path) -> int | None:

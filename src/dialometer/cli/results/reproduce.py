@@ -61,7 +61,7 @@ def add_to(app: typer.Typer) -> None:
 def _avatar(name: str, data: Path | None, retrievers: list[str] | None) -> Reproduction:
     """With a progress bar and a cache of embeddings and trained models."""
     from dialometer.analysis.reproduce.avatar import avatar_with
-    from dialometer.cli.retrieval._shared import working
+    from dialometer.cli.console import working
     from dialometer.errors import DialometerError
     from dialometer.retrieval.selection import retriever_label, select_retrievers
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,11 +33,6 @@ LearnFrom = Annotated[
     Path | None,
     typer.Option("--learn-from", help="Further dialogues with marked answers that retrievers may learn from."),
 ]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Cache = Annotated[
-    Path | None,
-    typer.Option("--cache", envvar="DIALOMETER_CACHE", help="Where embeddings and trained models are kept."),
-]
 Lenient = Annotated[
     bool, typer.Option("--leave-out-unknown", help="Leave marked answers out that the knowledge base does not hold.")
 ]
@@ -58,19 +51,6 @@ CalibrateOn = Annotated[
     Path | None,
     typer.Option("--dialogues", help="Dialogues with marked answers; confidence is learned on them."),
 ]
-
-
-@contextmanager
-def working(device: str, cache: Path | None) -> Iterator[Work]:
-    """How the work is done, with a bar on a terminal and a line of JSON now and then elsewhere."""
-    from dialometer.cli.console import progress_bar
-    from dialometer.errors import DialometerError
-    from dialometer.neural.work import Work, default_cache
-
-    if device not in ("auto", "cpu", "cuda", "mps"):
-        raise DialometerError(f"unknown device '{device}'", remedy="use auto, cpu, cuda or mps")
-    with progress_bar() as report:
-        yield Work(device=device, report=report, cache=cache or default_cache())  # type: ignore[arg-type]
 
 
 def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[KnowledgeBase, QuerySet]:

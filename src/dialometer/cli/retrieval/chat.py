@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.options import AsJson
-from dialometer.cli.retrieval._shared import Cache, CalibrateOn, Cost, Device, KbOrAvatar, Lenient, OneRetriever
+from dialometer.cli.options import AsJson, Cache, Device
+from dialometer.cli.retrieval._shared import CalibrateOn, Cost, KbOrAvatar, Lenient, OneRetriever
 
 if TYPE_CHECKING:
     from dialometer.retrieval.avatar import Avatar, AvatarReply
@@ -41,7 +41,8 @@ def add_to(app: typer.Typer) -> None:
 
         In the terminal an empty line or Ctrl+D ends the conversation; questions may also come from a pipe, one a line.
         """
-        from dialometer.cli.retrieval._shared import avatar_of, working
+        from dialometer.cli.console import working
+        from dialometer.cli.retrieval._shared import avatar_of
 
         with working(device, cache) as work:
             avatar = avatar_of(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from dialometer.cli.options import AsJson, Database, Seed
-from dialometer.cli.retrieval._shared import Cache, Device, DialogueFile, KbFile, LearnFrom, Lenient, Retrievers
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, Retrievers
 
 if TYPE_CHECKING:
     from dialometer.retrieval.evaluation import ResampledUnit
@@ -61,7 +61,8 @@ def add_to(app: typer.Typer) -> None:
         Answerable and all questions are reported apart, with bootstrap intervals and paired permutation tests, and the
         definitions are printed. With --crowd the crowd's mean rating takes part as a retriever of its own.
         """
-        from dialometer.cli.retrieval._shared import read_both, read_learn_from, working
+        from dialometer.cli.console import working
+        from dialometer.cli.retrieval._shared import read_both, read_learn_from
         from dialometer.cli.retrieval._study import crowd_of
         from dialometer.cli.retrieval._tables import show_evaluation
         from dialometer.errors import DialometerError

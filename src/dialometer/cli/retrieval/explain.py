@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.options import AsJson
-from dialometer.cli.retrieval._shared import Cache, Device, KbFile, Lenient, Retrievers
+from dialometer.cli.options import AsJson, Cache, Device
+from dialometer.cli.retrieval._shared import KbFile, Lenient, Retrievers
 
 if TYPE_CHECKING:
     from dialometer.retrieval.knowledge_base import KnowledgeBase
@@ -45,7 +45,7 @@ def add_to(app: typer.Typer) -> None:
 
         Right answers are ticked where the dialogues mark them.
         """
-        from dialometer.cli.retrieval._shared import working
+        from dialometer.cli.console import working
         from dialometer.cli.retrieval._tables import show_explained
         from dialometer.retrieval.knowledge_base import read_knowledge_base
         from dialometer.retrieval.retriever import explained_answers

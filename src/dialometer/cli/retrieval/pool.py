@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.options import AsJson, Seed
-from dialometer.cli.retrieval._shared import (
-    Cache,
-    Device,
-    DialogueFile,
-    KbFile,
-    LearnFrom,
-    Lenient,
-    Retrievers,
-    study_name,
-)
+from dialometer.cli.options import AsJson, Cache, Device, Seed
+from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, Retrievers, study_name
 
 if TYPE_CHECKING:
     from dialometer.retrieval.retriever import Retriever
@@ -54,7 +45,8 @@ def add_to(app: typer.Typer) -> None:
         them as quality checks; raters judge as many as they like. Answers drawn by chance are left out unless named.
         Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd.
         """
-        from dialometer.cli.retrieval._shared import read_both, read_learn_from, working
+        from dialometer.cli.console import working
+        from dialometer.cli.retrieval._shared import read_both, read_learn_from
         from dialometer.cli.retrieval._study import write_study
         from dialometer.errors import DialometerError
         from dialometer.retrieval.cross_validation import add_queries

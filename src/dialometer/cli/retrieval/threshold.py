@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dialometer.cli.options import AsJson
-from dialometer.cli.retrieval._shared import Cache, CalibrateOn, Cost, Device, KbOrAvatar, Lenient, OneRetriever
+from dialometer.cli.options import AsJson, Cache, Device
+from dialometer.cli.retrieval._shared import CalibrateOn, Cost, KbOrAvatar, Lenient, OneRetriever
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,8 +33,8 @@ def add_to(app: typer.Typer) -> None:
 
         Confidence is learned on the marked answers of --dialogues, or by cross-validation inside the knowledge base.
         """
-        from dialometer.cli.console import results
-        from dialometer.cli.retrieval._shared import avatar_of, working
+        from dialometer.cli.console import results, working
+        from dialometer.cli.retrieval._shared import avatar_of
         from dialometer.cli.retrieval._tables import show_trade_off
         from dialometer.errors import DialometerError
         from dialometer.retrieval.threshold import trade_off_svg

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.options import AsJson, Seed
-from dialometer.cli.retrieval._shared import Cache, Cost, Device, KbFile, LearnFrom, Lenient
+from dialometer.cli.options import AsJson, Cache, Device, Seed
+from dialometer.cli.retrieval._shared import Cost, KbFile, LearnFrom, Lenient
 
 if TYPE_CHECKING:
     from dialometer.retrieval.train_retriever import TrainedRetriever
@@ -52,7 +52,8 @@ def add_to(app: typer.Typer) -> None:
         Cross-validation finds the weights of the fused retriever and the confidence of any; with --calibrate-on the
         confidence comes from those dialogues instead. An interrupted training goes on where it stopped.
         """
-        from dialometer.cli.retrieval._shared import read_lessons, working
+        from dialometer.cli.console import working
+        from dialometer.cli.retrieval._shared import read_lessons
         from dialometer.errors import DialometerError
         from dialometer.retrieval.knowledge_base import read_knowledge_base
         from dialometer.retrieval.saving import is_saved

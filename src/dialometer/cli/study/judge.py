@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,6 @@ import typer
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from dialometer.agents.openai import OpenAI
@@ -80,8 +81,8 @@ def add_to(app: typer.Typer) -> None:
         def run(door: Door) -> Progress:
             from dialometer.judges.run import Judge
 
-            with _Bar(raters) as bar:
-                return Judge(study, door, asking, persona, asks, parallel).run(raters, bar.show)
+            with _reporting(raters) as report:
+                return Judge(study, door, asking, persona, asks, parallel).run(raters, report)
 
         progress = _at_server(run, folder, url, api_key) if url else _here(run, folder, study, database)
         _tell(progress, folder, price_in, price_out, as_json=as_json)
@@ -117,35 +118,22 @@ def _at_server(run: Callable[[Door], Progress], folder: Path, url: str, api_key:
         return run(door)
 
 
-class _Bar:
+@contextmanager
+def _reporting(n_raters: int) -> Iterator[Callable[[Progress], None]]:
     """A bar on a terminal; elsewhere a line of JSON for each rater."""
+    from dialometer.cli.console import ProgressBar
 
-    def __init__(self, n_raters: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    n_reported = 0
 
-        from dialometer.cli.console import errors
+    def report(progress: Progress) -> None:
+        nonlocal n_reported
+        line = {"raters_done": progress.n_done, "judgments_stored": progress.n_judgments}
+        what, is_due = f"{progress.n_judgments:,} judgments", progress.n_done > n_reported
+        bar.report(what, progress.n_done, n_raters, label="judgments", line=line, is_due=is_due)
+        n_reported = progress.n_done
 
-        self.is_shown = errors.is_terminal
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("raters"))
-        self.bar = Progress(*columns, TimeElapsedColumn(), console=errors, disable=not self.is_shown)
-        self.task = self.bar.add_task("Asking", total=n_raters)
-        self.n_told = 0
-
-    def __enter__(self) -> _Bar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def show(self, progress: Progress) -> None:
-        """One step; the numbers are of what is already stored."""
-        self.bar.update(self.task, completed=progress.n_done, description=f"{progress.n_judgments:,} judgments")
-        if not self.is_shown and progress.n_done > self.n_told:
-            self.n_told = progress.n_done
-            line = {"raters_done": progress.n_done, "judgments_stored": progress.n_judgments}
-            sys.stderr.write(json.dumps(line) + "\n")
-            sys.stderr.flush()
+    with ProgressBar("raters", pause_s=math.inf) as bar:
+        yield report
 
 
 def _tell(progress: Progress, folder: Path, price_in: float, price_out: float, *, as_json: bool) -> None:

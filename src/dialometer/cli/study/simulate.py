@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -74,7 +74,7 @@ def add_to(app: typer.Typer) -> None:
         keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
 
         def run(door: Door, start_ms: int) -> Progress:
-            with _ProgressBar(raters) as bar:
+            with _reporting(raters) as report:
                 return simulate(
                     study,
                     door,
@@ -83,7 +83,7 @@ def add_to(app: typer.Typer) -> None:
                     seed=seed,
                     start_ms=start_ms,
                     habits=habits,
-                    report=bar.show,
+                    report=report,
                 )
 
         if url:
@@ -124,43 +124,24 @@ def _start_ms(store: Store) -> int:
     return first.started_at_ms if first else now_ms()
 
 
-class _ProgressBar:
-    """A bar on a terminal; elsewhere a line of JSON from time to time, written after what it tells was stored."""
+@contextmanager
+def _reporting(n_raters: int) -> Iterator[Callable[[Progress], None]]:
+    """A bar on a terminal; elsewhere a line of JSON from time to time, written after what it says was stored."""
+    from dialometer.cli.console import ProgressBar
 
-    def __init__(self, n_raters: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    n_reported = -1
 
-        from dialometer.cli.console import errors
+    def report(progress: Progress) -> None:
+        nonlocal n_reported
+        n_done = progress.n_finished + progress.n_left + progress.n_refused
+        line = {"raters_done": n_done, "raters": n_raters, "judgments_stored": progress.n_judgments}
+        is_due = n_reported < 0 or n_done == n_raters
+        what = f"{progress.n_judgments:,} judgments"
+        bar.report(what, n_done, n_raters, label="judgments", line=line, is_due=is_due)
+        n_reported = n_done
 
-        self.n_raters = n_raters
-        self.is_shown = errors.is_terminal
-        self.told_at_s = 0.0
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("raters"),
-            TimeElapsedColumn(),
-        )
-        self.bar = Progress(*columns, console=errors, disable=not self.is_shown)
-        self.task = self.bar.add_task("Simulating", total=n_raters)
-
-    def __enter__(self) -> _ProgressBar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def show(self, progress: Progress) -> None:
-        """One step of progress; the numbers are of what is already stored."""
-        done = progress.n_finished + progress.n_left + progress.n_refused
-        self.bar.update(self.task, completed=done, description=f"{progress.n_judgments:,} judgments")
-        if not self.is_shown and (done == self.n_raters or time.monotonic() - self.told_at_s > PAUSE_S):
-            self.told_at_s = time.monotonic()
-            line = {"raters_done": done, "raters": self.n_raters, "judgments_stored": progress.n_judgments}
-            sys.stderr.write(json.dumps(line) + "\n")
-            sys.stderr.flush()
+    with ProgressBar("raters", pause_s=PAUSE_S) as bar:
+        yield report
 
 
 def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> None:
