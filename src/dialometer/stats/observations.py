@@ -43,9 +43,16 @@ def same_length(**arrays: NDArray[Any]) -> int:
     """The common length; arrays of different lengths are a fault of the caller, named in the message."""
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise DialometerError(f"arrays of different lengths: {told}", remedy="give one entry per judgment in each")
+        described = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise DialometerError(f"arrays of different lengths: {described}", remedy="give one entry per judgment in each")
     return next(iter(lengths.values()))
+
+
+def two_samples(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, tuple[str, ...]]:
+    """The given numbers of two independent groups, and the remark on those that are missing."""
+    a, b = numbers(first), numbers(second)
+    kept_a, kept_b = a[~np.isnan(a)], b[~np.isnan(b)]
+    return kept_a, kept_b, missing_note(len(a) + len(b) - len(kept_a) - len(kept_b))
 
 
 def check_confidence(confidence: float) -> float:

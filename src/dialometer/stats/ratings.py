@@ -112,8 +112,8 @@ def positions(ratings: ArrayLike, labels: Sequence[Any]) -> Floats:
         distinct, code = np.unique(raw, return_inverse=True)
     else:
         distinct, code = raw.ravel(), np.arange(raw.size)
-    found = np.array([_position(value, place) for value in distinct.tolist()], dtype=np.float64)
-    return found[code.ravel()].reshape(raw.shape)
+    place_of = np.array([_position(value, place) for value in distinct.tolist()], dtype=np.float64)
+    return place_of[code.ravel()].reshape(raw.shape)
 
 
 def _position(value: Any, place: Mapping[Any, int]) -> float:

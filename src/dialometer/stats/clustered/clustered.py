@@ -74,31 +74,31 @@ def clustered_proportion(
     y = numbers(answers)
     if np.any((y < 0) | (y > 1)):
         raise DialometerError("an answer lies outside 0 to 1", remedy="use clustered_mean for ratings")
-    found = _marginal(y, raters, working, sandwich)
+    marginal = _marginal(y, raters, working, sandwich)
     method = f"proportion, cluster-robust by rater ({sandwich}, {working} working correlation)"
-    if found is None:
+    if marginal is None:
         return unknown(method, NO_ANSWERS, label=label)
-    if found.variance == 0 or found.n_raters < 2:
-        return _without_spread(found, null, method, confidence, label)
-    p = found.mean
-    n_effective = p * (1 - p) / found.variance
-    quantile = float(stats.t.isf((1 - check_confidence(confidence)) / 2, found.df))
+    if marginal.variance == 0 or marginal.n_raters < 2:
+        return _without_spread(marginal, null, method, confidence, label)
+    p = marginal.mean
+    n_effective = p * (1 - p) / marginal.variance
+    quantile = float(stats.t.isf((1 - check_confidence(confidence)) / 2, marginal.df))
     low, high = wilson_interval(p * n_effective, n_effective, quantile=quantile)
     statistic = (p - null) / math.sqrt(null * (1 - null) / n_effective)
     return Estimate(
         value=p,
-        n=found.n,
+        n=marginal.n,
         method=f"{method}, score t-test of {null:g}",
         low=low,
         high=high,
         confidence=confidence,
         interval_method="Wilson with effective number of answers and Student's t",
         statistic=statistic,
-        df=(found.df,),
-        p_value=float(2 * stats.t.sf(abs(statistic), found.df)),
+        df=(marginal.df,),
+        p_value=float(2 * stats.t.sf(abs(statistic), marginal.df)),
         label=label,
-        notes=found.notes,
-        details={**_spread_details(found), "n_effective": n_effective, "design_effect": found.n / n_effective},
+        notes=marginal.notes,
+        details={**_spread_details(marginal), "n_effective": n_effective, "design_effect": marginal.n / n_effective},
     )
 
 
@@ -113,29 +113,29 @@ def clustered_mean(
     label: str = "",
 ) -> Estimate:
     """Mean rating with a t interval that respects repeated raters, and a test where a null value is given."""
-    found = _marginal(numbers(values), raters, working, sandwich)
+    marginal = _marginal(numbers(values), raters, working, sandwich)
     method = f"mean, cluster-robust by rater ({sandwich}, {working} working correlation)"
-    if found is None:
+    if marginal is None:
         return unknown(method, "no ratings: collect at least one judgment", label=label)
-    is_testable = found.n_raters > 1 and found.variance > 0
-    why = () if is_testable else (ONE_RATER if found.n_raters < 2 else "all raters have the same mean: no interval",)
-    se = math.sqrt(found.variance) if is_testable else math.nan
-    half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, found.df)) * se
-    statistic = math.nan if null is None else (found.mean - null) / se
+    is_testable = marginal.n_raters > 1 and marginal.variance > 0
+    why = () if is_testable else (ONE_RATER if marginal.n_raters < 2 else "all raters have the same mean: no interval",)
+    se = math.sqrt(marginal.variance) if is_testable else math.nan
+    half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, marginal.df)) * se
+    statistic = math.nan if null is None else (marginal.mean - null) / se
     return Estimate(
-        value=found.mean,
-        n=found.n,
+        value=marginal.mean,
+        n=marginal.n,
         method=method if null is None else f"{method}, t-test of {null:g}",
-        low=found.mean - half,
-        high=found.mean + half,
+        low=marginal.mean - half,
+        high=marginal.mean + half,
         confidence=confidence,
         interval_method="Student's t" if is_testable else "",
         statistic=statistic,
-        df=(found.df,) if is_testable else (),
-        p_value=math.nan if math.isnan(statistic) else float(2 * stats.t.sf(abs(statistic), found.df)),
+        df=(marginal.df,) if is_testable else (),
+        p_value=math.nan if math.isnan(statistic) else float(2 * stats.t.sf(abs(statistic), marginal.df)),
         label=label,
-        notes=(*found.notes, *why),
-        details=_spread_details(found),
+        notes=(*marginal.notes, *why),
+        details=_spread_details(marginal),
     )
 
 
@@ -205,27 +205,27 @@ def _exchangeable_weights(y: Floats, n: Floats, mean_by_rater: Floats) -> tuple[
     return weights, new
 
 
-def _without_spread(found: _Marginal, null: float, method: str, confidence: float, label: str) -> Estimate:
+def _without_spread(marginal: _Marginal, null: float, method: str, confidence: float, label: str) -> Estimate:
     """Raters who do not differ leave the sandwich empty; each rater then counts as one answer, the careful reading."""
-    if found.n_raters < 2:
+    if marginal.n_raters < 2:
         return Estimate(
-            found.mean, found.n, method, confidence=confidence, label=label, notes=(*found.notes, ONE_RATER)
+            marginal.mean, marginal.n, method, confidence=confidence, label=label, notes=(*marginal.notes, ONE_RATER)
         )
-    if found.mean in (0.0, 1.0):
-        successes = round(found.mean) * found.n_raters
-        low, high = clopper_pearson_interval(successes, found.n_raters, confidence=confidence)
-        p_value = binomial_test(successes, found.n_raters, null=null).p_value
+    if marginal.mean in (0.0, 1.0):
+        successes = round(marginal.mean) * marginal.n_raters
+        low, high = clopper_pearson_interval(successes, marginal.n_raters, confidence=confidence)
+        p_value = binomial_test(successes, marginal.n_raters, null=null).p_value
         note = "all answers are equal: each rater counts as one answer in the interval and the test"
         interval_method = "Clopper-Pearson over raters"
     else:
-        low, high = wilson_interval(found.mean * found.n_raters, found.n_raters, confidence=confidence)
-        deviation = (found.mean - null) / math.sqrt(null * (1 - null) / found.n_raters)
+        low, high = wilson_interval(marginal.mean * marginal.n_raters, marginal.n_raters, confidence=confidence)
+        deviation = (marginal.mean - null) / math.sqrt(null * (1 - null) / marginal.n_raters)
         p_value = float(2 * stats.norm.sf(abs(deviation)))
         note = "all raters have the same share: each rater counts as one answer in the interval and the test"
         interval_method = "Wilson over raters"
     return Estimate(
-        value=found.mean,
-        n=found.n,
+        value=marginal.mean,
+        n=marginal.n,
         method=method,
         low=low,
         high=high,
@@ -233,16 +233,16 @@ def _without_spread(found: _Marginal, null: float, method: str, confidence: floa
         interval_method=interval_method,
         p_value=p_value,
         label=label,
-        notes=(*found.notes, note),
-        details=_spread_details(found),
+        notes=(*marginal.notes, note),
+        details=_spread_details(marginal),
     )
 
 
-def _spread_details(found: _Marginal) -> dict[str, float | int]:
+def _spread_details(marginal: _Marginal) -> dict[str, float | int]:
     return {
-        "standard_error": math.sqrt(found.variance) if found.variance >= 0 else math.nan,
-        "n_raters": found.n_raters,
-        "working_correlation": found.correlation,
+        "standard_error": math.sqrt(marginal.variance) if marginal.variance >= 0 else math.nan,
+        "n_raters": marginal.n_raters,
+        "working_correlation": marginal.correlation,
     }
 
 

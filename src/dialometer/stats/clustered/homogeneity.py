@@ -125,29 +125,29 @@ def _group_means(answers: ArrayLike, groups: ArrayLike, raters: ArrayLike) -> _G
 def homogeneity_clustered(answers: ArrayLike, groups: ArrayLike, raters: ArrayLike, *, label: str = "") -> Estimate:
     """Are group means (or shares of 0/1 answers) equal, when raters answer more than once?"""
     method = f"homogeneity of group means, {CLUSTERED}, HTZ test"
-    found = _group_means(answers, groups, raters)
+    fitted = _group_means(answers, groups, raters)
     n = int(np.sum(~np.isnan(numbers(answers))))
-    if isinstance(found, str):
-        return unknown(method, found, n=n, label=label)
-    q = len(found.levels) - 1
+    if isinstance(fitted, str):
+        return unknown(method, fitted, n=n, label=label)
+    q = len(fitted.levels) - 1
     contrasts = np.column_stack([-np.ones(q), np.eye(q)])
-    difference = contrasts @ found.means
-    spread = contrasts @ found.covariance @ contrasts.T
-    degrees = found.degrees(contrasts)
-    notes = found.notes
+    difference = contrasts @ fitted.means
+    spread = contrasts @ fitted.covariance @ contrasts.T
+    degrees = fitted.degrees(contrasts)
+    notes = fitted.notes
     statistic = p_value = math.nan
     df: tuple[float, ...] = ()
     if np.linalg.matrix_rank(spread, hermitian=True) < q:
         notes = (*notes, "no test: raters' answers do not vary between some groups, or raters are fewer than groups")
     elif degrees - q + 1 <= 0:
-        notes = (*notes, f"no test: {found.n_raters} raters are too few for {q + 1} groups; recruit more")
+        notes = (*notes, f"no test: {fitted.n_raters} raters are too few for {q + 1} groups; recruit more")
     else:
         quadratic = float(difference @ np.linalg.solve(spread, difference))
         df = (float(q), degrees - q + 1)
         statistic = quadratic * (degrees - q + 1) / (degrees * q)
         p_value = float(stats.f.sf(statistic, *df))
     return Estimate(
-        value=found.effect,
+        value=fitted.effect,
         n=n,
         method=method,
         statistic=statistic,
@@ -156,8 +156,8 @@ def homogeneity_clustered(answers: ArrayLike, groups: ArrayLike, raters: ArrayLi
         label=label,
         notes=notes,
         details={
-            "means": dict(zip(found.levels, found.means.tolist(), strict=True)),
-            "n_raters": found.n_raters,
+            "means": dict(zip(fitted.levels, fitted.means.tolist(), strict=True)),
+            "n_raters": fitted.n_raters,
             "effect": "square root of the share of variance between groups",
         },
     )
@@ -170,24 +170,24 @@ def pairwise_clustered(
 
     P-values are not corrected for their number: pass the values to ``multiplicity.adjust_estimates``.
     """
-    found = _group_means(answers, groups, raters)
+    fitted = _group_means(answers, groups, raters)
     method = f"difference of group means, {CLUSTERED}, t-test"
-    if isinstance(found, str):
+    if isinstance(fitted, str):
         names = [str(level) for level in codes(np.asarray(groups))[1]]
-        return {pair: unknown(method, found) for pair in itertools.combinations(names, 2)}
+        return {pair: unknown(method, fitted) for pair in itertools.combinations(names, 2)}
     result = {}
-    for first, second in itertools.combinations(range(len(found.levels)), 2):
-        contrast = np.zeros((1, len(found.levels)))
+    for first, second in itertools.combinations(range(len(fitted.levels)), 2):
+        contrast = np.zeros((1, len(fitted.levels)))
         contrast[0, first], contrast[0, second] = 1.0, -1.0
-        value = float(contrast[0] @ found.means)
-        variance = float(contrast[0] @ found.covariance @ contrast[0])
-        degrees = found.degrees(contrast)
+        value = float(contrast[0] @ fitted.means)
+        variance = float(contrast[0] @ fitted.covariance @ contrast[0])
+        degrees = fitted.degrees(contrast)
         se = math.sqrt(variance) if variance > 1e-30 else math.nan
         half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, degrees)) * se
-        pair = (found.levels[first], found.levels[second])
+        pair = (fitted.levels[first], fitted.levels[second])
         result[pair] = Estimate(
             value=value,
-            n=round(float(found.counts[first] + found.counts[second])),
+            n=round(float(fitted.counts[first] + fitted.counts[second])),
             method=method,
             low=value - half,
             high=value + half,
@@ -197,7 +197,9 @@ def pairwise_clustered(
             df=(degrees,),
             p_value=float(2 * stats.t.sf(abs(value / se), degrees)),
             label=f"{pair[0]} - {pair[1]}",
-            notes=found.notes if variance > 1e-30 else (*found.notes, "no test: raters do not differ between the two"),
-            details={"standard_error": se, "n_raters": found.n_raters},
+            notes=fitted.notes
+            if variance > 1e-30
+            else (*fitted.notes, "no test: raters do not differ between the two"),
+            details={"standard_error": se, "n_raters": fitted.n_raters},
         )
     return result

@@ -195,27 +195,27 @@ def mcnemar(
     otherwise chi-square with one degree of freedom, with Edwards' continuity ``correction``. Pairs with a missing
     answer are left out.
     """
-    one, two = numbers(first), numbers(second)
-    same_length(first=one, second=two)
-    is_whole = ~(np.isnan(one) | np.isnan(two))
-    one, two = one[is_whole], two[is_whole]
-    if not np.isin(np.concatenate([one, two]), (0.0, 1.0)).all():
+    a, b = numbers(first), numbers(second)
+    same_length(first=a, second=b)
+    is_whole = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[is_whole], b[is_whole]
+    if not np.isin(np.concatenate([a, b]), (0.0, 1.0)).all():
         raise DialometerError("McNemar's test needs yes/no answers", remedy="give 0 and 1 or False and True")
-    only_first = int(np.sum((one == 1) & (two == 0)))
-    only_second = int(np.sum((one == 0) & (two == 1)))
+    only_first = int(np.sum((a == 1) & (b == 0)))
+    only_second = int(np.sum((a == 0) & (b == 1)))
     changed = only_first + only_second
     name = "exact binomial" if exact else "chi-square" + (", continuity-corrected" if correction else "")
     method = f"McNemar's test, {name}"
     notes = missing_note(int(np.sum(~is_whole)))
     if changed == 0:
         why = "no rater changed the answer: the test needs pairs that differ; collect more pairs"
-        return unknown(method, why, n=len(one))
+        return unknown(method, why, n=len(a))
     tested = _test_decisive(only_first, only_second, "exact" if exact else "chi2-yates" if correction else "chi2")
     kind: Interval = "clopper-pearson" if exact else "wilson"
     low, high = interval_of(kind, only_first, changed, confidence)
     return Estimate(
         value=only_first / changed,
-        n=len(one),
+        n=len(a),
         method=method,
         low=low,
         high=high,
@@ -228,7 +228,7 @@ def mcnemar(
         details={
             "n_only_first": only_first,
             "n_only_second": only_second,
-            "difference": float(one.mean() - two.mean()),
+            "difference": float(a.mean() - b.mean()),
         },
     )
 

@@ -58,18 +58,18 @@ def _correlate(
     confidence: float,
     label: str,
 ) -> Estimate:
-    one, two = numbers(first), numbers(second)
-    same_length(first=one, second=two)
-    is_whole = ~(np.isnan(one) | np.isnan(two))
-    one, two = one[is_whole], two[is_whole]
-    n = len(one)
+    x, y = numbers(first), numbers(second)
+    same_length(first=x, second=y)
+    is_whole = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[is_whole], y[is_whole]
+    n = len(x)
     notes = missing_note(int(np.sum(~is_whole)))
     if n < 3:
         return unknown(method, f"{n} complete pairs: at least three are needed", n=n, label=label)
-    if np.ptp(one) == 0 or np.ptp(two) == 0:
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
         return unknown(method, "one side does not vary: there is nothing to go together with", n=n, label=label)
-    found = function(one, two)
-    r = min(1.0, max(-1.0, float(found.statistic)))
+    result = function(x, y)
+    r = min(1.0, max(-1.0, float(result.statistic)))
     low = high = math.nan
     check_confidence(confidence)
     if n < least:
@@ -88,7 +88,7 @@ def _correlate(
         confidence=confidence,
         interval_method="" if math.isnan(low) else kind,
         statistic=r,
-        p_value=float(found.pvalue),
+        p_value=float(result.pvalue),
         label=label,
         notes=notes,
     )

@@ -7,26 +7,13 @@ Checked against ``pingouin.compute_effsize(x, y, eftype="cohen" | "hedges")``, t
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
-
-
-class _Groups(NamedTuple):
-    one: Floats
-    two: Floats
-    notes: tuple[str, ...]
-
-
-def _groups(first: ArrayLike, second: ArrayLike) -> _Groups:
-    one, two = numbers(first), numbers(second)
-    kept_one, kept_two = one[~np.isnan(one)], two[~np.isnan(two)]
-    return _Groups(kept_one, kept_two, missing_note(len(one) + len(two) - len(kept_one) - len(kept_two)))
+from dialometer.stats.observations import Floats, check_confidence, two_samples
 
 
 def cohens_d(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
@@ -42,17 +29,17 @@ def hedges_g(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, l
 def _standardised(
     first: ArrayLike, second: ArrayLike, confidence: float, label: str, *, is_corrected: bool
 ) -> Estimate:
-    one, two, notes = _groups(first, second)
-    n = len(one) + len(two)
+    a, b, notes = two_samples(first, second)
+    n = len(a) + len(b)
     method = "Hedges' g" if is_corrected else "Cohen's d, pooled standard deviation"
-    if not len(one) or not len(two):
+    if not len(a) or not len(b):
         return unknown(method, "one of the two groups is empty: recruit raters for both", n=n, label=label)
     df = n - 2
-    squares = float(np.sum((one - one.mean()) ** 2) + np.sum((two - two.mean()) ** 2))
+    squares = float(np.sum((a - a.mean()) ** 2) + np.sum((b - b.mean()) ** 2))
     if df < 1 or squares <= 0:
         return unknown(method, "no variation within the groups to measure the difference by", n=n, label=label)
-    d = float(one.mean() - two.mean()) / math.sqrt(squares / df)
-    root = math.sqrt(len(one) * len(two) / n)
+    d = float(a.mean() - b.mean()) / math.sqrt(squares / df)
+    root = math.sqrt(len(a) * len(b) / n)
     low, high = _noncentral_interval(d * root, df, check_confidence(confidence))
     factor = (
         math.exp(special.gammaln(df / 2) - special.gammaln((df - 1) / 2)) / math.sqrt(df / 2) if df > 1 else math.nan
@@ -70,7 +57,7 @@ def _standardised(
         interval_method="noncentral t",
         label=label,
         notes=notes,
-        details={"n_first": len(one), "n_second": len(two), "cohens_d": d},
+        details={"n_first": len(a), "n_second": len(b), "cohens_d": d},
     )
 
 
@@ -80,8 +67,8 @@ def _noncentral_interval(t: float, df: float, confidence: float) -> tuple[float,
 
     def share(noncentrality: float) -> float:
         with np.errstate(all="ignore"):
-            found = float(stats.nct.cdf(t, df, noncentrality))
-        return found if not math.isnan(found) else float(noncentrality < t)  # scipy gives nan where it underflows
+            below = float(stats.nct.cdf(t, df, noncentrality))
+        return below if not math.isnan(below) else float(noncentrality < t)  # scipy gives nan where it underflows
 
     def solve(target: float) -> float:
         reach = 5.0 + abs(t)
@@ -99,21 +86,21 @@ def cliffs_delta(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
 
     The interval is Cliff's (1996) asymmetric one from the consistent variance, which respects the bounds.
     """
-    one, two, notes = _groups(first, second)
-    n_one, n_two = len(one), len(two)
+    a, b, notes = two_samples(first, second)
+    n_a, n_b = len(a), len(b)
     method = "Cliff's delta"
-    if not n_one or not n_two:
-        return unknown(method, "one of the two groups is empty: recruit raters for both", n=n_one + n_two, label=label)
-    rows, columns = _dominance(one, two), -_dominance(two, one)
+    if not n_a or not n_b:
+        return unknown(method, "one of the two groups is empty: recruit raters for both", n=n_a + n_b, label=label)
+    rows, columns = _dominance(a, b), -_dominance(b, a)
     delta = float(rows.mean())
     low, high = math.nan, math.nan
-    if n_one > 1 and n_two > 1:
-        low, high = _cliff_interval(rows, columns, one, two, check_confidence(confidence))
+    if n_a > 1 and n_b > 1:
+        low, high = _cliff_interval(rows, columns, a, b, check_confidence(confidence))
     if math.isnan(low):
         notes = (*notes, "no interval: the groups do not overlap or are too small")
     return Estimate(
         value=delta,
-        n=n_one + n_two,
+        n=n_a + n_b,
         method=method,
         low=low,
         high=high,
@@ -121,7 +108,7 @@ def cliffs_delta(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
         interval_method="" if math.isnan(low) else "Cliff's consistent variance, asymmetric",
         label=label,
         notes=notes,
-        details={"n_first": n_one, "n_second": n_two},
+        details={"n_first": n_a, "n_second": n_b},
     )
 
 
@@ -133,17 +120,17 @@ def _dominance(values: Floats, others: Floats) -> Floats:
     return np.asarray((below - above) / len(others))
 
 
-def _cliff_interval(rows: Floats, columns: Floats, one: Floats, two: Floats, confidence: float) -> tuple[float, float]:
-    n_one, n_two = len(rows), len(columns)
+def _cliff_interval(rows: Floats, columns: Floats, a: Floats, b: Floats, confidence: float) -> tuple[float, float]:
+    n_a, n_b = len(rows), len(columns)
     delta = float(rows.mean())
-    ordered = np.sort(two)
-    ties = np.searchsorted(ordered, one, side="right") - np.searchsorted(ordered, one, side="left")
-    untied = n_one * n_two - float(ties.sum())  # sum of squared signs over all pairs
+    ordered = np.sort(b)
+    ties = np.searchsorted(ordered, a, side="right") - np.searchsorted(ordered, a, side="left")
+    untied = n_a * n_b - float(ties.sum())  # sum of squared signs over all pairs
     by_rows, by_columns = float(np.sum((rows - delta) ** 2)), float(np.sum((columns - delta) ** 2))
-    spread = untied - n_one * n_two * delta**2
-    pairs = n_one * n_two * (n_one - 1) * (n_two - 1)
-    variance = (n_two**2 * by_rows + n_one**2 * by_columns - spread) / pairs
-    variance = max(variance, (1 - delta**2) / (n_one * n_two - 1))
+    spread = untied - n_a * n_b * delta**2
+    pairs = n_a * n_b * (n_a - 1) * (n_b - 1)
+    variance = (n_b**2 * by_rows + n_a**2 * by_columns - spread) / pairs
+    variance = max(variance, (1 - delta**2) / (n_a * n_b - 1))
     if abs(delta) >= 1:
         return math.nan, math.nan
     z2 = float(stats.norm.isf((1 - confidence) / 2)) ** 2

@@ -88,13 +88,13 @@ class FactorialFit:
         Factors that are not named are averaged over: ``compare({"anchor": "both"}, {"anchor": "none"})`` is a main
         effect, naming the layout on both sides too makes it a simple effect.
         """
-        label = f"{_told(first)} - {_told(second)}"
+        label = f"{_condition(first)} - {_condition(second)}"
         return self._difference(self._average(first) - self._average(second), label)
 
     def mean(self, where: Mapping[str, str] | None = None) -> Estimate:
         """Mean of the matching conditions; its interval speaks for other raters and, if items are random, other items."""
         wanted = where or {}
-        return self._difference(self._average(wanted), _told(wanted) or "all conditions", is_mean=True)
+        return self._difference(self._average(wanted), _condition(wanted) or "all conditions", is_mean=True)
 
     @property
     def _filled(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -237,9 +237,9 @@ def _cells(
     names: dict[str, tuple[str, ...]] = {}
     cell = np.zeros(int(is_given.sum()), dtype=np.int64)
     for name, labels in factors.items():
-        code, found = codes(labels)
+        code, observed = codes(labels)
         same_length(**{"values": is_given, name: code})
-        known = [str(level) for level in found]
+        known = [str(level) for level in observed]
         wanted = [str(level) for level in order.get(name, known)]
         strange = set(known) - set(wanted)
         if strange:
@@ -261,5 +261,5 @@ def _nesting_notes(rater: np.ndarray[tuple[int], np.dtype[np.generic]], cell: In
     return ("raters appear in several conditions: their effects there are compared without random slopes",)
 
 
-def _told(where: Mapping[str, str]) -> str:
+def _condition(where: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={level}" for name, level in where.items())

@@ -266,16 +266,16 @@ def _start(crossing: Crossing, is_active: tuple[bool, bool]) -> Floats:
     b = linalg.solve(crossing.total[:p, :p], crossing.total[:p, p], assume_a="sym")
     ends = np.append(-b, 1.0)
     squares = float(ends @ crossing.total @ ends)
-    found = []
+    variances = []
     for sums, sizes in ((crossing.sums_first, crossing.n_first), (crossing.sums_second, crossing.n_second)):
         m = len(sizes)
         between = float(np.sum((sums @ ends) ** 2 / sizes))
         within = (squares - between) / max(n - m, 1)
-        found.append((between / max(m - 1, 1) - within) * m / n)
+        variances.append((between / max(m - 1, 1) - within) * m / n)
     if crossing.is_swapped:
-        found.reverse()
+        variances.reverse()
     total = squares / n
-    shares = np.clip(np.array(found) / total, 1e-3, 0.9)
+    shares = np.clip(np.array(variances) / total, 1e-3, 0.9)
     residual = max(1 - float(shares[list(is_active)].sum()), 0.05)
     return np.where(is_active, np.log(shares / residual) / 2, -math.inf)
 
@@ -315,8 +315,8 @@ def _descend(crossing: Crossing, start: Floats) -> tuple[Floats, Floats]:
         value, gradient = objective(z * unit)
         return value, gradient * unit
 
-    found = optimize.minimize(rescaled, start[free] / unit, jac=True, method="BFGS", options={"gtol": 1e-5})
-    x = np.asarray(found.x * unit)
+    result = optimize.minimize(rescaled, start[free] / unit, jac=True, method="BFGS", options={"gtol": 1e-5})
+    x = np.asarray(result.x * unit)
     gradient = objective(x)[1]
     hessian = _jacobian(lambda z: objective(z)[1], x)
     if np.linalg.eigvalsh(hessian)[0] <= 1e-8:
@@ -365,9 +365,11 @@ def _describe(
     likelihood = df * (1 + math.log(2 * math.pi * residual)) + point.logdet - float(np.linalg.slogdet(inverse)[1])
     rater, item = (ratio**2 * residual for ratio in ratios)
     zero = [name for name, value in (("rater", rater), ("item", item)) if value == 0]
-    said = [f"the variance of {name}s is estimated as zero" for name in zero if not any(name in note for note in notes)]
+    remarks = [
+        f"the variance of {name}s is estimated as zero" for name in zero if not any(name in note for note in notes)
+    ]
     if n_items == 0:
-        said = [note for note in said if "items" not in note]
+        remarks = [note for note in remarks if "items" not in note]
     return CrossedFit(
         coefficients=b + offset,
         covariance=residual * inverse,
@@ -376,7 +378,7 @@ def _describe(
         n_raters=n_raters,
         n_items=n_items,
         log_likelihood=-likelihood / 2,
-        notes=(*notes, *said),
+        notes=(*notes, *remarks),
         parameter_covariance=2 * linalg.inv(information),
         d_covariance=np.array([*(residual * d_inverse[index] for index in free), residual * inverse]),
     )

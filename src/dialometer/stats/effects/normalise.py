@@ -41,19 +41,21 @@ class Normalised:
     @property
     def notes(self) -> tuple[str, ...]:
         """The account in sentences, for a report."""
-        said = []
+        sentences = []
         if self.n_replaced:
             what = f"{self.n_zero} zero and {self.n_negative} negative"
-            said.append(f"{self.n_replaced} of {what} estimates replaced by half of the rater's smallest positive one")
+            sentences.append(
+                f"{self.n_replaced} of {what} estimates replaced by half of the rater's smallest positive one"
+            )
         if self.n_excluded:
-            said.append(f"{self.n_excluded} zero or negative estimates excluded, because they have no logarithm")
+            sentences.append(f"{self.n_excluded} zero or negative estimates excluded, because they have no logarithm")
         if self.raters_without_positive:
-            said.append(f"no positive estimate by: {_listed(self.raters_without_positive)}")
+            sentences.append(f"no positive estimate by: {_listed(self.raters_without_positive)}")
         if self.constant_raters:
-            said.append(f"always the same value by: {_listed(self.constant_raters)}")
+            sentences.append(f"always the same value by: {_listed(self.constant_raters)}")
         if self.n_missing:
-            said.append(f"{self.n_missing} missing estimates")
-        return tuple(said)
+            sentences.append(f"{self.n_missing} missing estimates")
+        return tuple(sentences)
 
 
 def normalise(

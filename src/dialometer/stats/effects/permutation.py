@@ -30,7 +30,7 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.observations import Floats, Ints, codes, missing_note, numbers, same_length
+from dialometer.stats.observations import Floats, Ints, codes, missing_note, numbers, same_length, two_samples
 
 BATCH_CELLS = 4_000_000
 MOST_DRAWS = 40_000_000
@@ -59,28 +59,28 @@ def permutation_two_groups(
     first: ArrayLike, second: ArrayLike, *, n_permutations: int = 10_000, seed: int = 0, label: str = ""
 ) -> Estimate:
     """Difference of two groups' means (first minus second), each entry one rater, tested by moving raters across."""
-    one, two = _given(first), _given(second)
-    n_one, n = len(one), len(one) + len(two)
+    a, b, notes = two_samples(first, second)
+    n_a, n = len(a), len(a) + len(b)
     method = "two-sided permutation test of the difference of means"
-    if not n_one or n_one == n:
+    if not n_a or n_a == n:
         return unknown(method, "one of the two groups is empty: recruit raters for both", n=n, label=label)
-    pooled = np.concatenate([one, two])
+    pooled = np.concatenate([a, b])
     if np.ptp(pooled) == 0:
         return unknown(method, "all values are equal: no arrangement differs from another", n=n, label=label)
-    observed = float(one.mean() - two.mean())
+    observed = float(a.mean() - b.mean())
     centred = pooled - pooled.mean()
-    bound = abs(observed) * n_one * (n - n_one) / n * (1 - TOLERANCE)
-    n_all = math.comb(n, n_one)
+    bound = abs(observed) * n_a * (n - n_a) / n * (1 - TOLERANCE)
+    n_all = math.comb(n, n_a)
     if n_all <= n_permutations:
-        chosen = np.array(list(itertools.combinations(range(n), n_one)))
+        chosen = np.array(list(itertools.combinations(range(n), n_a)))
         p_value = float(np.mean(np.abs(centred[chosen].sum(axis=1)) >= bound))
-        return _permuted(observed, n, f"{method}, all {n_all} arrangements", p_value, n_all, None, label)
+        return _permuted(observed, n, f"{method}, all {n_all} arrangements", p_value, n_all, None, label, notes)
     rng = np.random.default_rng(seed)
     hits = 0
     for size in batches(n, n_permutations):
         drawn = rng.permuted(np.broadcast_to(centred, (size, n)), axis=1)
-        hits += int(np.sum(np.abs(drawn[:, :n_one].sum(axis=1)) >= bound))
-    return _permuted(observed, n, method, (1 + hits) / (1 + n_permutations), n_permutations, seed, label)
+        hits += int(np.sum(np.abs(drawn[:, :n_a].sum(axis=1)) >= bound))
+    return _permuted(observed, n, method, (1 + hits) / (1 + n_permutations), n_permutations, seed, label, notes)
 
 
 def permutation_paired(
@@ -92,9 +92,9 @@ def permutation_paired(
     cheap over many thousands of questions. Where thousands of distinct values would take too many draws, the permutation
     distribution, a sum of that many independent terms, is replaced by its normal limit.
     """
-    one, two = numbers(first), numbers(second)
-    same_length(first=one, second=two)
-    difference = one - two
+    a, b = numbers(first), numbers(second)
+    same_length(first=a, second=b)
+    difference = a - b
     is_given = ~np.isnan(difference)
     difference = difference[is_given]
     n = len(difference)
@@ -125,11 +125,6 @@ def permutation_paired(
         hits += int(np.sum(np.abs((2 * ups - counts) @ sizes) >= bound))
     p_value = (1 + hits) / (1 + n_permutations)
     return _permuted(total / n, n, method, p_value, n_permutations, seed, label, notes)
-
-
-def _given(values: ArrayLike) -> Floats:
-    array = numbers(values)
-    return array[~np.isnan(array)]
 
 
 def batches(width: int, n_permutations: int) -> Iterator[int]:
@@ -239,14 +234,14 @@ def _terms(names: tuple[str, ...]) -> list[tuple[str, ...]]:
 def _term_columns(grouped: Mapping[str, tuple[Ints, int]], term: tuple[str, ...]) -> Floats:
     """Sum-to-zero columns of a term: products of its factors' deviation contrasts."""
 
-    def one(name: str) -> Floats:
+    def contrasts(name: str) -> Floats:
         code, size = grouped[name]
         return np.asarray(np.vstack([np.eye(size - 1), -np.ones(size - 1)])[code])
 
     def product(left: Floats, right: Floats) -> Floats:
         return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
-    return reduce(product, (one(name) for name in term))
+    return reduce(product, (contrasts(name) for name in term))
 
 
 def _strata(grouped: Mapping[str, tuple[Ints, int]], term: tuple[str, ...]) -> Ints:

@@ -19,30 +19,30 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
+from dialometer.stats.observations import Floats, check_confidence, two_samples
 
 EMPTY = "one of the two groups is empty: recruit raters for both"
 MOST_EXACT = 20
 
 
-def _welch_parts(one: Floats, two: Floats) -> tuple[float, float, float]:
+def _welch_parts(a: Floats, b: Floats) -> tuple[float, float, float]:
     """Difference of means, its standard error without pooling, and Welch's degrees of freedom."""
-    v_one, v_two = float(one.var(ddof=1)) / len(one), float(two.var(ddof=1)) / len(two)
-    variance = v_one + v_two
-    df = variance**2 / (v_one**2 / (len(one) - 1) + v_two**2 / (len(two) - 1)) if variance > 0 else math.nan
-    return float(one.mean() - two.mean()), math.sqrt(variance), df
+    v_a, v_b = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    variance = v_a + v_b
+    df = variance**2 / (v_a**2 / (len(a) - 1) + v_b**2 / (len(b) - 1)) if variance > 0 else math.nan
+    return float(a.mean() - b.mean()), math.sqrt(variance), df
 
 
 def welch_t(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
     """Difference of means by Welch's t-test (1947), which does not assume equal variances."""
-    one, two, notes = _both(first, second)
-    n = len(one) + len(two)
+    a, b, notes = two_samples(first, second)
+    n = len(a) + len(b)
     method = "Welch's t-test of the difference of means"
-    if not len(one) or not len(two):
+    if not len(a) or not len(b):
         return unknown(method, EMPTY, n=n, label=label)
-    if len(one) < 2 or len(two) < 2:
+    if len(a) < 2 or len(b) < 2:
         return unknown(method, "a group has one rater: at least two are needed in each", n=n, label=label)
-    difference, se, df = _welch_parts(one, two)
+    difference, se, df = _welch_parts(a, b)
     if se == 0:
         return unknown(
             method, "no variation within the groups: collect more or use a permutation test", n=n, label=label
@@ -62,10 +62,10 @@ def welch_t(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, la
         label=label,
         notes=notes,
         details={
-            "mean_first": float(one.mean()),
-            "mean_second": float(two.mean()),
-            "n_first": len(one),
-            "n_second": len(two),
+            "mean_first": float(a.mean()),
+            "mean_second": float(b.mean()),
+            "n_first": len(a),
+            "n_second": len(b),
             "standard_error": se,
         },
     )
@@ -77,20 +77,20 @@ def mann_whitney(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
     Exact for small groups without ties, otherwise the normal approximation with tie and continuity corrections. The
     interval is DeLong's (1988) on the logit scale; it needs two raters in each group.
     """
-    one, two, notes = _both(first, second)
-    n = len(one) + len(two)
+    a, b, notes = two_samples(first, second)
+    n = len(a) + len(b)
     method = "Mann-Whitney U test"
-    if not len(one) or not len(two):
+    if not len(a) or not len(b):
         return unknown(method, EMPTY, n=n, label=label)
-    pooled = np.concatenate([one, two])
+    pooled = np.concatenate([a, b])
     if np.ptp(pooled) == 0:
         return unknown(method, "all values are equal: ranks cannot tell the groups apart", n=n, label=label)
     has_ties = len(np.unique(pooled)) < n
-    is_exact = not has_ties and max(len(one), len(two)) <= MOST_EXACT
+    is_exact = not has_ties and max(len(a), len(b)) <= MOST_EXACT
     kind = "exact" if is_exact else "asymptotic"
-    tested = stats.mannwhitneyu(one, two, alternative="two-sided", method=kind)
-    probability = float(tested.statistic) / (len(one) * len(two))
-    low, high = _delong(one, two, probability, check_confidence(confidence))
+    tested = stats.mannwhitneyu(a, b, alternative="two-sided", method=kind)
+    probability = float(tested.statistic) / (len(a) * len(b))
+    low, high = _delong(a, b, probability, check_confidence(confidence))
     return Estimate(
         value=probability,
         n=n,
@@ -103,14 +103,14 @@ def mann_whitney(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
         p_value=float(tested.pvalue),
         label=label,
         notes=notes,
-        details={"n_first": len(one), "n_second": len(two), "effect": "probability of superiority"},
+        details={"n_first": len(a), "n_second": len(b), "effect": "probability of superiority"},
     )
 
 
-def _delong(one: Floats, two: Floats, probability: float, confidence: float) -> tuple[float, float]:
-    if len(one) < 2 or len(two) < 2:
+def _delong(a: Floats, b: Floats, probability: float, confidence: float) -> tuple[float, float]:
+    if len(a) < 2 or len(b) < 2:
         return math.nan, math.nan
-    variance = float(_placements(one, two).var(ddof=1)) / len(one) + float(_placements(two, one).var(ddof=1)) / len(two)
+    variance = float(_placements(a, b).var(ddof=1)) / len(a) + float(_placements(b, a).var(ddof=1)) / len(b)
     if variance <= 0 or not 0 < probability < 1:
         return math.nan, math.nan
     half = float(stats.norm.isf((1 - confidence) / 2)) * math.sqrt(variance) / (probability * (1 - probability))
@@ -124,12 +124,6 @@ def _placements(values: Floats, others: Floats) -> Floats:
     below = np.searchsorted(ordered, values, side="left")
     upto = np.searchsorted(ordered, values, side="right")
     return np.asarray((below + upto) / (2 * len(others)))
-
-
-def _both(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, tuple[str, ...]]:
-    one, two = numbers(first), numbers(second)
-    kept_one, kept_two = one[~np.isnan(one)], two[~np.isnan(two)]
-    return kept_one, kept_two, missing_note(len(one) + len(two) - len(kept_one) - len(kept_two))
 
 
 def equivalence(difference: Estimate, low: float, high: float, *, confidence: float = 0.95) -> Estimate:

@@ -58,32 +58,32 @@ def icc_crossed(
     """
     chosen = _two_way(form)
     label = label or chosen.label()
-    found = variance_components(values, items, raters)
-    if not found.is_known:
-        return unknown(chosen.name, found.notes[0], n=found.n_items, label=label)
-    if chosen.model == "consistency" and not found.is_rater_separable:
-        why = f"{found.notes[0]}; use ICC(1,1) or ICC(2,1), or let raters judge several items"
-        return unknown(chosen.name, why, n=found.n_items, label=label)
-    average = (found.judgments_per_item if k is None else k) if chosen.is_average else 1.0
+    components = variance_components(values, items, raters)
+    if not components.is_known:
+        return unknown(chosen.name, components.notes[0], n=components.n_items, label=label)
+    if chosen.model == "consistency" and not components.is_rater_separable:
+        why = f"{components.notes[0]}; use ICC(1,1) or ICC(2,1), or let raters judge several items"
+        return unknown(chosen.name, why, n=components.n_items, label=label)
+    average = (components.judgments_per_item if k is None else k) if chosen.is_average else 1.0
     result = Estimate(
-        value=icc_from(found, chosen.name, average),
-        n=found.n_items,
+        value=icc_from(components, chosen.name, average),
+        n=components.n_items,
         method=f"{chosen.name} by REML",
         confidence=confidence,
         label=label,
-        notes=found.notes,
-        details={**_described(found), "k": average},
+        notes=components.notes,
+        details={**_described(components), "k": average},
     )
     if interval == "none":
         return result
     numbers, (item, rater), _ = as_judgments(values, items, raters)
     likelihood = CrossedLikelihood(numbers, item, rater)
     if interval == "auto":
-        interval = "profile" if min(found.n_items, found.n_raters) <= _MOST_PROFILED else "wald"
+        interval = "profile" if min(components.n_items, components.n_raters) <= _MOST_PROFILED else "wald"
     search = _profile_interval if interval == "profile" else _wald_interval
-    low, high = (spearman_brown(end, average) for end in search(likelihood, found, chosen, confidence))
-    without, _ = fit(likelihood, is_item_zero=True, is_rater_zero=not found.is_rater_separable)
-    statistic = max(likelihood.deviance(*without) - found.deviance, 0.0)
+    low, high = (spearman_brown(end, average) for end in search(likelihood, components, chosen, confidence))
+    without, _ = fit(likelihood, is_item_zero=True, is_rater_zero=not components.is_rater_separable)
+    statistic = max(likelihood.deviance(*without) - components.deviance, 0.0)
     return replace(
         result,
         low=low,
@@ -95,13 +95,13 @@ def icc_crossed(
     )
 
 
-def _described(found: VarianceComponents) -> dict[str, float]:
+def _described(components: VarianceComponents) -> dict[str, float]:
     return {
-        "variance_item": found.item,
-        "variance_rater": found.rater,
-        "variance_residual": found.residual,
-        "n_raters": found.n_raters,
-        "n_judgments": found.n_judgments,
+        "variance_item": components.item,
+        "variance_rater": components.rater,
+        "variance_residual": components.residual,
+        "n_raters": components.n_raters,
+        "n_judgments": components.n_judgments,
     }
 
 
@@ -112,7 +112,7 @@ def _two_way(form: str) -> Form:
     return chosen
 
 
-def _profile(likelihood: CrossedLikelihood, found: VarianceComponents, form: Form) -> Callable[[float], float]:
+def _profile(likelihood: CrossedLikelihood, components: VarianceComponents, form: Form) -> Callable[[float], float]:
     """The deviance as a function of the single-rating ICC, the share of raters fitted anew for each value."""
     is_agreement = form.model == "agreement"
 
@@ -122,7 +122,7 @@ def _profile(likelihood: CrossedLikelihood, found: VarianceComponents, form: For
         return likelihood.deviance(by_item, by_rater)
 
     def profile(icc: float) -> float:
-        if not found.is_rater_separable:
+        if not components.is_rater_separable:
             return deviance(icc, 0.0)
         best = optimize.minimize_scalar(
             lambda share: deviance(icc, share), bounds=(0.0, 0.999), method="bounded", options={"xatol": 1e-4}
@@ -133,11 +133,11 @@ def _profile(likelihood: CrossedLikelihood, found: VarianceComponents, form: For
 
 
 def _profile_interval(
-    likelihood: CrossedLikelihood, found: VarianceComponents, form: Form, confidence: float
+    likelihood: CrossedLikelihood, components: VarianceComponents, form: Form, confidence: float
 ) -> tuple[float, float]:
-    value = icc_from(found, form.name, 1.0)
-    profile = _profile(likelihood, found, form)
-    limit = found.deviance + float(special.chdtri(1, 1 - confidence))
+    value = icc_from(components, form.name, 1.0)
+    profile = _profile(likelihood, components, form)
+    limit = components.deviance + float(special.chdtri(1, 1 - confidence))
 
     def excess(icc: float) -> float:
         return profile(icc) - limit
@@ -151,10 +151,10 @@ def _profile_interval(
 
 
 def _wald_interval(
-    likelihood: CrossedLikelihood, found: VarianceComponents, form: Form, confidence: float
+    likelihood: CrossedLikelihood, components: VarianceComponents, form: Form, confidence: float
 ) -> tuple[float, float]:
     """Delta method for logit(ICC) with the observed information, a variance at the border held there."""
-    by_item, by_rater = (part / found.residual for part in (found.item, found.rater))
+    by_item, by_rater = (part / components.residual for part in (components.item, components.rater))
     if by_item == 0:
         return math.nan, math.nan
     is_free = np.array([True, by_rater > 0])
@@ -167,7 +167,7 @@ def _wald_interval(
         hessian[axis] = (above - below) / (2 * step[axis])
     slope = np.array([1 / by_item, -1 / (1 + by_rater) if form.model == "agreement" else 0.0])
     variance = slope[is_free] @ np.linalg.solve(hessian[np.ix_(is_free, is_free)] / 2, slope[is_free])
-    value = icc_from(found, form.name, 1.0)
+    value = icc_from(components, form.name, 1.0)
     reach = float(special.ndtri((1 + confidence) / 2)) * math.sqrt(max(float(variance), 0.0))
     centre = float(special.logit(value))
     return float(special.expit(centre - reach)), float(special.expit(centre + reach))

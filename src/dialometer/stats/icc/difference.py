@@ -180,8 +180,8 @@ def _by_reml(a: Floats, b: Floats, settings: _Settings) -> Estimate:
 
 def _reml_icc(matrix: Floats, form: Form) -> float:
     item, rater = np.nonzero(~np.isnan(matrix))
-    found = variance_components(matrix[item, rater], item, rater)
-    return icc_from(found, form.name) if found.is_known else math.nan
+    components = variance_components(matrix[item, rater], item, rater)
+    return icc_from(components, form.name) if components.is_known else math.nan
 
 
 def _standard(matrix: Floats) -> Floats:

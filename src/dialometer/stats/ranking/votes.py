@@ -296,21 +296,21 @@ def repeated_votes(votes: Votes) -> tuple[RepeatedVote, ...]:
     _, group, counts = np.unique(key, axis=1, return_inverse=True, return_counts=True)
     order = np.argsort(group, kind="stable")
     starts = np.cumsum(counts) - counts
-    found = []
+    repeats = []
     for k in np.flatnonzero(counts > 1).tolist():
         members = order[starts[k] : starts[k] + counts[k]]
-        one = members[0]
-        found.append(
+        first = members[0]
+        repeats.append(
             RepeatedVote(
-                rater=votes.raters[votes.rater[one]],
-                systems=(votes.systems[low[one]], votes.systems[high[one]]),
-                item=votes.items[item[one]] if votes.item is not None else "",
+                rater=votes.raters[votes.rater[first]],
+                systems=(votes.systems[low[first]], votes.systems[high[first]]),
+                item=votes.items[item[first]] if votes.item is not None else "",
                 rows=tuple(votes.row[members].tolist()),
-                is_same=bool((choice[members] == choice[one]).all()),
-                is_turned=bool((votes.first[members] != votes.first[one]).any()),
+                is_same=bool((choice[members] == choice[first]).all()),
+                is_turned=bool((votes.first[members] != votes.first[first]).any()),
             )
         )
-    return tuple(sorted(found, key=lambda repeat: repeat.rows))
+    return tuple(sorted(repeats, key=lambda repeat: repeat.rows))
 
 
 def strong_groups(at_least_as_good: Matrix) -> list[list[int]]:

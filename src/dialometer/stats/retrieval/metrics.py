@@ -62,8 +62,8 @@ def ranks_from_scores(scores: ArrayLike, relevant: ArrayLike, *, ties: Ties = "o
     values = np.asarray(scores, dtype=np.float64)
     marks = np.asarray(relevant, dtype=bool)
     if values.ndim != 2 or values.shape != marks.shape:
-        told = f"scores {values.shape} and marks {marks.shape}"
-        raise DialometerError(f"{told} do not match", remedy="give both as questions by answers")
+        shapes = f"scores {values.shape} and marks {marks.shape}"
+        raise DialometerError(f"{shapes} do not match", remedy="give both as questions by answers")
     question, answer = np.divmod(np.flatnonzero(marks), max(marks.shape[1], 1))
     own = values[question, answer]
     is_retrieved = ~np.isnan(own)
@@ -295,23 +295,23 @@ def compare_questions(
     interval is a bootstrap over questions. With ``dialogues``, signs are flipped and resamples drawn by whole dialogue.
     Questions without a value on either side are left out.
     """
-    one, two = numbers(first), numbers(second)
-    same_length(first=one, second=two)
+    a, b = numbers(first), numbers(second)
+    same_length(first=a, second=b)
     if dialogues is None:
-        tested = permutation_paired(one, two, n_permutations=n_permutations, seed=seed, label=label)
+        tested = permutation_paired(a, b, n_permutations=n_permutations, seed=seed, label=label)
         groups = None
     else:
-        is_given = ~np.isnan(one - two)
-        one, two, groups = one[is_given], two[is_given], np.asarray(dialogues)[is_given]
-        sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=one - two)
+        is_given = ~np.isnan(a - b)
+        a, b, groups = a[is_given], b[is_given], np.asarray(dialogues)[is_given]
+        sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=a - b)
         tested = permutation_paired(sums, np.zeros(len(sums)), n_permutations=n_permutations, seed=seed, label=label)
     if not tested.is_known:
         return tested
-    difference = (one - two)[~np.isnan(one - two)]
-    if (difference == 1).all() and np.isin(one[~np.isnan(one)], (0.0, 1.0)).all():
+    difference = (a - b)[~np.isnan(a - b)]
+    if (difference == 1).all() and np.isin(a[~np.isnan(a)], (0.0, 1.0)).all():
         spread = proportion(len(difference), len(difference), confidence=confidence)  # no resample differs from another
     else:
-        spread = bootstrap_mean(one - two, groups, n_resamples=n_resamples, seed=seed, confidence=confidence)
+        spread = bootstrap_mean(a - b, groups, n_resamples=n_resamples, seed=seed, confidence=confidence)
     return replace(
         tested,
         value=spread.value,
