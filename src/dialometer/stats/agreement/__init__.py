@@ -1,1 +1,1 @@
-"""Agreement of raters on categories: kappa, alpha, plain agreement, and models of labels."""
+"""Agreement of raters on labels: kappa, alpha, shares of pairs, and models of who knows the right label."""

@@ -1,14 +1,13 @@
-"""Cohen's kappa for two raters: unweighted, linear and quadratic.
+"""Cohen's kappa for two raters (unweighted, linear, quadratic), and for two ratings chosen out of three or more.
 
 Labels come from the scale, not from the data: a label that nobody chose still sets the distance between its neighbours.
 Values are those of ``sklearn.metrics.cohen_kappa_score(a, b, labels=..., weights=...)``; the standard errors of Fleiss, Cohen &
 Everitt (1969) those of ``statsmodels.stats.inter_rater.cohens_kappa``.
 
-Kappa of two ratings chosen out of three (or more): the closest, the lowest, the highest, or two at random.
-
-Studies that collect three ratings per item report kappa for such pairs (Merdivan et al. 2020; Chierici & Habash 2021). The
-choice itself makes agreement: the closest two of three independent dice rolls agree well. So each kappa stands beside what
-the same choice gives when ratings are shuffled over the items, and its p-value compares with that, not with zero.
+Studies that collect three ratings per item report kappa for the closest, the lowest, the highest or two random ones (Merdivan
+et al. 2020; Chierici & Habash 2021). The choice itself makes agreement: the closest two of three independent dice rolls agree
+well. So each kappa comes with what the same choice gives when ratings are shuffled over the items, and its p-value compares
+with that, not with zero.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Bootstrap intervals and means with bootstrap intervals."""
+"""Resampling: intervals of any statistic, and means with such intervals."""

@@ -1,9 +1,9 @@
 """Bootstrap intervals: percentile and BCa, over cases or over clusters (raters, items, or both crossed).
 
 A resample is a row of counts that says how often each case was drawn. Statistics that are functions of weighted sums then
-cost one matrix product for all resamples together, which is why intervals here are cheap; the slow road for any other
-statistic is :func:`bootstrap_clusters`. Intervals equal those of
-``scipy.stats.bootstrap(..., method="percentile" | "BCa")`` on the same replicates (Efron & Tibshirani 1993, ch. 13 and 14).
+cost one matrix product for all resamples together (:func:`bootstrap`); any other statistic is called once for each resample
+(:func:`bootstrap_clusters`). Intervals equal those of ``scipy.stats.bootstrap(..., method="percentile" | "BCa")`` on the same
+replicates (Efron & Tibshirani 1993, ch. 13 and 14).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Shares and means of raters who answer more than once."""
+"""Shares, means and preferences, for answers that are independent or come in clusters (several of one rater)."""

@@ -1,4 +1,4 @@
-"""Shares and means when raters answer more than once, so that answers of one rater do not count as independent.
+"""Shares, means and preferences when raters answer more than once, so that answers of one rater do not count as independent.
 
 A generalised estimating equation with an intercept only, solved in closed form. With rater means m_g and weights w_g
 that sum to one, the estimate is the weighted mean and its sandwich variance is the sum of f_g w_g^2 (m_g - mean)^2, where
@@ -12,12 +12,11 @@ CR3   f = 1 / (1-w)^2  Mancl and DeRouen (2001); errs on the safe side
 
 Tests use Student's t with Bell and McCaffrey's degrees of freedom. When all raters answer equally often, CR2 is exactly
 the one-sample t-test on rater means. The interval of a share is Wilson's with the effective number of answers, and its
-test is the matching score test, so the two never contradict each other.
+test is the matching score test, so the two never contradict each other. Preferences follow the rules for ties of
+:mod:`dialometer.stats.clustered.preference`.
 
 Checked against ``statsmodels.api.GEE(y, ones, groups, family=Binomial(), cov_struct=Independence() | Exchangeable())``
 with ``cov_type="robust"`` (CR0) and ``"bias_reduced"`` (CR3), and against ``scipy.stats.ttest_1samp`` on rater means.
-
-Forced choices of raters who answer more than once: the rules for ties of ``preference``, the test of ``clustered``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Differences and their size: mixed models, factorial designs, permutation tests, equivalence."""
+"""Differences, relations and their size: mixed models, factorial designs, permutation and rank tests, equivalence."""

@@ -4,16 +4,13 @@ Raters, not judgments, are exchangeable, so each rater enters with one mean. Per
 p-value counts the observed arrangement among them, (1 + hits) / (1 + permutations), which keeps the test valid (Phipson
 and Smyth 2010); where all arrangements are few they are enumerated instead.
 
-Checked against ``scipy.stats.permutation_test`` with ``permutation_type="independent" | "samples"``.
+In a factorial between-rater design, main effects permute the raters within each combination of the other factors' levels,
+which is exact when the factor has no effect in any of them. Interactions have no exact permutation; they permute the residuals
+of the model without the interaction (Freedman and Lane 1983).
 
-Permutation tests of a factorial between-rater design, one mean per rater.
-
-Main effects permute the raters within each combination of the other factors' levels, which is exact when the factor has
-no effect in any of them. Interactions have no exact permutation; they permute the residuals of the model without the
-interaction (Freedman and Lane 1983).
-
-Statistics are checked against ``statsmodels.stats.anova.anova_lm(..., typ=3)`` with sum contrasts, p-values against those
-of its F-tests where the normal theory holds, and against ``scipy.stats.permutation_test`` for a single factor.
+Checked against ``scipy.stats.permutation_test`` with ``permutation_type="independent" | "samples"``; the statistics of
+factorial designs against ``statsmodels.stats.anova.anova_lm(..., typ=3)`` with sum contrasts, and their p-values against those
+of its F-tests where the normal theory holds.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The six intraclass correlations under both of their usual names.
-
-All six ICCs on many resamples of items and raters at once, as matrix products.
+"""The six intraclass correlations under both of their usual names, computed on many resamples at once.
 
 The ANOVA estimators are rewritten in covariances between raters: with ``v`` the mean variance of a rater over items and
 ``c`` the mean covariance of two different raters, ICC(3,1) = c / v; the forms of agreement add the variance of rater means.
-Written so, a rater drawn twice can be kept from counting as two raters who agree perfectly: pairs of a rater with itself are
-left out of ``c``. Plain resampling of columns gives replicates far above the estimate when raters are few.
+Written so, all resamples of items and raters are a few matrix products, and a rater drawn twice can be kept from counting as
+two raters who agree perfectly: pairs of a rater with itself are left out of ``c``. Plain resampling of columns gives
+replicates far above the estimate when raters are few.
+
+Checked in ``tests/stats/test_reliability_icc.py`` against the ANOVA forms of :mod:`dialometer.stats.icc.icc`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Best-worst scaling by counting: how often a system was picked best less how often worst, per appearance.
 
 Raters who pick a best and a worst of a set say more per screen than a rating does (Louviere et al. 2015; Kiritchenko and
-Mohammad 2017). The choice model behind the same data is in :mod:`dialometer.stats.ranking.maxdiff`.
+Mohammad 2017). The choice model behind the same data is in :mod:`dialometer.stats.ranking.maxdiff`. Checked in
+``tests/stats/test_ranking_best_worst.py`` against counts by hand.
 """
 
 from __future__ import annotations

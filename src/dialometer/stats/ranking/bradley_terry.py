@@ -1,21 +1,17 @@
 """Strengths of systems from pairwise votes: the Bradley-Terry model, with ties and the effect of position.
 
-Ties count as half a win for each side, or have a parameter of their own (Davidson 1970). Where the votes admit no finite
-estimate, the groups that cannot be compared are named and a penalised fit is given, labelled as such.
+Ties count as half a win for each side, or have a parameter of their own (Davidson 1970). From the fit come strengths,
+probabilities and Elo values, each with its interval.
+
+A finite, unique maximum-likelihood estimate does not always exist. For the plain model the graph of wins decides
+(:mod:`dialometer.stats.ranking.votes`). With further parameters the exact criterion is a linear programme (Albert and
+Anderson 1984; Konis 2007): if some direction makes no observed outcome less likely and at least one more likely, the likelihood
+grows without end along it; if a direction changes nothing, the estimate is not unique. Where there is none, the groups that
+cannot be compared are named and a penalised fit is given, labelled as such.
 
 Checked in ``tests/stats/test_ranking_bradley_terry.py`` against independent penalised values and ``evalica.bradley_terry``
 0.4.2, against ``statsmodels.api.GLM(..., family=Binomial())`` for strengths, position and standard errors, and against a
 Poisson log-linear ``GLM`` for Davidson's model.
-
-What a Bradley-Terry fit says: strengths, probabilities and Elo values, each with its interval.
-
-When a ranking model needs a penalty, how much of it, and what the reader is told.
-
-Whether a paired-comparison model with tie or position parameters has a finite, unique maximum-likelihood estimate.
-
-For the plain model the graph of wins answers this. With further parameters the exact criterion is a linear programme
-(Albert and Anderson 1984; Konis 2007): if some direction makes no observed outcome less likely and at least one more likely,
-the likelihood grows without end along it; if a direction changes nothing, the estimate is not unique.
 """
 
 from __future__ import annotations

@@ -1,21 +1,16 @@
 """Bootstrap of the Bradley-Terry model: what the ranking would have been with other votes, or other raters.
 
-All resamples are fitted together by Newton's method, starting at the estimate itself, from which two or three steps
-remain. A resample is treated as the data were: maximum likelihood where it exists, the penalised fit where it does not.
+Votes are never drawn one by one: the counts of a resample follow a multinomial distribution over the observed outcomes, so
+that a million votes cost no more than a thousand. All resamples are fitted together by Newton's method, starting at the
+estimate itself, from which two or three steps remain. A resample is treated as the data were: maximum likelihood where it
+exists, the penalised fit where it does not.
+
+Multinomial counts are drawn about twice as fast as cell after cell: independent Poisson counts, given their sum, are
+multinomial, so most cases are drawn as Poisson counts with a sum kept just below the total (a draw that overshoots is repeated,
+which conditions on the sum only), and the few that are missing one by one; the two parts together are multinomial again.
 
 Checked in ``tests/stats/test_ranking_bootstrap.py`` against ``evalica.bradley_terry`` resample by resample, and against
 independent rank intervals of published votes.
-
-Resamples of votes as counts: as if other votes had been cast, or other raters had come.
-
-Votes are never drawn one by one: the counts of a resample follow a multinomial distribution over the observed outcomes, so
-that a million votes cost no more than a thousand.
-
-Multinomial counts for resampling many cases, exact and about twice as fast as drawing cell after cell.
-
-Independent Poisson counts, given their sum, are multinomial. So most cases are drawn as Poisson counts with a sum kept just
-below the total (a draw that overshoots is repeated, which conditions on the sum only), and the few that are missing are
-drawn one by one; the two parts together are multinomial again.
 """
 
 from __future__ import annotations

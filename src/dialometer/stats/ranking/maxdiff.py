@@ -2,15 +2,14 @@
 
 P(best = b, worst = w | set) is proportional to exp(u_b - u_w) over all ordered pairs of the set ("maxdiff", Marley and
 Louviere 2005). Where some systems never lose or never win, the fit is penalised by pseudo-wins as in
-:mod:`dialometer.stats.bradley_terry` and says so.
+:mod:`dialometer.stats.ranking.bradley_terry` and says so.
+
+Newton's method fits many weightings of the same choices at once. All that a weighting changes is how often each distinct set
+was shown and how many marks (best less worst) each system got; both are sums over raters, so a resample of raters is two
+sparse products away.
 
 Checked in ``tests/stats/test_ranking_best_worst.py`` against
 ``statsmodels.discrete.conditional_models.ConditionalLogit`` on the expanded pairs.
-
-Newton's method for the best-worst choice model, for many weightings of the same choices at once.
-
-All that a weighting changes is how often each distinct set was shown and how many marks (best less worst) each system got;
-both are sums over raters, so a resample of raters is two sparse products away.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Pairwise votes as coded arrays: the one input of every ranking method.
+"""Pairwise votes as coded arrays, the one input of every ranking method, and what follows from counting them.
 
-Coding once, with all checks in one place, keeps the methods themselves free of names and spellings.
-
-Who beat whom how often, with the order of presentation kept.
-
-Votes that one rater cast twice on the same pair: they count double in a ranking, or contradict each other.
-
-Which systems can be ranked against each other at all.
+Coding once, with all checks in one place, keeps the methods themselves free of names and spellings. Counts keep the order of
+presentation. Votes that one rater cast twice on the same pair are listed: they count double, or contradict each other.
 
 Strengths have a finite maximum-likelihood estimate only if, however the systems are split in two, someone in each part has
 beaten (or tied with) someone in the other: the graph of wins is strongly connected (Ford 1957). Where it is not, the

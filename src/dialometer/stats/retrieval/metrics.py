@@ -1,4 +1,4 @@
-"""Retrieval measures per question and over questions, as Chierici and Habash (HumEval 2021, section 6.5) use them.
+"""Retrieval metrics per question and over questions, as Chierici and Habash (HumEval 2021, section 6.5) use them.
 
 ========================  ==============================================================================
 ``recall@k``              share of a question's right answers among the first k (Lowe et al. 2015)
@@ -7,15 +7,13 @@
 ``MAP``                   mean over right answers of the precision at their rank; 0 for those not retrieved
 ========================  ==============================================================================
 
+They need only the ranks of right answers. The rank of an answer is one plus the number of answers that score higher, so
+ranks are counted; sorting every list would cost far more when few of many answers are right.
+
 A question without any right answer has no value (nan). Leaving such questions out is what ``trec_eval`` does; the paper
-counts them as failures in success rate, MRR and MAP. Both are offered, and how many there were is always said.
+counts them as failures in success rate, MRR and MAP. Both are offered, and the notes say how many there were.
 
 Checked against definitions written out list by list and ``sklearn.metrics.average_precision_score``.
-
-At which rank each right answer came: all that retrieval measures need, found by counting instead of sorting.
-
-The rank of an answer is one plus the number of answers that score higher, so only right answers are looked at; sorting
-every list would cost far more when few of many answers are right.
 """
 
 from __future__ import annotations
