@@ -110,7 +110,9 @@ def test_any_number_of_a_table_can_be_resampled(ratings):
 
 def test_plain_columns(ratings):
     first, second = (ratings.filter(pl.col("system") == name)["value"].to_numpy() for name in ("a", "b"))
-    assert dm.mann_whitney(first, second).p_value == pytest.approx(stats.mannwhitneyu(first, second, method="exact").pvalue)
+    assert dm.mann_whitney(first, second).p_value == pytest.approx(
+        stats.mannwhitneyu(first, second, method="exact").pvalue
+    )
     assert dm.spearman(first, second).value == pytest.approx(stats.spearmanr(first, second).statistic)
 
 
