@@ -1,4 +1,7 @@
-"""Running the application: one process, or several that share a socket and a database."""
+"""The application of a whole server (the dashboard and the pages of every study), and running it.
+
+It runs in one process, or in several that share a socket and a database.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,11 @@ if TYPE_CHECKING:
     from uvicorn import Config
 
 
-# The application of a whole server: the desk, and the pages of every study it looks after.
-
-
-DESK = "/desk"
+DASHBOARD = "/desk"
 
 
 class ServerApp:
-    """An ASGI application. What raters send goes straight to their study; only the desk's own addresses stop here."""
+    """An ASGI application: requests under ``/desk`` go to the dashboard, all others to their study."""
 
     def __init__(self, studies: RunningStudies, accounts: Store, dashboard: DashboardGuard) -> None:
         self.studies = studies
@@ -61,7 +61,7 @@ class ServerApp:
         path: str = scope["path"]
         if self._root and path.startswith(f"{self._root}/"):
             path = path[len(self._root) :]
-        if path.startswith(DESK) and (len(path) == len(DESK) or path[len(DESK)] == "/"):
+        if path.startswith(DASHBOARD) and (len(path) == len(DASHBOARD) or path[len(DASHBOARD)] == "/"):
             await self._dashboard(scope, receive, send)
         elif self._single is not None:
             await self._single(scope, receive, send)
@@ -78,20 +78,20 @@ class ServerApp:
                 await _safely(self._elsewhere(path), scope, receive, send)
                 return
             except DialometerError as error:
-                told = f"This study cannot be shown at the moment (reference {log_failure(error)})."
-                await _safely(PlainTextResponse(told, 503), scope, receive, send)
+                message = f"This study cannot be shown at the moment (reference {log_failure(error)})."
+                await _safely(PlainTextResponse(message, 503), scope, receive, send)
                 return
         await running.app(scope, receive, send)
 
     def _elsewhere(self, path: str) -> Response:
         if path in ("", "/"):
-            return RedirectResponse(f"{self._root}{DESK}/", 303)
+            return RedirectResponse(f"{self._root}{DASHBOARD}/", 303)
         if path == "/healthz":
             return JSONResponse({"status": "ok", "studies": len(self.studies.folders.names())})
         return PlainTextResponse("There is nothing here. Open the study by the link you were given.", 404)
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Begins and ends with the server."""
+        """Starts and stops with the server."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -102,7 +102,7 @@ class ServerApp:
                 return
 
     def close(self) -> None:
-        """Stores what waits and closes all databases."""
+        """Stores waiting screens and closes all databases."""
         self._dashboard.close()
         is_own = not self.studies.holds(self.account_store)
         self.studies.close()
@@ -117,7 +117,7 @@ async def _safely(response: Response, scope: Scope, receive: Receive, send: Send
 
 
 def open_server(folders: StudyFolders, settings: Settings) -> ServerApp:
-    """The application for a shelf of studies."""
+    """The application for the studies in these folders."""
     studies = RunningStudies(folders, settings)
     try:
         accounts = _accounts(studies)
@@ -128,7 +128,7 @@ def open_server(folders: StudyFolders, settings: Settings) -> ServerApp:
 
 
 def _accounts(studies: RunningStudies) -> Store:
-    """The store of the accounts: a study's own where they share a database, since two stores would not take turns."""
+    """The accounts' store; where they share a database with a study, it is the study's own store."""
     target = studies.folders.accounts_database()
     for name in studies.folders.names():
         if studies.folders.is_named(name) and str(studies.folders.database_of(name)) == str(target):
@@ -138,9 +138,9 @@ def _accounts(studies: RunningStudies) -> Store:
 
 _FOLDERS, _LEVEL = f"{ENVIRONMENT}_FOLDERS", f"{ENVIRONMENT}_LOG_LEVEL"
 SWITCH_INTERVAL_S = 0.001
-"""How long the thread that stores may keep the one that answers waiting; Python's usual 5 ms would show in every answer."""
+"""How long the writer thread may keep the answering thread waiting; Python's default of 5 ms would slow every answer."""
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
-"""How much is made before it is looked through for rings of garbage: less often, since a look stops everything."""
+"""Garbage collection runs less often than by default, since it stops everything."""
 GRACE_S = 30
 KEEP_ALIVE_S = 65
 
@@ -158,7 +158,7 @@ class Listening:
 
 
 def new_key() -> str:
-    """A secret nobody can guess."""
+    """A random secret."""
     return secrets.token_urlsafe(24)
 
 
@@ -182,7 +182,7 @@ def bind(listening: Listening) -> socket.socket:
 
 
 def address_of(server: socket.socket, root_path: str) -> str:
-    """What to type into a browser."""
+    """The address to open in a browser."""
     host, port = server.getsockname()[:2]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{port}{root_path}/"
@@ -199,11 +199,11 @@ def check_processes(study: Study, n_processes: int) -> None:
 
 
 def serve(folders: StudyFolders, listening: Listening, settings: Settings, sock: socket.socket) -> None:
-    """Serves until a signal ends it; what was acknowledged by then is on disk, and what is under way is finished."""
+    """Serves until a signal ends it. Running requests are finished, and every acknowledged screen is on disk."""
     set_up(listening.log_level)
     signal.signal(signal.SIGTERM, _end)
     if listening.n_processes == 1:
-        _serve_here(folders, listening, settings, sock)
+        serve_app(open_server(folders, settings), listening, sock)
         return
     runtime = tempfile.mkdtemp(prefix="dialometer-")
     shared = replace(settings, runtime_folder=runtime)
@@ -219,12 +219,8 @@ def serve(folders: StudyFolders, listening: Listening, settings: Settings, sock:
 
 
 def _end(_signal: int, _frame: object) -> None:
-    """Being told to stop is no failure; raised once everything is finished, so that whoever waits can clean up."""
+    """Stopping is not a failure. Raised once all requests are finished, so that callers can clean up."""
     raise SystemExit(0)
-
-
-def _serve_here(folders: StudyFolders, listening: Listening, settings: Settings, sock: socket.socket) -> None:
-    serve_app(open_server(folders, settings), listening, sock)
 
 
 def serve_app(app: ASGIApp, listening: Listening, sock: socket.socket) -> None:
@@ -243,7 +239,7 @@ def _serve_in_processes(listening: Listening, sock: socket.socket) -> None:
 
 
 def app_of_process() -> ASGIApp:
-    """The application of one of several processes, set up as the first process left word."""
+    """The application of one of several processes, with the settings that the first process left in the environment."""
     threading.Thread(target=_end_with_first_process, daemon=True).start()
     set_up(os.environ[_LEVEL])
     app = open_server(StudyFolders.from_json(os.environ[_FOLDERS]), Settings.from_json(os.environ[ENVIRONMENT]))
@@ -252,7 +248,7 @@ def app_of_process() -> ASGIApp:
 
 
 def _end_with_first_process() -> None:
-    """Where the first process was killed, nobody could tell the others to stop, and they would keep the port."""
+    """Stops this process when the first one was killed; it would keep the port otherwise."""
     first = multiprocessing.parent_process()
     if first is not None:
         first.join()
@@ -260,7 +256,7 @@ def _end_with_first_process() -> None:
 
 
 def _tune() -> None:
-    """Sets the interpreter up for a server: what was loaded so far stays, so nobody need look through it again."""
+    """Sets the interpreter up for a server: garbage collection skips what is loaded by now."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The application of one study: routes put together, nothing global."""
+"""The application of one study: the raters' pages, the JSON API, health and metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dialometer.web.server.static_files import STATIC, Assets
 
 
 class StudyApp:
-    """An ASGI application that serves one study. :meth:`close` stores what waits; a server does it when it stops."""
+    """An ASGI application for one study. Call :meth:`close` at the end, so that waiting screens are stored."""
 
     def __init__(self, service: Service, guard: Guard, lane: FastLane) -> None:
         self.service = service
@@ -43,14 +43,14 @@ class StudyApp:
             await self._guard(scope, receive, send)
 
     def close(self) -> None:
-        """Stores what was sent and not stored yet."""
+        """Stores screens that wait to be stored."""
         self.service.stop()
 
 
 def create_app(
     study: Study, store: Store, *, settings: Settings | None = None, on_close: Callable[[], None] | None = None
 ) -> StudyApp:
-    """The application for a study and its store. ``on_close`` is called when a server has stopped it."""
+    """The application for a study and its store. ``on_close`` is called after a server has stopped it."""
     settings = settings or Settings()
     service = Service(study, store, settings)
     queue = WizardQueue(service.chats)
@@ -76,21 +76,21 @@ def create_app(
         Mount(PATH, build_api(service, room)),
         Mount("/static", Assets(directory=STATIC)),
         *WizardPages(service, queue).routes(),
-        *_watching(service),
+        *_monitoring(service),
     ]
-    # A router alone, without the framework's own answers to errors: every error reaches the guard.
+    # A plain router does not answer errors itself, so every error reaches the guard.
     app = Router(routes, lifespan=lifespan, redirect_slashes=False)
     counter = RequestCounter(service.metrics)
     return StudyApp(service, Guard(app, settings, counter, refuse), FastLane(service, counter))
 
 
 async def _only_post(_request: Request) -> Response:
-    """Whatever else is tried where the fast lane takes what is posted."""
+    """Other methods on the address of the fast lane."""
     raise HTTPException(405, headers={"Allow": "POST"})
 
 
-def _watching(service: Service) -> Iterable[Route]:
-    """Routes for those who look after the server."""
+def _monitoring(service: Service) -> Iterable[Route]:
+    """Health and metrics."""
 
     async def health(_request: Request) -> Response:
         try:

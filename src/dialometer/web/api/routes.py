@@ -1,4 +1,4 @@
-"""The JSON API: the same way through a study as the pages, for programs."""
+"""The JSON API: programs take the same way through a study as raters on the pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Open a session with the server's key, then show its token with every request. As
 and so on until the screen's kind is `done`."""
 
 
-def _told(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     words = {
         400: "Unreadable body",
         401: "No session, or no key",
@@ -71,7 +71,7 @@ class NoKey(RequestError):
 
 
 def build_api(service: Service, room: ChatRoom) -> FastAPI:
-    """The API without its busiest route, which stands apart in :mod:`dialometer.web.api.fast_lane`."""
+    """The API without its busiest route, which is :mod:`dialometer.web.api.fast_lane`."""
     api = FastAPI(title="dialometer", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None)
     for kind in (DialometerError, HTTPException, Exception):
         api.add_exception_handler(kind, _answer_error)
@@ -84,13 +84,13 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
         if not is_same_secret(credentials.credentials if credentials else "", service.settings.api_key):
             raise NoKey("this needs the server's key", remedy="send Authorization: Bearer <key>")
 
-    held = Depends(find)
+    current = Depends(find)
 
     @api.post(
         "/sessions",
         status_code=201,
         response_model=models.SessionOpened,
-        responses=_told(403, *_SHARED),
+        responses=_problems(403, *_SHARED),
         dependencies=[Depends(check_key)],
         tags=["sessions"],
     )
@@ -104,37 +104,37 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
         content = {"session_id": session.id, "session_token": arrival.token, "is_new": arrival.is_new}
         return JSONResponse({**content, "state": session.state, "step": session.step}, 201)
 
-    @api.get("/session", response_model=models.SessionStatus, responses=_told(*_SHARED), tags=["sessions"])
-    async def status(session: Session = held) -> Response:
+    @api.get("/session", response_model=models.SessionStatus, responses=_problems(*_SHARED), tags=["sessions"])
+    async def status(session: Session = current) -> Response:
         """How far the session has come."""
         return JSONResponse(await service.in_thread(lambda: _status(service, session)))
 
-    @api.get("/session/screen", response_model=models.ScreenShown, responses=_told(409, *_SHARED), tags=["screens"])
+    @api.get("/session/screen", response_model=models.ScreenShown, responses=_problems(409, *_SHARED), tags=["screens"])
     async def screen(
-        session: Session = held,
+        session: Session = current,
         step: Annotated[int | None, Query(ge=0, le=100_000, description="An earlier step.")] = None,
     ) -> Response:
         """The screen where the session stands, or an earlier one where the study allows going back."""
         return JSONResponse(await service.in_thread(lambda: _screen(service, session, step)))
 
     @api.post(
-        "/session/chat", response_model=models.ChatReply, responses={**_told(409, *_SHARED), **_CHAT}, tags=["chat"]
+        "/session/chat", response_model=models.ChatReply, responses={**_problems(409, *_SHARED), **_CHAT}, tags=["chat"]
     )
-    async def say(given: models.ChatRequest, session: Session = held) -> Response:
+    async def say(given: models.ChatRequest, session: Session = current) -> Response:
         """Say something in the conversation where the session stands."""
-        said = await room.say(session, given.text, n_said=given.n_said, at_ms=given.at_ms)
-        return JSONResponse(said.as_json(), said.status)
+        outcome = await room.say(session, given.text, n_said=given.n_said, at_ms=given.at_ms)
+        return JSONResponse(outcome.as_json(), outcome.status)
 
     @api.post(
         "/session/chat/retry",
         response_model=models.ChatReply,
-        responses={**_told(409, *_SHARED), **_CHAT},
+        responses={**_problems(409, *_SHARED), **_CHAT},
         tags=["chat"],
     )
-    async def retry(session: Session = held) -> Response:
+    async def retry(session: Session = current) -> Response:
         """Ask again for a reply that failed or has not come yet."""
-        said = await room.retry(session)
-        return JSONResponse(said.as_json(), said.status)
+        outcome = await room.retry(session)
+        return JSONResponse(outcome.as_json(), outcome.status)
 
     _describe(api)
     return api
@@ -172,7 +172,7 @@ async def _answer_invalid(_request: Request, error: Exception) -> Response:
 
 
 def _describe(api: FastAPI) -> None:
-    """Writes the busiest route into the API's description, where it belongs although it stands apart."""
+    """Adds the busiest route to the API's description."""
 
     def submit(given: models.SubmissionRequest) -> models.SubmissionReceipt:  # noqa: ARG001 - only described
         """Send the answers of a screen. When this answers 200, they are on disk."""
@@ -183,7 +183,7 @@ def _describe(api: FastAPI) -> None:
         submit,
         methods=["POST"],
         response_model=models.SubmissionReceipt,
-        responses={**_told(*_SHARED), **_SUBMIT},
+        responses={**_problems(*_SHARED), **_SUBMIT},
         dependencies=[Depends(_TOKEN)],
         tags=["screens"],
     )

@@ -1,6 +1,6 @@
-"""Charts as SVG, drawn on the server in a few lines: no script, colours by class so that both schemes fit.
+"""Charts as SVG without scripts; colours come from CSS classes, so that light and dark schemes both work.
 
-Every chart comes twice, for wide and for narrow screens, and carries a sentence for those who cannot see it.
+Every chart is drawn twice, for wide and for narrow screens, and has a text alternative.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Span:
 
 def lines_over_time(series: Sequence[Series], alt: str) -> Markup:
     """Counts over time as steps; x is milliseconds since 1970."""
-    return _both(lambda width: _lines_over_time(series, width), alt, [one.name for one in series], wide=WIDEST)
+    return _both(lambda width: _lines_over_time(series, width), alt, [line.name for line in series], wide=WIDEST)
 
 
 def stacked_bars(rows: Sequence[BarRow], parts: Sequence[str], alt: str) -> Markup:
@@ -124,11 +124,11 @@ def _whole_ticks(high: float, n: int) -> list[float]:
 
 def _lines_over_time(series: Sequence[Series], width: int) -> tuple[int, list[str]]:
     height, left, right, top, bottom = 220, 40, 10, 10, 26
-    xs = [x for one in series for x, _ in one.points]
+    xs = [x for line in series for x, _ in line.points]
     if not xs:
         return 60, [_text(8, 34, "Nobody has come yet.", kind="empty")]
     x0, x1 = min(xs), max(*xs, min(xs) + 60_000)
-    y1 = max([1.0, *(y for one in series for _, y in one.points)])
+    y1 = max([1.0, *(y for line in series for _, y in line.points)])
 
     def at(x: float, y: float) -> tuple[float, float]:
         return left + (x - x0) / (x1 - x0) * (width - left - right), height - bottom - y / y1 * (height - top - bottom)
@@ -142,9 +142,9 @@ def _lines_over_time(series: Sequence[Series], width: int) -> tuple[int, list[st
         moment = x0 + (x1 - x0) * i / n_times
         anchor = "start" if i == 0 else "end" if i == n_times else "middle"
         parts.append(_text(at(moment, 0)[0], height - 8, _clock(moment, x1 - x0), anchor=anchor))
-    for i, one in enumerate(series, start=1):
+    for i, line in enumerate(series, start=1):
         steps, last = [], 0.0
-        for x, y in _thinned(one.points, x1):
+        for x, y in _thinned(line.points, x1):
             steps += [at(x, last), at(x, y)]
             last = y
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in steps)

@@ -154,7 +154,7 @@ class LiveReports:
 
 def _look(result: LiveReport, by: str) -> Look:
     facts = result.report.provenance
-    seen = [
+    headlines = [
         {
             "label": headline.label,
             "value": _plain(headline.estimate.value),
@@ -165,7 +165,7 @@ def _look(result: LiveReport, by: str) -> Look:
         if headline.estimate is not None
     ]
     n_judgments, n_raters = int(facts.get("n_judgments", 0)), int(facts.get("n_raters", 0))
-    return Look(by, n_judgments, n_raters, seen, result.at_ms)
+    return Look(by, n_judgments, n_raters, headlines, result.at_ms)
 
 
 def _plain(number: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Coming in: one-time links, signing in and out, and who somebody is."""
+"""Login: passwords, signing in, one-time links, and which account a browser belongs to."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Account, AccountLink, Accounts, Role
 from dialometer.web.server.security import TooOften
 
-# Passwords: kept as argon2 hashes, and tried slower and slower when they are wrong.
-
-
 MIN_LENGTH = 12
 MAX_LENGTH = 200
 N_FREE = 3
-"""Wrong passwords before the waiting begins: people mistype."""
+"""Wrong passwords before waiting is required."""
 MAX_WAIT_S = 300
 
 _hasher = PasswordHasher()
-# Hashing takes memory on purpose; a few at a time keep a crowd of attempts from taking all of it.
+# Hashing uses much memory on purpose, so only a few run at a time.
 _few_at_a_time = threading.Semaphore(2)
 
 
@@ -39,7 +36,7 @@ class WeakPassword(DialometerError):
 
 
 def hash_password(password: str, name: str) -> str:
-    """The hash to keep; raises :class:`WeakPassword`. Length is what counts, so nothing else is asked for."""
+    """The hash to store; raises :class:`WeakPassword`. Only length is required, since that is what counts."""
     if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         raise WeakPassword(f"a password has at least {MIN_LENGTH} characters", remedy="a few words together are good")
     if len(set(password)) < 5 or (name and name.lower() in password.lower() and len(password) < len(name) + 8):
@@ -49,7 +46,7 @@ def hash_password(password: str, name: str) -> str:
 
 
 def is_right(password: str, password_hash: str | None) -> bool:
-    """Whether a password is the one that was hashed. Without a hash it takes as long and is never right."""
+    """Whether a password matches its hash. Without a hash it takes as long and is never right."""
     with _few_at_a_time:
         try:
             right = _hasher.verify(password_hash or _of_nobody(), password[:MAX_LENGTH])
@@ -59,7 +56,7 @@ def is_right(password: str, password_hash: str | None) -> bool:
 
 
 def wait_s(n_failures: int, last_at_ms: int, now_ms: int) -> float:
-    """How long to wait before the next attempt is looked at: doubling with every failure after the first few."""
+    """How long to wait before the next attempt; it doubles with every failure after the first few."""
     if n_failures < N_FREE:
         return 0.0
     wait = min(MAX_WAIT_S, 2.0 ** (n_failures - N_FREE + 1))
@@ -67,28 +64,28 @@ def wait_s(n_failures: int, last_at_ms: int, now_ms: int) -> float:
 
 
 IDLE_MS = 12 * 3600 * 1000
-"""A browser that was not seen for so long must sign in again."""
+"""A browser that was idle for this long must sign in again."""
 LONGEST_MS = 7 * 24 * 3600 * 1000
-"""However busy, after a week everybody signs in again."""
+"""After this time everybody must sign in again."""
 SEEN_EVERY_MS = 60_000
 LINK_MS = 3 * 24 * 3600 * 1000
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@+\-]{1,63}")
 
 
 class NotSignedIn(DialometerError):
-    """Nobody we know."""
+    """A request without a valid login."""
 
 
 class NotAllowed(DialometerError):
-    """Somebody we know, who may not do this."""
+    """An account without the role that is needed."""
 
 
 class DeadLink(DialometerError):
-    """A one-time link that was used, is too old, or never was."""
+    """A one-time link that was used, has expired or never existed."""
 
 
 class WrongPassword(DialometerError):
-    """Name and password do not belong together; which of the two is wrong is not said."""
+    """Name and password do not match; the message does not say which is wrong."""
 
 
 class Login:
@@ -99,12 +96,12 @@ class Login:
 
     def account_of(self, secret: str, at_ms: int) -> Account:
         """The account behind a browser's secret; raises :class:`NotSignedIn`."""
-        found = None
+        known = None
         if secret:
-            found = self.accounts.signed_in(secret, seen_since_ms=at_ms - IDLE_MS, began_since_ms=at_ms - LONGEST_MS)
-        if found is None:
+            known = self.accounts.signed_in(secret, seen_since_ms=at_ms - IDLE_MS, began_since_ms=at_ms - LONGEST_MS)
+        if known is None:
             raise NotSignedIn("please sign in", remedy="open the dashboard's address")
-        account, seen_at_ms = found
+        account, seen_at_ms = known
         if at_ms - seen_at_ms > SEEN_EVERY_MS:
             self.accounts.see_again(secret, at_ms)
         return account

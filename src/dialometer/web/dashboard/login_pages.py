@@ -1,4 +1,4 @@
-"""The few pages that need no account: signing in, and the one-time links by which accounts are made."""
+"""The pages that need no account: signing in, and the one-time links by which accounts are made."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LoginPages:
         self.attempts = RateLimits(ATTEMPTS_PER_MINUTE)
 
     def routes(self) -> list[Route]:
-        """All routes of the door."""
+        """All routes."""
         return [
             Route("/desk", self.enter, methods=["GET"]),
             Route("/desk/login", self.ask, methods=["GET"]),
@@ -50,7 +50,7 @@ class LoginPages:
         ]
 
     async def enter(self, _request: Request) -> Response:
-        """The address people remember."""
+        """``/desk`` without the slash."""
         return RedirectResponse(f"{self.dashboard.root}/desk/", 303)
 
     async def ask(self, request: Request) -> Response:
@@ -58,7 +58,7 @@ class LoginPages:
         return self._page(request, "login.html", next=self._next(request.query_params.get("next", "")))
 
     async def sign_in(self, request: Request) -> Response:
-        """A right password opens the desk; a wrong one shows the form again, slower every time."""
+        """A right password opens the dashboard; a wrong one shows the form again, slower every time."""
         form = await read_form(request)
         check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
         wanted, name = self._next(last_value(form, "next")), last_value(form, "name")
@@ -68,12 +68,12 @@ class LoginPages:
                 self.dashboard.login.sign_in, name, last_value(form, "password"), now_ms()
             )
         except DialometerError as error:
-            told = str(error) if isinstance(error, TooOften) else error.message
+            message = str(error) if isinstance(error, TooOften) else error.message
             status = 429 if isinstance(error, TooOften) else 422
-            response = self._page(request, "login.html", status=status, next=wanted, error=told, name=name[:64])
+            response = self._page(request, "login.html", status=status, next=wanted, error=message, name=name[:64])
             response.headers.update(headers_of(error))
             return response
-        return self._let_in(request, secret, wanted or f"{self.dashboard.root}/desk/")
+        return self._signed_in(request, secret, wanted or f"{self.dashboard.root}/desk/")
 
     async def welcome(self, request: Request) -> Response:
         """What a one-time link opens."""
@@ -89,7 +89,7 @@ class LoginPages:
         return self._page(request, "join.html", status=status, **content)
 
     async def join(self, request: Request) -> Response:
-        """Uses a one-time link up."""
+        """Uses a one-time link."""
         form = await read_form(request)
         check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
         token, name, password = last_value(form, "token"), last_value(form, "name"), last_value(form, "password")
@@ -99,10 +99,10 @@ class LoginPages:
             secret, _ = await run_in_threadpool(self.dashboard.login.join, token, name, password, now_ms())
         except DialometerError as error:
             return await self._welcome(request, token, error=str(error), name=name[:64])
-        return self._let_in(request, secret, f"{self.dashboard.root}/desk/")
+        return self._signed_in(request, secret, f"{self.dashboard.root}/desk/")
 
     async def sign_out(self, request: Request) -> Response:
-        """Forgets this browser."""
+        """Signs this browser out."""
         secret = cookie(request, DASHBOARD_COOKIE)
         check_csrf(request, secret, last_value(await read_form(request), "csrf"))
         await run_in_threadpool(self.dashboard.accounts.sign_out, secret)
@@ -115,11 +115,11 @@ class LoginPages:
         return f"{self.dashboard.root}/desk"
 
     def _next(self, wanted: str) -> str:
-        """Where to go after signing in: only into the desk, never to another site."""
+        """Where to go after signing in: only within the dashboard, never to another site."""
         is_own = wanted.startswith(f"{self._path}/") and "\\" not in wanted and wanted.isprintable()
         return wanted if is_own else ""
 
-    def _let_in(self, request: Request, secret: str, wanted: str) -> Response:
+    def _signed_in(self, request: Request, secret: str, wanted: str) -> Response:
         response = RedirectResponse(wanted, 303)
         kept_s = LONGEST_MS // 1000
         set_cookie(request, response, DASHBOARD_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=kept_s)

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -36,7 +37,7 @@ class NoStudy(DialometerError):
 
 
 class IsDraft(NoStudy):
-    """The study is here, and raters may not come yet."""
+    """The study is here, but not open to raters yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ class StudyFolders:
 
     def names(self) -> list[str]:
         """All studies by the names of their folders, in alphabetical order."""
-        return sorted(self._named() | self._found(), key=str.lower)
+        return sorted(self._named() | self._in_parent(), key=str.lower)
 
     def folder(self, name: str) -> Path:
-        """The folder of a study; raises :class:`NoStudy`. Nothing outside the shelf can be named."""
+        """The folder of a study; raises :class:`NoStudy`. Nothing outside these folders can be named."""
         named = next((Path(folder) for folder in self.folders if _name_of(folder) == name), None)
         if named is not None:
             return named
@@ -77,7 +78,7 @@ class StudyFolders:
         raise NoStudy(f"there is no study '{name[:64]}' here", remedy="go back to the list of studies")
 
     def is_named(self, name: str) -> bool:
-        """Whether the study was given on the command line, and so is open to raters without more ado."""
+        """Whether the study was named on the command line, and so is open to raters at once."""
         return name in self._named()
 
     def is_frozen(self, name: str) -> bool:
@@ -114,23 +115,23 @@ class StudyFolders:
         return self.database.replace("{study}", "desk") if self.parent else self.database_of(self.names()[0])
 
     def as_json(self) -> str:
-        """The shelf as text for :meth:`from_json`, so that the processes of a server can hand it to each other."""
+        """As text for :meth:`from_json`, so that a server can pass it to its other processes."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The shelf that :meth:`as_json` wrote."""
+        """What :meth:`as_json` wrote."""
         raw = json.loads(text)
         return cls(tuple(raw["folders"]), raw["parent"], raw["database"], raw["accounts"], tuple(raw["report_command"]))
 
     def _named(self) -> set[str]:
         return {_name_of(folder) for folder in self.folders}
 
-    def _found(self) -> set[str]:
+    def _in_parent(self) -> set[str]:
         if not self.parent:
             return set()
         inside = Path(self.parent).iterdir()
-        return {one.name for one in inside if is_name(one.name) and (one / STUDY_FILE).is_file()}
+        return {path.name for path in inside if is_name(path.name) and (path / STUDY_FILE).is_file()}
 
 
 def is_name(text: str) -> bool:
@@ -143,7 +144,7 @@ def _name_of(folder: str) -> str:
 
 
 FAILED_FOR_S = 3.0
-"""A study that cannot be opened is not tried again at once, however many ask for it."""
+"""How long a study that could not be opened is not tried again."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,8 @@ class RunningStudies:
 
     def running(self, name: str) -> RunningStudy:
         """The study with its store and pages; raises when it is a draft or not in order."""
-        found = self._running.get(name)
-        if found is not None:
-            return found
+        if name in self._running:
+            return self._running[name]
         folder = self.folders.folder(name)
         if not self.is_open(name):
             raise IsDraft(f"the study '{name}' is a draft", remedy="freeze and start it first")
@@ -202,31 +202,21 @@ class RunningStudies:
         return self._running.get(name)
 
     def checked(self, name: str) -> tuple[Study | None, list[Problem]]:
-        """A study as it stands on disk with all its problems; read again when a file has changed."""
+        """A study as it is on disk, with all its problems; read again when a file has changed."""
         folder = self.folders.folder(name)
         stamp = tuple(sorted((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in study_files(folder)))
-        held = self._drafts.get(name)
-        if held is None or held[0] != stamp:
-            study, problems = check_all(folder)
-            held = self._drafts[name] = (stamp, study, problems)
-        return held[1], held[2]
+        if self._drafts.get(name, (None,))[0] != stamp:
+            self._drafts[name] = (stamp, *check_all(folder))
+        return self._drafts[name][1:]
 
     def loaded(self, name: str) -> Study:
         """The study, running or draft; raises :class:`StudyError` when it is not in order."""
-        found = self._running.get(name)
-        if found is not None:
-            return found.study
-        study, problems = self.checked(name)
-        errors = [problem for problem in problems if problem.severity == "error"]
-        if errors or study is None:
-            raise StudyError(errors)
-        return study
+        if name in self._running:
+            return self._running[name].study
+        return without_errors(*self.checked(name))
 
     def _open(self, name: str, folder: Path) -> RunningStudy:
-        study, problems = check_all(folder)
-        errors = [problem for problem in problems if problem.severity == "error"]
-        if errors or study is None:
-            raise StudyError(errors)
+        study = without_errors(*check_all(folder))
         verify(study, folder)
         if self.settings.runtime_folder and has_wizard(study):
             raise DialometerError(
@@ -247,11 +237,11 @@ class RunningStudies:
         return RunningStudy(name, folder, database, study, store, app)
 
     def holds(self, store: Store) -> bool:
-        """Whether a store is that of a study here."""
+        """Whether a store belongs to one of these studies."""
         return any(running.store is store for running in self._running.values())
 
     def close(self) -> None:
-        """Stores what waits and closes all databases."""
+        """Stores waiting screens and closes all databases."""
         with self._lock:
             for running in self._running.values():
                 running.app.close()
@@ -259,8 +249,16 @@ class RunningStudies:
             self._running.clear()
 
 
+def without_errors(study: Study | None, problems: Sequence[Problem]) -> Study:
+    """The study, if its check found no errors; raises :class:`StudyError`."""
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors or study is None:
+        raise StudyError(errors)
+    return study
+
+
 def study_files(folder: Path) -> list[Path]:
-    """The files that make up a study: texts beside each other, nothing hidden, no data that were collected."""
+    """The files that make up a study: text files, nothing hidden, no collected data."""
     kinds = (".yaml", ".yml", ".jsonl", ".json", ".md", ".txt", ".csv")
     return sorted(
         path
@@ -270,4 +268,4 @@ def study_files(folder: Path) -> list[Path]:
 
 
 NOT_STUDY = frozenset({SIMULATION_FILE})
-"""Files beside a study that others have left there."""
+"""Text files in a study's folder that are not part of the study."""

@@ -1,4 +1,4 @@
-"""Tables that sort, filter and leave as CSV. Their state is in the address, so a page that renews itself keeps it."""
+"""Tables that sort, filter and export to CSV. Their state is in the address, so a page that renews itself keeps it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.responses import Response
 Kind = Literal["text", "count", "number", "time", "marks"]
 N_PER_PAGE = 100
 _RISKY = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula."""
+"""What a spreadsheet would read as a formula."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Grid:
-    """A whole table, before anybody has chosen what to see of it."""
+    """A whole table, before sorting and filtering."""
 
     name: str
     columns: Sequence[GridColumn]
     rows: Sequence[Row]
     start: str = ""
-    """The column that orders the rows at first; a minus before it turns the order around."""
+    """The column that sorts the rows at first; a leading minus reverses the order."""
 
     def view(self, query: QueryParams) -> GridView:
-        """What a visitor has chosen to see."""
+        """The table sorted and filtered as the address says."""
         chosen = {c.name: query.get(f"only_{c.name}", "") for c in self.columns if c.is_facet}
         wanted = query.get("q", "").strip()
         rows = [row for row in self.rows if self._fits(row, wanted, chosen)]
@@ -67,13 +67,13 @@ class Grid:
         return not wanted or any(wanted.lower() in text.lower() for text in _texts(row))
 
     def options(self, name: str) -> list[str]:
-        """The values of a facet, those that occur."""
+        """The values of a facet that occur."""
         return sorted({str(row.get(name, "")) for row in self.rows} - {""})
 
 
 @dataclass(frozen=True)
 class GridView:
-    """A table as one visitor sees it."""
+    """A table, sorted and filtered, one page at a time."""
 
     grid: Grid
     rows: Sequence[Row]
@@ -96,7 +96,7 @@ class GridView:
         return "?" + urlencode({key: value for key, value in state.items() if value not in ("", 1)})
 
     def sort_link(self, name: str) -> str:
-        """The address that sorts by a column, the other way round if it does already."""
+        """The address that sorts by a column, in reverse if it is sorted by it already."""
         return self.link(sort=f"-{name}" if self.order == name else name, page=1)
 
     def direction(self, name: str) -> str:
@@ -106,7 +106,7 @@ class GridView:
         return "descending" if self.order.startswith("-") else "ascending"
 
     def csv(self) -> Response:
-        """All rows that fit, not only those of this page."""
+        """All matching rows as CSV, not only those of this page."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\r\n")
         writer.writerow([column.name for column in self.grid.columns])
@@ -126,7 +126,7 @@ def _texts(row: Row) -> list[str]:
 
 
 def _sorted(rows: Sequence[Row], name: str, *, is_falling: bool) -> list[Row]:
-    """Rows in order; what is not known comes last either way."""
+    """Rows in order; unknown values come last either way."""
     known = [row for row in rows if row.get(name) is not None]
     key: Callable[[Row], Any] = lambda row: _comparable(row[name])  # noqa: E731
     return [*sorted(known, key=key, reverse=is_falling), *(row for row in rows if row.get(name) is None)]
@@ -139,7 +139,7 @@ def _comparable(value: Any) -> tuple[int, Any]:
 
 
 def _plain(value: Any, kind: Kind) -> str:
-    """A value for a spreadsheet: times in UTC, and nothing that it would run."""
+    """A value for a spreadsheet: times in UTC, and no formulas."""
     if value is None:
         return ""
     if kind == "time":

@@ -1,4 +1,7 @@
-"""A page to talk to an avatar: its replies with confidence, and the curve that its threshold was chosen by."""
+"""A page to talk to an avatar: its replies with confidence, and the curve that its threshold was chosen by.
+
+Conversations are kept in memory only, and old ones make room for new ones.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,6 @@ from dialometer.web.server.security import (
 )
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.static_files import STATIC, Assets
-
-# Conversations with an avatar, kept in memory as long as people talk: nothing is stored, and old ones make room for new.
-
 
 MAX_TALKS = 1000
 MAX_EXCHANGES = 100

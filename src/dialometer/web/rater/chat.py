@@ -24,12 +24,12 @@ from dialometer.web.server.requests import Unreadable, last_value, read_form, re
 from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
 
 N_AGENTS = 64
-"""How many agents may be thinking at once; more wait for their turn without keeping others from being served."""
+"""How many agents may compute at once; more of them queue without blocking other requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOutcome:
-    """What came of a message: a reply, or why there is none yet."""
+    """What a message led to: a reply, or why there is none yet."""
 
     n_said: int
     may_continue: bool
@@ -47,7 +47,7 @@ class ChatOutcome:
         return 202 if self.is_pending else 502
 
     def as_json(self) -> dict[str, object]:
-        """As pages and programs read it."""
+        """For pages and programs."""
         state: dict[str, object] = {
             "n_said": self.n_said,
             "may_continue": self.may_continue,
@@ -102,7 +102,7 @@ class ChatRoom:
         self, session: Session, item: ChatItem, turns: Sequence[ChatTurn], at_ms: int | None = None
     ) -> ChatOutcome:
         if turns[-1].role == "agent":
-            return self._said(item, turns, turns[-1].text)
+            return self._outcome(item, turns, turns[-1].text)
         if isinstance(self.service.chats.agent(item.system), Wizard):
             return await self._wait_for_wizard(session, item)
         try:
@@ -112,15 +112,15 @@ class ChatRoom:
         except AgentError as error:
             self.service.metrics.add("dialometer_replies_total", label="by", value="failed")
             log("agent_failed", session=session.id, system=item.system, reason=error.message)
-            return self._said(item, turns, None, error="The reply did not come.", may_retry=True)
+            return self._outcome(item, turns, None, error="The reply did not come.", may_retry=True)
         except StorageError:
             # Another process was asked at the same time and has stored its reply; that one counts.
             turns = await self._turns(session, item)
             if turns[-1].role != "agent":
                 raise
-            return self._said(item, turns, turns[-1].text)
+            return self._outcome(item, turns, turns[-1].text)
         self.service.metrics.add("dialometer_replies_total", label="by", value="agent")
-        return self._said(item, turns, reply.text)
+        return self._outcome(item, turns, reply.text)
 
     async def _wait_for_wizard(self, session: Session, item: ChatItem) -> ChatOutcome:
         chat = self.queue.open(session, item)
@@ -130,18 +130,18 @@ class ChatRoom:
             turns = await self._turns(session, item)
         if turns[-1].role == "user":
             why = "The reply has not come yet."
-            return self._said(item, turns, None, error=why, may_retry=True, is_pending=True)
+            return self._outcome(item, turns, None, error=why, may_retry=True, is_pending=True)
         self.service.metrics.add("dialometer_replies_total", label="by", value="wizard")
-        return self._said(item, turns, turns[-1].text)
+        return self._outcome(item, turns, turns[-1].text)
 
     def notice(self, session: Session, item_id: str) -> None:
-        """A rater looks at a conversation: where a person answers it, the wizards see who has come."""
+        """A rater has opened a conversation; where wizards answer it, it appears on their console."""
         item = self.service.study.items_by_id[item_id]
         if isinstance(item, ChatItem) and isinstance(self.service.chats.agent(item.system), Wizard):
             self.queue.open(session, item)
 
     def _item(self, session: Session) -> ChatItem:
-        """The conversation that the session stands at; one cannot talk before or after its time."""
+        """The conversation at the session's step; raises where there is none."""
         screen = self.service.flow.screen(session)
         item = self.service.study.items_by_id.get(screen.item.id) if screen.item else None
         if screen.kind != "chat" or not isinstance(item, ChatItem):
@@ -152,7 +152,7 @@ class ChatRoom:
         return await self.service.in_thread(lambda: self.service.store.conversations.turns(session.id, item.id))
 
     @staticmethod
-    def _said(
+    def _outcome(
         item: ChatItem,
         turns: Sequence[ChatTurn],
         reply: str | None,
@@ -168,7 +168,7 @@ class ChatRoom:
 
     @asynccontextmanager
     async def _one_at_a_time(self, session: Session, item: ChatItem, *, waits: bool = False) -> AsyncIterator[None]:
-        """Two tabs cannot both talk; asking again may wait for the one before, whose page may be gone."""
+        """Two tabs cannot both write; a retry may wait for the request before it, whose page may be gone."""
         key = (session.id, item.id)
         talk = self._talking.setdefault(key, _Talk())
         if talk.n_inside and not waits:
@@ -190,7 +190,7 @@ class _Talk:
 
 
 class ChatPages:
-    """The routes by which a page talks: as plain forms, or by its script."""
+    """The routes for messages, sent by a page's script or as plain forms."""
 
     def __init__(self, service: Service, room: ChatRoom) -> None:
         self.service = service
@@ -235,14 +235,14 @@ class ChatPages:
         return session, content, is_script
 
     async def _plainly(self, doing: Coroutine[object, object, ChatOutcome]) -> Response:
-        """Without a script the page itself says how things stand; a message that cannot be taken is simply not there."""
+        """Without a script the page shows the result; a message that was refused does not appear."""
         with suppress(FlowError):
             await doing
         return RedirectResponse(f"{self.service.settings.root_path}/s", 303)
 
 
-def _answer(said: ChatOutcome) -> JSONResponse:
-    return JSONResponse(said.as_json(), said.status)
+def _answer(outcome: ChatOutcome) -> JSONResponse:
+    return JSONResponse(outcome.as_json(), outcome.status)
 
 
 def _own(turns: Sequence[ChatTurn]) -> list[ChatTurn]:

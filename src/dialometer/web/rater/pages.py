@@ -1,4 +1,4 @@
-"""The pages a rater sees, drawn from screens. Knows how things look; what is shown and stored is the flow's business."""
+"""The raters' pages as HTML: texts, screens, messages. What is shown and stored is decided in ``flow``."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ from dialometer.web.rater.language import Language
 from dialometer.web.rater.layout import OTHER, Control, arrange, make_controls, typed_answers
 from dialometer.web.server.static_files import static_version
 
-# The study's Markdown texts as HTML. Markup inside them shows as markup; only Markdown counts.
-
-
-# Images would have to come from another host, which the pages never ask for anything.
+# HTML in texts is shown as text. Images would come from another host, and pages load nothing from elsewhere.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
@@ -65,9 +62,6 @@ def _open_elsewhere(token: Token) -> None:
     if token.type == "link_open":
         token.attrSet("target", "_blank")
         token.attrSet("rel", "noopener noreferrer")
-
-
-# What each kind of screen shows, ready for its template: headings, texts, an item with its controls, the time left.
 
 
 _QUESTION_KINDS = ("screening", "pre", "post", "comprehension", "attention")
@@ -127,10 +121,9 @@ class Contents:
         assert item is not None
         is_pair = item.kind == "transcript_pair"
         label = self.language.text("item.option_conversation" if is_pair else "item.option_response")
-        said = [self._named(turn) for turn in chat] if chat is not None else None
-        if item.kind == "chat" and said is None:
-            said = [self._named(turn) for turn in item.context]
-        arranged = arrange(item, controls, label, said)
+        turns = chat if chat is not None else item.context if item.kind == "chat" else None
+        named = None if turns is None else [self._named(turn) for turn in turns]
+        arranged = arrange(item, controls, label, named)
         default = "item.title" if arranged.rates_each else "item.title_choose"
         heading = item.title or self.language.text(_ITEM_TITLES.get(item.kind, default))
         common: dict[str, Any] = {"item": item, "arranged": arranged, "heading": heading, "ordered": arranged.ordered}
@@ -279,8 +272,8 @@ class Pages:
             return self.render_message(
                 screen.state, root_path=root_path, return_url=return_url, code=code, withdrawal_code=withdrawal_code
             )
-        told = {name: self.language.explain(message) for name, message in (errors or {}).items()}
-        controls = make_controls(screen, typed_answers(screen, typed or {}), told)
+        messages = {name: self.language.explain(message) for name, message in (errors or {}).items()}
+        controls = make_controls(screen, typed_answers(screen, typed or {}), messages)
         context: dict[str, Any] = {
             "screen": screen,
             "csrf": csrf,
@@ -288,11 +281,11 @@ class Pages:
             "shown_at_ms": flow.clock(),
             "session_mark": hashlib.sha256(session.id.encode()).hexdigest()[:12],
             "controls": controls,
-            "errors": told,
+            "errors": messages,
             "progress": self._contents.progress(flow, session, screen),
             "back_step": back_step(flow, session, screen),
             "is_earlier": screen.step < session.step,
-            "group_error": told.get(CONSENT_FIELD) or told.get(MORE_FIELD) or "",
+            "group_error": messages.get(CONSENT_FIELD) or messages.get(MORE_FIELD) or "",
         }
         template, more = self._contents.of(flow, session, screen, controls, chat)
         context |= more

@@ -1,4 +1,4 @@
-"""The pages a person walks through: arriving, seeing a screen, sending it, saving what is half typed."""
+"""The routes of the raters' pages: arriving, screens, drafts, withdrawing, and error pages."""
 
 from __future__ import annotations
 
@@ -36,28 +36,26 @@ from dialometer.web.server.security import (
 )
 from dialometer.web.server.submissions import NoSession
 
-# What a rater answered on an earlier screen, in the form in which the screen asks, so that going back shows it.
-
 
 def earlier_answers(flow: Flow, session: Session, screen: Screen) -> dict[str, object]:
-    """The current judgments of a screen by field, with systems turned back into their places on the screen."""
+    """The answers of a screen that the rater goes back to, by field, with systems as places on the screen."""
     step = flow.path(session).steps[screen.step]
     task = step.task
     if task is None:
         return {}
     places = {system: str(place) for place, system in enumerate(task.systems, start=1)}
-    found: dict[tuple[str, str], Value] = {}
+    values: dict[tuple[str, str], Value] = {}
     for judgment in flow.store.records.of_session(session.id).judgments:
         if judgment.item_id != task.item_id or judgment.is_practice != task.is_practice:
             continue
         target = f"t{judgment.turn}" if judgment.turn is not None else places.get(judgment.system, "")
-        found[judgment.criterion, target] = judgment.value
+        values[judgment.criterion, target] = judgment.value
     answers: dict[str, object] = {}
     for field in screen.fields:
         criterion = field.name.split(".", 1)[0]
         # A field about the whole item has no place, but the one system shown has.
         is_whole = not field.target and not field.scale.compares and len(places) == 1
-        value = found.get((criterion, "1" if is_whole else field.target))
+        value = values.get((criterion, "1" if is_whole else field.target))
         if value is not None:
             answers[field.name] = field.scale.rename(value, places) if field.scale.compares else value
     return answers
@@ -65,7 +63,7 @@ def earlier_answers(flow: Flow, session: Session, screen: Screen) -> dict[str, o
 
 SEE_OTHER = 303
 MAY_WITHDRAW = ("completed", "screened_out")
-"""Ends at which something is stored that a rater may take back."""
+"""End states with stored answers that a rater may withdraw."""
 
 
 class RaterPages:
@@ -89,29 +87,29 @@ class RaterPages:
     # arriving
 
     async def land(self, request: Request) -> Response:
-        """Begins where the link names the rater; otherwise shows the start page. Who is under way goes on."""
+        """Starts or continues a session where the link names the rater; otherwise shows the start page."""
         arriving = await self.service.in_thread(lambda: read_arrival(self.service.study, request.query_params))
         session = await self._session_or_none(request)
         if session is not None and await self._is_same_rater(session, arriving):
-            return self._go_on()
+            return self._to_screen()
         if arriving is None:
             secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
             page = self.service.pages.render_start(csrf=csrf_for(secret), root_path=self.root)
             response = HTMLResponse(page)
             self._set_cookie(request, response, START_COOKIE, secret)
             return response
-        return self._enter(request, await self.service.arrive(request.scope, arriving))
+        return self._to_session(request, await self.service.arrive(request.scope, arriving))
 
     async def start(self, request: Request) -> Response:
-        """A rater of an open link begins."""
+        """A rater of an open link starts."""
         form = await read_form(request)
         check_csrf(request, cookie(request, START_COOKIE), last_value(form, "csrf"))
         if await self._session_or_none(request) is not None:
-            return self._go_on()
+            return self._to_screen()
         recruitment = self.service.study.spec.recruitment
         if not platform_of(recruitment).is_open:
             return RedirectResponse(f"{self.root}/", SEE_OTHER)
-        return self._enter(request, await self.service.arrive(request.scope, ArrivingRater(recruitment.platform)))
+        return self._to_session(request, await self.service.arrive(request.scope, ArrivingRater(recruitment.platform)))
 
     async def _is_same_rater(self, session: Session, arriving: ArrivingRater | None) -> bool:
         if arriving is None:
@@ -119,9 +117,9 @@ class RaterPages:
         person = await self.service.in_thread(lambda: self.service.store.sessions.person(session.id))
         return person is not None and (person.platform, person.external_id) == (arriving.platform, arriving.external_id)
 
-    def _enter(self, request: Request, arrival: Arrival) -> Response:
+    def _to_session(self, request: Request, arrival: Arrival) -> Response:
         log("arrival", session=arrival.session.id, is_new=arrival.is_new, cell=arrival.session.draw.cell)
-        response = self._go_on()
+        response = self._to_screen()
         self._set_cookie(request, response, SESSION_COOKIE, arrival.token)
         response.delete_cookie(START_COOKIE, path=self.root or "/")
         return response
@@ -129,7 +127,7 @@ class RaterPages:
     # showing
 
     async def show(self, request: Request) -> Response:
-        """The screen where the session stands, or an earlier one."""
+        """The screen at the session's step, or an earlier one."""
         session = await self.service.find(cookie(request, SESSION_COOKIE))
         asked = request.query_params.get("step", "")
         step = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else None
@@ -138,7 +136,7 @@ class RaterPages:
         except FlowError:
             if step is None:
                 raise
-            return self._go_on()
+            return self._to_screen()
 
     def _page(
         self,
@@ -197,17 +195,17 @@ class RaterPages:
             return await self.service.in_thread(lambda: self._again(request, token, errors, form))
         except SubmissionRefused:
             pass  # the session is elsewhere by now; the next page shows where
-        return self._go_on()
+        return self._to_screen()
 
     def _again(self, request: Request, token: str, errors: Mapping[str, str], form: Form) -> Response:
         session = self.service.session_of(token)
         step = self.service.flow.step_of(session, last_value(form, "screen"))
         if step is None:
-            return self._go_on()
+            return self._to_screen()
         return self._page(request, session, step=step, errors=errors, typed=form, status=422)
 
     async def save_draft(self, request: Request) -> Response:
-        """Keeps what is half typed."""
+        """Saves unsent answers."""
         token = cookie(request, SESSION_COOKIE)
         session = await self.service.find(token)
         check_csrf(request, token, request.headers.get("x-csrf-token", ""))
@@ -242,19 +240,16 @@ class RaterPages:
         is_embedded = bool(self.service.settings.frame_ancestors)
         set_cookie(request, response, name, value, path=self.root, is_embedded=is_embedded)
 
-    def _go_on(self) -> RedirectResponse:
+    def _to_screen(self) -> RedirectResponse:
         return RedirectResponse(f"{self.root}/s", SEE_OTHER)
 
 
-# The page on which a rater withdraws with the code shown at the end: everything they gave is erased.
-
-
 TRIES_PER_MINUTE = 10
-"""From one address. A code cannot be guessed; this spares the server the attempt."""
+"""From one address. A code cannot be guessed anyway."""
 
 
 class WithdrawPages:
-    """The form and what it does."""
+    """Withdrawing with the code shown on the last page: everything the rater gave is erased."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

@@ -1,4 +1,4 @@
-"""One study being served: the engine with everything around it that requests share."""
+"""What the requests of one study share: flow, pages, chats, the writer, limits and metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dialometer.web.server.submissions import NoSession, SentScreen, SubmissionR
 
 T = TypeVar("T")
 STUCK_S = 20.0
-"""A round of the writer that takes longer than this is a sign of trouble."""
+"""A writer that is busy for longer than this counts as failing."""
 
 
 class NoPlace(RequestError):
@@ -44,7 +44,7 @@ class NoPlace(RequestError):
 
 
 class Service:
-    """What the routes work with. Holds no truth of its own: that is in the store."""
+    """One study being served. All lasting state is in the store."""
 
     def __init__(self, study: Study, store: Store, settings: Settings) -> None:
         self.study = study
@@ -66,11 +66,11 @@ class Service:
         return self._submitter(batch)
 
     async def find(self, token: str) -> Session:
-        """The session that a token opens; raises :class:`NoSession`. A stale one goes on, since its rater is back."""
+        """The session that a token opens; raises :class:`NoSession`. A stale one continues, since its rater is back."""
         return await run_in_threadpool(self.session_of, token)
 
     def session_of(self, token: str) -> Session:
-        """As :meth:`find`, for those who are in a thread already."""
+        """As :meth:`find`, for callers in a worker thread."""
         session = self.store.sessions.by_token(token) if token else None
         if session is None:
             raise NoSession("there is no such session", remedy="open the study's link again")
@@ -114,11 +114,11 @@ class Service:
         return arrival
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Runs what waits for the database or takes long aside, so that others are served meanwhile."""
+        """Runs blocking work in a thread, so that other requests are served meanwhile."""
         return await run_in_threadpool(work)
 
     def check_health(self) -> dict[str, object]:
-        """Whether the database answers and the writer works; raises when not."""
+        """Raises when the database does not answer or the writer hangs."""
         with self.store.database.reading() as connection:
             connection.exec_driver_sql("SELECT 1")
         if self.writer.busy_s > STUCK_S:
@@ -126,12 +126,12 @@ class Service:
         return {"status": "ok", "study": self.study.spec.name, "n_waiting": self.writer.n_waiting}
 
     def stop(self) -> None:
-        """Stores what is still waiting."""
+        """Stores the screens that still wait."""
         self.writer.stop()
 
 
 def _check_agents(study: Study, chats: Chats) -> None:
-    """Builds every agent now, so that a mistake in its options is found before a rater meets it."""
+    """Builds every agent now, so that a mistake in its options is found before a rater sees it."""
     for system in study.spec.systems:
         if system.agent is None:
             continue

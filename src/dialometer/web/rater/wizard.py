@@ -1,4 +1,7 @@
-"""The wizard console: a page, and the JSON it asks for again and again."""
+"""Wizards: which raters wait for a person's reply, and the console where people reply in place of an agent.
+
+The queue is kept in memory, so a study with a wizard is served by one process.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,14 @@ from dialometer.web.server.failures import RequestError
 from dialometer.web.server.requests import Unreadable, read_json
 from dialometer.web.server.security import WIZARD_COOKIE, check_csrf, cookie, csrf_for, is_same_secret, set_cookie
 
-# Which raters wait for a person's answer, and who answers whom. Kept in one process: there are never many.
-
-
 N_WIZARDS = 50
 CLEARED_AFTER_S = 30 * 60.0
-"""A conversation that nobody looked at for so long is no longer shown."""
+"""A conversation that was not opened for this long is no longer shown."""
 
 
 @dataclass
 class OpenChat:
-    """A conversation at the desk."""
+    """A conversation in the queue."""
 
     id: str
     session: Session
@@ -57,7 +57,7 @@ class WizardQueue:
     # wizards
 
     def sign_in(self) -> str:
-        """A new wizard; gives the secret by which the person is known from now on."""
+        """A new wizard; returns the secret for the cookie."""
         secret = secrets.token_urlsafe(24)
         while len(self._wizards) >= N_WIZARDS:
             self._wizards.pop(next(iter(self._wizards)))
@@ -65,7 +65,7 @@ class WizardQueue:
         return secret
 
     def name_of(self, secret: str) -> str:
-        """The wizard's name, empty for a stranger."""
+        """The wizard's name; empty for an unknown secret."""
         return self._wizards.get(secret, "")
 
     def rename(self, secret: str, name: str) -> str:
@@ -82,7 +82,7 @@ class WizardQueue:
     # conversations
 
     async def wait(self, chat: OpenChat, at_most_s: float) -> bool:
-        """Whether one of the wizards answered in time."""
+        """Whether a wizard replied in time."""
         try:
             await asyncio.wait_for(chat.has_reply.wait(), at_most_s)
         except TimeoutError:
@@ -90,7 +90,7 @@ class WizardQueue:
         return True
 
     def open(self, session: Session, item: ChatItem) -> OpenChat:
-        """The conversation at the desk; one that is there already is seen again."""
+        """Adds a conversation, or marks one that is there already as seen."""
         key = hashlib.sha256(f"{session.id}\n{item.id}".encode()).hexdigest()[:16]
         chat = self._open.setdefault(key, OpenChat(key, session, item))
         chat.session, chat.seen_at = session, time.monotonic()
@@ -110,7 +110,7 @@ class WizardQueue:
         return list(self._open.values())
 
     def is_over(self, chat: OpenChat) -> bool:
-        """Whether the rater has gone on to the next screen."""
+        """Whether the rater has moved on to the next screen."""
         session = self.chats.store.sessions.get(chat.session.id)
         return session.state != "active" or session.step != chat.session.step
 
@@ -155,7 +155,7 @@ KEPT_S = 24 * 3600
 
 
 class NoWizard(RequestError):
-    """Somebody at the console who has not shown the key."""
+    """A request to the console without its key."""
 
     status = 403
     page = "blocked"
@@ -277,12 +277,12 @@ class WizardPages:
         turns, is_over = await self.service.in_thread(look)
         is_waiting = bool(turns) and turns[-1].role == "user"
         opening = [{"role": "agent", "text": chat.item.opening, "at_ms": None}] if chat.item.opening else []
-        said = [{"role": turn.role, "text": turn.text, "at_ms": turn.at_ms} for turn in turns]
+        later = [{"role": turn.role, "text": turn.text, "at_ms": turn.at_ms} for turn in turns]
         return {
             "id": chat.id,
             "number": chat.session.ordinal,
             "scenario": chat.item.scenario,
-            "turns": opening + said,
+            "turns": opening + later,
             "n": len(turns),
             "waiting_since_ms": turns[-1].at_ms if is_waiting else None,
             "holder": chat.holder or None,

@@ -1,4 +1,4 @@
-"""The outermost layer of a server: paths, limits, safe headers, counting and logging for every request."""
+"""The outermost layer of an application: paths, limits, security headers, counting and logging for every request."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Refuse = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def label_of(method: str, path: str) -> str:
-    """The name under which a request is counted: never its address, which may name a rater."""
+    """The name under which a request is counted; never its address, which may contain a rater's identifier."""
     known = _LABELS.get((method, path))
     return known or next((label for prefix, label in _PREFIXES if path.startswith(prefix)), "other")
 
 
 class Guard:
-    """Wraps an application. ``refuse`` makes the answer to an error that the application did not answer itself."""
+    """Wraps an application. ``refuse`` makes the response to an error that the application did not handle."""
 
     def __init__(self, app: ASGIApp, settings: Settings, counter: RequestCounter, refuse: Refuse) -> None:
         self.app = app
@@ -74,10 +74,10 @@ class Guard:
         try:
             try:
                 await self.app(scope, self._limited(scope, receive), send_safely)
-            except ClientDisconnect:  # nobody is there to be answered; what is half sent is not stored
+            except ClientDisconnect:  # a half-sent request is not stored
                 return
             except Exception as error:
-                if status and not is_complete:  # all that is left is to end the connection
+                if status and not is_complete:  # the response has begun: only the connection can be ended
                     raise
                 if not status:
                     response = await self._refuse(Request(scope), error)
@@ -86,16 +86,16 @@ class Guard:
             self._count(scope, status, time.perf_counter() - began)
 
     def _place(self, scope: Scope) -> None:
-        """The path with its root before it, whether the proxy has taken the root away or not."""
+        """Puts the root before the path, whether a proxy has removed it or not."""
         root = self.settings.root_path
         path = scope["path"]
         if root and path != root and not path.startswith(f"{root}/"):
             scope["path"] = root + path
         scope["root_path"] = root
-        scope["app"] = self  # a router that stands in an application raises what it cannot find
+        scope["app"] = self  # inside an application, a router raises 404 instead of answering it
 
     def max_body_bytes(self, scope: Scope) -> int:
-        """How much a request may send; the same for all, unless a guard knows better."""
+        """The largest body of a request; subclasses may allow more."""
         return self.settings.max_body_bytes
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:

@@ -1,6 +1,6 @@
-"""Logs as lines of JSON, without anything about a person: no addresses, no platform identifiers, nothing that was typed.
+"""Logs as lines of JSON without personal data: no addresses, no platform identifiers, nothing that raters typed.
 
-Messages of exceptions are left out unless they come from the database's own words, because others may quote an answer.
+Messages of exceptions are left out, because they may quote an answer; those about storage never do and are logged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _waiting: list[str] = []
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: when, how grave, what happened, and the fields given as ``extra={"fields": …}``."""
+    """One object a line: time, level, event, and the fields given as ``extra={"fields": …}``."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = f"{_moment(int(record.created))}.{int(record.msecs):03d}Z"
@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(level: str = "info") -> None:
-    """Sends the logs of the server and of what it stands on to standard error."""
+    """Sends the logs of the server and of uvicorn to standard error."""
     global _requests  # noqa: PLW0603 - as the loggers are, there is one for the process
     _requests = sys.stderr if level in ("debug", "info") else None
     handler = logging.StreamHandler(sys.stderr)
@@ -70,7 +70,7 @@ def log_request(method: str, route: str, status: int, duration_s: float) -> None
 
 
 def _write_waiting() -> None:
-    """Requests that were answered together are written together: each write lets another thread take the interpreter."""
+    """Writes the lines of several requests at once, since each write may hand the interpreter to another thread."""
     lines = "".join(_waiting)
     _waiting.clear()
     if _requests is not None:
@@ -83,21 +83,21 @@ def _moment(second: int) -> str:
 
 
 def log_failure(error: BaseException, **fields: object) -> str:
-    """Logs an error of the server's own; gives a reference by which a rater can name it."""
+    """Logs a failure of the server; returns the reference that the rater's page shows."""
     reference = secrets.token_hex(4)
     logger.error("failure", extra={"fields": {"reference": reference, **fields, **describe(error)}})
     return reference
 
 
 def describe(error: BaseException) -> dict[str, object]:
-    """What may be written down about an error: its kind and its place."""
+    """What may be logged about an error: its type and where it happened."""
     frames = traceback.extract_tb(error.__traceback__)
-    told: dict[str, object] = {
+    described: dict[str, object] = {
         "error": type(error).__name__,
         "trace": [f"{frame.filename.rsplit('/', 2)[-1]}:{frame.lineno}:{frame.name}" for frame in frames[-8:]],
     }
     if isinstance(error, StorageError):
-        told["message"] = error.message
+        described["message"] = error.message
     if error.__cause__ is not None:
-        told["cause"] = type(error.__cause__).__name__
-    return told
+        described["cause"] = type(error.__cause__).__name__
+    return described

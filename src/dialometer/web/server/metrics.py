@@ -1,7 +1,7 @@
-"""Counters in the text form that Prometheus reads, added up over all processes of a server.
+"""Counters in the text format of Prometheus, summed over all processes of a server.
 
-Each process counts in a file of its own that lies in memory; whoever is asked reads all of them. A process that ended
-leaves its file, so that counters never go back.
+Each process counts in its own memory-mapped file, and the process that is asked reads all of them. A process that ended
+leaves its file, so that counters never decrease.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Metrics:
             self._declare(name, series)
 
     def add(self, name: str, amount: float = 1.0, *, label: str = "", value: str = "") -> None:
-        """Counts; a series that was not declared is an error of the programmer."""
+        """Adds to a declared series."""
         self.count(((self.slot(name, label=label, value=value), amount),))
 
     def observe(self, name: str, bounds: Sequence[float], amount: float) -> None:
@@ -69,7 +69,7 @@ class Metrics:
         self.count(self.observation(self.slot(f"{name}_bucket", label="le", value=f"{bounds[0]:g}"), bounds, amount))
 
     def slot(self, name: str, *, label: str = "", value: str = "") -> int:
-        """Where a series is counted, for those who count often."""
+        """The position of a series, for callers that count often."""
         return self._slots[f'{name}{{{label}="{value}"}}' if label else name]
 
     @staticmethod
@@ -90,11 +90,11 @@ class Metrics:
         """All series of all processes, then values of the moment: name to its help and its labelled values."""
         totals = self._totals()
         lines: list[str] = []
-        told: set[str] = set()
+        shown: set[str] = set()
         for (family, series), total in zip(self._names, totals, strict=True):
-            if family not in told:
+            if family not in shown:
                 lines.append(self._headers[family])
-                told.add(family)
+                shown.add(family)
             lines.append(f"{series} {total:.10g}")
         for name, (help_text, values) in gauges.items():
             lines.append(f"# HELP {name} {help_text}\n# TYPE {name} gauge")

@@ -1,4 +1,4 @@
-"""Reading what browsers send: forms and small JSON bodies, with limits and without trust."""
+"""Reading forms and small JSON bodies, within limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEVICE = re.compile(r"[a-z][a-z \-]{0,31}")
 
 
 class Unreadable(RequestError):
-    """A request that is not in the form its route expects."""
+    """A request that its route cannot read."""
 
 
 async def read_form(request: Request) -> Form:
@@ -43,7 +43,7 @@ async def read_form(request: Request) -> Form:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """A JSON object; texts that no database can hold are refused here."""
+    """A JSON object; text that no database can store is refused."""
     body = await request.body()
     try:
         content = json.loads(body, parse_constant=_refuse_constant)

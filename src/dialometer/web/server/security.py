@@ -1,4 +1,4 @@
-"""What keeps sessions apart and pages safe: secrets in cookies, marks in forms, headers on every response."""
+"""Cookies, CSRF tokens, security headers and rate limits."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Forged(RequestError):
 
 
 def csrf_for(secret: str) -> str:
-    """The mark that a session's forms carry. It follows from the cookie, which other sites can send but not read."""
+    """The CSRF token of a session's forms, derived from the cookie, which other sites can send but not read."""
     return hmac.new(secret.encode("utf-8", "surrogateescape"), b"dialometer csrf", hashlib.sha256).hexdigest()
 
 
 def check_csrf(request: Request, secret: str, given: str) -> None:
-    """Refuses what another site made a browser send."""
+    """Refuses requests that another site made a browser send."""
     is_foreign = request.headers.get("sec-fetch-site") == "cross-site"
     is_right = hmac.compare_digest(csrf_for(secret).encode(), given.encode("utf-8", "replace"))
     if is_foreign or not secret or not is_right:
@@ -110,13 +110,13 @@ def safe_headers(frame_ancestors: Sequence[str]) -> list[tuple[bytes, bytes]]:
 
 
 def client_address(scope: Scope) -> str:
-    """Where a request comes from; used to count, never stored or logged."""
+    """The client's address; used for rate limits, never stored or logged."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
 
 N_KEPT = 50_000
-"""Buckets remembered; the one unused for longest goes first, and is full again if it comes back."""
+"""Keys remembered; the one unused for longest is forgotten first."""
 
 
 class TooOften(RequestError):
@@ -169,7 +169,7 @@ class RateLimits:
 
 
 def is_local(address: str) -> bool:
-    """Whether a client is on this machine: a person at the keyboard, a test, or a proxy that does not tell for whom."""
+    """Whether a client is on this machine: a person at the keyboard, a test, or a proxy that hides its clients."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

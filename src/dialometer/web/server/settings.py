@@ -1,4 +1,4 @@
-"""How one server is set up, in a form that its processes can hand to each other."""
+"""The settings of a server, which its processes can pass to each other."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Writers take turns: one at a time and in order, between threads and between processes.
+"""A fair lock for writers, between threads and between processes.
 
-SQLite has one write lock and no queue before it: whoever finds it taken sleeps a while and tries again, so that two busy
-processes spend their time asleep. Here threads queue in the order of their arrival, and processes pass the turn to each
-other. The system takes a dead process's locks away, so a crash never stops the others.
+SQLite has one write lock and no queue: a writer that finds it taken sleeps and tries again, so two busy processes spend
+their time asleep. Here threads queue in order, and processes take turns. The system releases the locks of a process that
+has died, so a crash never blocks the others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Turns:
         if fcntl is None:
             return
         try:
-            # Whoever is next keeps that place while waiting, so a process that ends its turn cannot take another at once.
+            # The next one holds this lock while waiting, so a process cannot take two turns in a row.
             fcntl.lockf(self._file, fcntl.LOCK_EX, 1, _NEXT)
             fcntl.lockf(self._file, fcntl.LOCK_EX, 1, _TURN)
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _NEXT)

@@ -1,4 +1,4 @@
-"""Who may come in: accounts, their roles, one-time links, and what was done."""
+"""Accounts, their roles, one-time links, and the log of what accounts did."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def change(dashboard: Dashboard, request: PageRequest) -> Response:
     if what == "role":
         role = _role(request)
         dashboard.accounts.change(account.id, role=role)
-        told = f"{account.name} is now {role}."
+        message = f"{account.name} is now {role}."
     elif what in ("close", "open"):
         dashboard.accounts.change(account.id, is_active=what == "open")
-        told = f"The account {account.name} is {'open again' if what == 'open' else 'closed'}."
+        message = f"The account {account.name} is {'open again' if what == 'open' else 'closed'}."
     else:
         raise DialometerError("this is no change", remedy="go back and choose again")
-    dashboard.note(request, "changed an account", told)
-    return dashboard.redirect("/accounts", request, told)
+    dashboard.note(request, "changed an account", message)
+    return dashboard.redirect("/accounts", request, message)
 
 
 @page("/me", role="viewer")
@@ -86,14 +86,15 @@ def new_password(dashboard: Dashboard, request: PageRequest) -> Response:
 
 def _role(request: PageRequest) -> Role:
     given = request.form.get("role", "")
-    found = next((role for role in ROLES if role == given), None)
-    if found is None:
+    role = next((role for role in ROLES if role == given), None)
+    if role is None:
         raise DialometerError("there is no such role", remedy=f"one of {', '.join(ROLES)}")
-    return found
+    return role
 
 
 def _account(dashboard: Dashboard, request: PageRequest) -> Account:
-    found = next((one for one in dashboard.accounts.all() if one.id == int(request.params["id"])), None)
-    if found is None:
+    number = int(request.params["id"])
+    account = next((account for account in dashboard.accounts.all() if account.id == number), None)
+    if account is None:
         raise DialometerError("there is no such account", remedy="go back to the list")
-    return found
+    return account

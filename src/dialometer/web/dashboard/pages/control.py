@@ -25,8 +25,8 @@ def control(dashboard: Dashboard, request: PageRequest) -> Response:
     numbers = numbers_of(dashboard, running, request.at_ms)
     address = dashboard.studies.address_of(running.name) + "/"
     labels = [running.study.cell_label(cell) for cell in running.study.cells]
-    is_told = has_wizard(running.study) and request.may("editor")
-    wizard = f"{address}wizard?key={dashboard.studies.settings.wizard_key}" if is_told else ""
+    may_see_link = has_wizard(running.study) and request.may("editor")
+    wizard = f"{address}wizard?key={dashboard.studies.settings.wizard_key}" if may_see_link else ""
     content = {"wizard": wizard, "log": log, "numbers": numbers, "address": address, "labels": labels, "tab": "control"}
     return dashboard.show_study("control.html", request, **content)
 
@@ -43,11 +43,11 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("there is no such condition")
     label = running.study.cell_label(running.study.cells[cell]) if cell is not None else ""
     if what in _STATES and cell is None:
-        state, told = _STATES[what]
+        state, message = _STATES[what]
         store.control.set_state(state, reason=reason, **who)  # type: ignore[arg-type]
     elif what in ("open", "shut") and cell is not None:
         store.control.set_cell_open(cell, what == "open", reason=reason, **who)  # type: ignore[arg-type]
-        told = f"{label} is {'open' if what == 'open' else 'closed'}."
+        message = f"{label} is {'open' if what == 'open' else 'closed'}."
     elif what == "quota":
         text = request.form.get("quota", "").strip()
         quota = request.number("quota")
@@ -58,8 +58,8 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         else:
             store.control.set_cell_quota(cell, quota, reason=reason, **who)  # type: ignore[arg-type]
         limit = f"at most {quota} raters" if quota is not None else "no limit beyond what the study file says"
-        told = f"{label or 'The study'}: {limit}."
+        message = f"{label or 'The study'}: {limit}."
     else:
         raise DialometerError("this is no decision", remedy="go back and choose again")
     dashboard.cache.clear()
-    return dashboard.redirect(f"/studies/{running.name}/control", request, told)
+    return dashboard.redirect(f"/studies/{running.name}/control", request, message)

@@ -1,4 +1,4 @@
-"""Making a study in the browser: template, items, texts, check, freeze, start. The folder on disk stays the truth."""
+"""Making a study in the browser: template, items, texts, check, freeze. What counts are the files on disk."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
-from dialometer.errors import DialometerError, StudyError
+from dialometer.errors import DialometerError
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.running_studies import NoStudy, study_files
-
-# Writing the files of a study that is being made: plain names in its own folder, whole or not at all.
-
+from dialometer.web.dashboard.running_studies import NoStudy, study_files, without_errors
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,80}\.(yaml|jsonl|json|md|txt|csv)")
 
@@ -80,9 +77,9 @@ MAX_SHOWN = 400_000
 def new(dashboard: Dashboard, request: PageRequest) -> Response:
     """The templates to choose from."""
     templates = dashboard.cache.get("templates", _templates)
-    shelf = dashboard.studies.folders
+    folders = dashboard.studies.folders
     return dashboard.show(
-        "new.html", request, templates=templates, names=shelf.names(), may_grow=shelf.may_grow, tab="new"
+        "new.html", request, templates=templates, names=folders.names(), may_grow=folders.may_grow, tab="new"
     )
 
 
@@ -110,7 +107,7 @@ def make(dashboard: Dashboard, request: PageRequest) -> Response:
 
 @page("/studies/{study}/files", role="viewer")
 def files(dashboard: Dashboard, request: PageRequest) -> Response:
-    """The study's files, and every problem with file, line and remedy, as the command line tells them."""
+    """The study's files, and every problem with file, line and remedy, as on the command line."""
     return _page(dashboard, request)
 
 
@@ -118,7 +115,7 @@ def files(dashboard: Dashboard, request: PageRequest) -> Response:
 def file(dashboard: Dashboard, request: PageRequest) -> Response:
     """One file to read or edit."""
     folder = dashboard.studies.folders.folder(request.study)
-    path = next((one for one in study_files(folder) if one.name == request.params["file"]), None)
+    path = next((path for path in study_files(folder) if path.name == request.params["file"]), None)
     if path is None:
         raise NoStudy("there is no such file", remedy="go back to the list of files")
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -167,9 +164,9 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("there was nothing to save", remedy="choose a file first")
     dashboard.note(request, "wrote files", f"{request.study}: {', '.join(written)}")
     n_errors = sum(problem.severity == "error" for problem in dashboard.studies.checked(request.study)[1])
-    told = f"Saved {', '.join(written)}. " + (f"{n_errors} problems to mend." if n_errors else "No errors.")
+    message = f"Saved {', '.join(written)}. " + (f"{n_errors} problems to mend." if n_errors else "No errors.")
     where = f"/studies/{request.study}/files" + (f"/{name}" if name else "")
-    return dashboard.redirect(where, request, told)
+    return dashboard.redirect(where, request, message)
 
 
 @page("/studies/{study}/files/{file}/delete", role="editor", method="POST")
@@ -185,13 +182,10 @@ def delete(dashboard: Dashboard, request: PageRequest) -> Response:
 
 
 @page("/studies/{study}/freeze", role="editor", method="POST")
-def freeze_it(dashboard: Dashboard, request: PageRequest) -> Response:
+def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     """Freezes a draft that has no errors; from then on it is not changed, and waits to be started."""
     folder = _editable(dashboard, request)
-    study, problems = dashboard.studies.checked(request.study)
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors or study is None:
-        raise StudyError(errors)
+    study = without_errors(*dashboard.studies.checked(request.study))
     version = freeze(study, folder, datetime.now(UTC))
     try:
         running = dashboard.studies.running(request.study)
@@ -203,18 +197,18 @@ def freeze_it(dashboard: Dashboard, request: PageRequest) -> Response:
     )
     dashboard.note(request, "froze the study", f"{request.study}: {version['fingerprint'][:12]}")
     dashboard.cache.clear()
-    told = "Frozen. Raters can come as soon as you start it."
-    return dashboard.redirect(f"/studies/{request.study}/control", request, told)
+    message = "Frozen. Raters can come as soon as you start it."
+    return dashboard.redirect(f"/studies/{request.study}/control", request, message)
 
 
 def _editable(dashboard: Dashboard, request: PageRequest) -> Path:
-    shelf = dashboard.studies.folders
-    folder = shelf.folder(request.study)
+    folders = dashboard.studies.folders
+    folder = folders.folder(request.study)
     if (folder / LOCK_FILE).exists():
         raise DialometerError(
             "a frozen study is not changed", remedy="copy it to a new study, or make a new version on the command line"
         )
-    if shelf.is_named(request.study):
+    if folders.is_named(request.study):
         raise DialometerError(
             "this study was opened to raters on the command line", remedy="change its folder and start the server again"
         )

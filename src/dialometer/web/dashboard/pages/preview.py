@@ -1,4 +1,4 @@
-"""Every condition as a rater sees it, without storing anything."""
+"""A preview of every condition as raters see it. Nothing is stored: there is no store."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.rater.layout import answers_from_form
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.static_files import STATIC
-
-# A study as raters of one condition see it, page by page. Nothing is stored: there is no store.
 
 
 class _NoStudies:
@@ -157,7 +155,7 @@ def _screen(
     if session.step >= preview.n_steps:
         return HTMLResponse(pages.render_message("completed", root_path=root))
     shown = preview.flow.screen(session)
-    said = (
+    chat = (
         [Turn("Agent", turn.text, "agent") for turn in shown.item.context]
         if shown.kind == "chat" and shown.item
         else None
@@ -170,7 +168,7 @@ def _screen(
         token="preview",
         errors=errors,
         typed=dict(typed or {}),
-        chat=said,
+        chat=chat,
         root_path=root,
     )
     return HTMLResponse(content, 422 if errors else 200)
