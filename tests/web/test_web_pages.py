@@ -255,7 +255,7 @@ def test_a_submission_looks_the_session_up_once_and_builds_its_screen_once(by, s
     lookups, screens = [], []
     browser = there.browser().start()
     token = browser.client.cookies.get("dialometer_session")
-    with there.store.reading() as connection:
+    with there.store.database.reading() as connection:
         database = connection.engine
     event.listen(
         database,
