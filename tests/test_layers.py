@@ -169,7 +169,7 @@ def test_families_do_not_import_each_other(path):
 def test_the_rule_for_analysis_would_see_a_breach(tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text(
-        "from dialometer.analysis.families.votes.standings import standing\n"
+        "from dialometer.analysis.families.votes.rankings import standing\n"
         "from dialometer.analysis.families import pairs\n"
         "import dialometer.analysis.planning.power\n"
     )

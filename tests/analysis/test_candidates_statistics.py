@@ -9,7 +9,7 @@ from scipy import stats
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.candidates.first_answers import crossed_means
 from dialometer.analysis.shared.correlation import clustered_spearman
-from dialometer.analysis.shared.ranking import adjusted_pairs, difference, lead, pair_rows, standing_words
+from dialometer.analysis.shared.ranking import adjusted_pairs, difference, lead, lead_words, pair_rows
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import bootstrap_clusters
 from dialometer.stats.bootstrap.means import bootstrap_mean
@@ -109,7 +109,7 @@ def test_the_leader_is_told_from_those_it_beats_only():
     found = lead(scores, pairs, confidence=0.95)
     assert (found.best, found.behind, found.level) == ("b", ("a",), ("c",))
     assert not found.is_clear
-    words = standing_words(found, pairs, "holm")
+    words = lead_words(found, pairs, "holm")
     assert "b is ahead of a (p = .003)" in words
     assert "cannot be told from c (p = .600)" in words
     assert difference(pairs, "b", "a").value == 1.0
@@ -128,7 +128,7 @@ def test_shared_first_places_are_named():
     assert found.level == ("b",)
     assert lead({"c": scores["c"]}, {}, confidence=0.95) is None
     alone = lead({"a": scores["a"]}, {}, confidence=0.95)
-    assert standing_words(alone, {}, "holm") == "a is the only one with a score."
+    assert lead_words(alone, {}, "holm") == "a is the only one with a score."
 
 
 def test_rounding_does_not_show():

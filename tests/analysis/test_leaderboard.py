@@ -16,7 +16,7 @@ from scipy.special import expit
 from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import ANSWER_COLUMNS, data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
-from dialometer.analysis.families.votes.standings import standing
+from dialometer.analysis.families.votes.rankings import rank_systems
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.ranking import expanded_confidence
@@ -145,7 +145,7 @@ def test_gold_systems_are_not_ranked_but_named(study):
 
 def test_the_advantage_of_the_first_place_is_taken_out(study):
     data = data_of(study, rows_from(study, TRUE, n_raters=120, position=0.8))
-    one = standing(system_votes(data).votes, "all", OPTIONS, is_order_drawn=True)
+    one = rank_systems(system_votes(data).votes, "all", OPTIONS, is_order_drawn=True)
     assert one.position.low < 0.8 < one.position.high
     assert one.position.p_value < 0.001
     strength = one.strengths["Fern"].value - one.strengths["Clove"].value
@@ -155,7 +155,7 @@ def test_the_advantage_of_the_first_place_is_taken_out(study):
 
 def test_ties_get_a_parameter_of_their_own(study):
     data = data_of(study, rows_from(study, TRUE, n_raters=100, tie=0.8))
-    one = standing(system_votes(data).votes, "all", OPTIONS, is_order_drawn=True)
+    one = rank_systems(system_votes(data).votes, "all", OPTIONS, is_order_drawn=True)
     assert one.tie.low < 0.8 < one.tie.high
     assert "Davidson" in one.fit.method
     assert one.wins["Fern"].value == pytest.approx(one.fit.beats_average["Fern"].value)
@@ -163,12 +163,12 @@ def test_ties_get_a_parameter_of_their_own(study):
 
 def test_direct_votes_are_exact_where_each_rater_votes_once_and_clustered_elsewhere(study):
     rows = rows_from(study, TRUE, n_raters=40, per_rater=1, criteria=("engagingness",))
-    once = standing(system_votes(data_of(study, rows)).votes, "q", OPTIONS, is_order_drawn=True)
+    once = rank_systems(system_votes(data_of(study, rows)).votes, "q", OPTIONS, is_order_drawn=True)
     for share in once.pairs.values():
         if share.is_known:
             wins, losses = share.details["wins"], share.details["losses"]
             assert share.p_value == pytest.approx(stats.binomtest(wins, wins + losses).pvalue)
-    often = standing(
+    often = rank_systems(
         system_votes(data_of(study, rows_from(study, TRUE, n_raters=12))).votes, "q", OPTIONS, is_order_drawn=True
     )
     assert all("cluster-robust" in share.method for share in often.pairs.values())
@@ -304,7 +304,7 @@ def test_a_ranking_is_all_its_pairs(study):
     expected = bradley_terry(
         win_matrix(code_votes(first, second, winner, rater=rater, systems=SYSTEMS)), position_effect=True
     )
-    one = standing(votes.votes, "q", OPTIONS, is_order_drawn=True)
+    one = rank_systems(votes.votes, "q", OPTIONS, is_order_drawn=True)
     for name in SYSTEMS:
         assert one.strengths[name.capitalize()].value == pytest.approx(expected.strengths[name].value, abs=1e-9)
         truth = TRUE[name] - np.mean(list(TRUE.values()))
@@ -393,7 +393,7 @@ def test_intervals_and_tests_are_calibrated_when_raters_disagree():
             ("a", "b", "c"), pairs[:, 0].astype(np.intp), pairs[:, 1].astype(np.intp), outcome.astype(np.intp),
             np.arange(len(gap)), tuple(f"r{k}" for k in range(n_raters)), rater.astype(np.intp),
         )  # fmt: skip
-        one = standing(votes, "q", options, is_order_drawn=True)
+        one = rank_systems(votes, "q", options, is_order_drawn=True)
         held += [one.wins[name].low <= 0.5 <= one.wins[name].high for name in one.wins]
         false += any(p_adjusted(c) <= 0.05 for c in one.contrasts.values())
         best += not one.rivals()
@@ -406,9 +406,9 @@ def test_groups_of_raters_have_the_spread_of_single_ones(study, monkeypatch):
     """With very many raters, random groups are resampled: the same intervals but for chance."""
     votes = system_votes(data_of(study, rows_from(study, TRUE, n_raters=400, spread=0.6))).votes
     options = dataclasses.replace(OPTIONS, n_resamples=1000)
-    single = standing(votes, "q", options, is_order_drawn=True)
+    single = rank_systems(votes, "q", options, is_order_drawn=True)
     monkeypatch.setattr("dialometer.analysis.shared.ranking.MOST_RESAMPLED", 200)
-    grouped = standing(votes, "q", options, is_order_drawn=True)
+    grouped = rank_systems(votes, "q", options, is_order_drawn=True)
     for name in votes.systems:
         one, two = single.strengths[name], grouped.strengths[name]
         assert one.value == pytest.approx(two.value, abs=1e-9)

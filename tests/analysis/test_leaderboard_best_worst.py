@@ -11,7 +11,7 @@ from scipy import stats
 from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
-from dialometer.analysis.families.votes.best_worst_choices import best_worst_data, best_worst_standing, scores
+from dialometer.analysis.families.votes.best_worst_choices import best_worst_data, rank_by_best_worst, scores
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
@@ -122,7 +122,7 @@ def test_differences_are_those_of_rater_means(study):
     data = data_of(study, rows_from(study, TRUE, n_raters=15, spread=0.5))
     found = best_worst_data(data)
     choices = found.on(("empathy",))
-    one = best_worst_standing(choices, "Empathy", OPTIONS)
+    one = rank_by_best_worst(choices, "Empathy", OPTIONS)
     gap = scores(choices)[:, 3] - scores(choices)[:, 2]
     means = [gap[choices.rater == k].mean() for k in range(15)]
     peer = stats.ttest_1samp(means, 0.0)
@@ -199,7 +199,7 @@ def test_equal_systems_are_seldom_called_different(study):
             study, rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=12, seed=seed, spread=0.7, per_rater=4)
         )
         options = dataclasses.replace(OPTIONS, n_resamples=100)
-        one = best_worst_standing(best_worst_data(data).choices, "all", options)
+        one = rank_by_best_worst(best_worst_data(data).choices, "all", options)
         false += any(p_adjusted(gap) <= 0.05 for gap in one.pairs.values())
         held += sum(score.low <= 0.0 <= score.high for score in one.scores.values())
     assert false / n_sims < 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_sims)

@@ -100,22 +100,22 @@ def unfinished(data: StudyData) -> str:
 
 def warnings(data: StudyData) -> tuple[str, ...]:
     """What a reader must know before the first number."""
-    said = [SOURCE_WORDS[source] for source in data.sources if source in SOURCE_WORDS]
+    notes = [SOURCE_WORDS[source] for source in data.sources if source in SOURCE_WORDS]
     others = set(data.sessions["source"].unique()) - set(data.sources)
     if others:
-        said.append(f"Judgments from other sources ({', '.join(sorted(others))}) are not in this report.")
+        notes.append(f"Judgments from other sources ({', '.join(sorted(others))}) are not in this report.")
     n_apart = data.judgments.filter(pl.col("rater").str.contains(APART, literal=True))["rater"].n_unique()
     if n_apart:
-        said.append(
+        notes.append(
             f"Some raters were imported in more than one condition; each condition counts them as another rater "
             f"({n_apart} more in all), although the same person gives more similar answers than two would."
         )
     note = unfinished(data)
     if note:
-        said.append(
+        notes.append(
             f"{note} Looking before the end is not a test: intervals and p values assume that the number of raters was fixed."
         )
-    return tuple(said)
+    return tuple(notes)
 
 
 _NOTHING = Findings(
@@ -151,8 +151,8 @@ def analyse(
         seed=study.spec.seed if seed is None else seed,
         correction=declared.correction,
     )
-    found = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
-    first = found[0] if found else Findings("There is no analysis for this design yet.", "")
+    findings = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
+    first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
     summary = Summary(
         answer=first.answer,
         certainty=first.certainty,
@@ -160,17 +160,17 @@ def analyse(
         exclusions=exclusions_table(data),
         balance=balance_table(data),
         figure=first.figure,
-        warnings=(*warnings(data), *(warning for one in found for warning in one.warnings)),
+        warnings=(*warnings(data), *(warning for part in findings for warning in part.warnings)),
     )
     return Report(
         study=study.spec.name,
         title=study.spec.title,
         summary=summary,
         sections=(
-            *(section for one in found for section in one.sections),
-            *(section for one in found for section in one.closing),
+            *(section for part in findings for section in part.sections),
+            *(section for part in findings for section in part.closing),
         ),
-        methods=tuple(dict.fromkeys(method for one in found for method in one.methods)),
+        methods=tuple(dict.fromkeys(method for part in findings for method in part.methods)),
         provenance=_provenance(data, options),
         is_finished=not unfinished(data),
     )

@@ -121,12 +121,12 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         schema=FINDING_COLUMNS,
         orient="row",
     )
-    said = (
+    turns = (
         (raters[session.id], (turn.item_id, turn.role, turn.text, turn.at_ms))
         for session in held
         for turn in store.conversations.turns(session.id)
     )
-    chats = chats_table(said) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
+    chats = chats_table(turns) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
     table = long_table(store.records.judgment_batches(), study)
     return select_data(study, table, sessions, answers, findings, chats, sources)
 
@@ -205,8 +205,8 @@ def answers_table(
     """Answers of all sessions, from (session, part, question, value). What a model is called stands among them, as if it
     had been asked; one that was asked keeps its answer."""
     rows = list(given)
-    told = {session for session, part, question, _ in rows if (part, question) == MODEL_NAME}
-    rows += [(session, *MODEL_NAME, name) for session, name in programs.items() if name and session not in told]
+    named = {session for session, part, question, _ in rows if (part, question) == MODEL_NAME}
+    rows += [(session, *MODEL_NAME, name) for session, name in programs.items() if name and session not in named]
     return pl.DataFrame(
         [answer_row(raters[session], part, question, value) for session, part, question, value in rows],
         schema=ANSWER_COLUMNS,
@@ -221,10 +221,10 @@ def answer_row(rater: str, part: str, question: str, value: object) -> tuple[obj
     return rater, part, question, json.dumps(value, ensure_ascii=False), text, number
 
 
-def chats_table(said: Iterable[tuple[str, tuple[str, str, str, int]]]) -> pl.DataFrame:
+def chats_table(said_turns: Iterable[tuple[str, tuple[str, str, str, int]]]) -> pl.DataFrame:
     """Lengths of conversations, from rater and (item, role, text, time) of every turn in order; texts are not kept."""
     rows: list[tuple[str, str, int, int, int, float | None]] = []
-    for (rater, item), group in itertools.groupby(said, key=lambda turn: (turn[0], turn[1][0])):
+    for (rater, item), group in itertools.groupby(said_turns, key=lambda turn: (turn[0], turn[1][0])):
         turns = [turn for _, turn in group]
         texts = [text for _, role, text, _ in turns if role == "user"]
         times = [at_ms for *_, at_ms in turns if at_ms]
@@ -280,17 +280,17 @@ def load_exported(study: Study, folder: Path, *, sources: tuple[str, ...] = ()) 
     given = [(session, part, question, json.loads(answer)) for session, part, question, answer in written]
     programs = dict(listed.filter(pl.col("source") == "model").select("session", "program").rows())
     answers = answers_table(given, programs, raters)
-    found = _read(folder / "findings.csv").select("session", "rule", "action", "reason").rows()
+    flagged = _read(folder / "findings.csv").select("session", "rule", "action", "reason").rows()
     findings = pl.DataFrame(
-        [(raters[session], rule, action, reason or "") for session, rule, action, reason in found],
+        [(raters[session], rule, action, reason or "") for session, rule, action, reason in flagged],
         schema=FINDING_COLUMNS,
         orient="row",
     )
     chats = pl.DataFrame(schema=CHAT_COLUMNS)
     if study.spec.items.kind == "chat":
-        said = _read(folder / "chat_turns.csv", {"said_at": _TIME})
-        said = said.with_columns(pl.col("said_at").dt.epoch("ms").fill_null(0))
-        turns = said.select("session", "item", "role", "text", "said_at").rows()
+        spoken = _read(folder / "chat_turns.csv", {"said_at": _TIME})
+        spoken = spoken.with_columns(pl.col("said_at").dt.epoch("ms").fill_null(0))
+        turns = spoken.select("session", "item", "role", "text", "said_at").rows()
         chats = chats_table((raters[session], (item, role, text, at_ms)) for session, item, role, text, at_ms in turns)
     return select_data(study, _judgments(folder / "judgments.csv"), sessions, answers, findings, chats, sources)
 

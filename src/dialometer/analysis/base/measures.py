@@ -30,7 +30,7 @@ from dialometer.storage.table import FACTOR_PREFIX
 # Numbers as raters gave them, put on the footing on which they are analysed; whatever is changed or left out is said.
 
 
-def inside(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[Floats, tuple[str, ...]]:
+def within_scale(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[Floats, tuple[str, ...]]:
     """Numbers a scale cannot give (they come from imports) made missing, with a sentence that says which."""
     low, high = (np.array(ends)[cell] for ends in zip(*(scale.bounds() for scale in scales), strict=True))
     is_outside = ~np.isfinite(value) | (value < low) | (value > high)
@@ -42,11 +42,11 @@ def inside(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[Floats
         return value, ()
     seen = listed((f"{number:g}" for number in np.unique(value[is_outside])), most=5)
     scale = scales[int(cell[np.flatnonzero(is_outside)[0]])]
-    said = f"{n_of(n_outside, 'number')} outside the scale ({scale.describe()}) left out: {seen}. Correct the import."
-    return np.where(is_outside, np.nan, value), (said,)
+    note = f"{n_of(n_outside, 'number')} outside the scale ({scale.describe()}) left out: {seen}. Correct the import."
+    return np.where(is_outside, np.nan, value), (note,)
 
 
-def once(
+def averaged_repeats(
     value: Floats, target: Ints, columns: dict[str, Ints]
 ) -> tuple[Floats, Ints, dict[str, Ints], tuple[str, ...]]:
     """One judgment of each rater on each target; several are averaged, as which of them counts is not ours to say."""
@@ -59,11 +59,11 @@ def once(
     sums = np.bincount(inverse[given], weights=value[given], minlength=len(distinct))
     counts = np.bincount(inverse[given], minlength=len(distinct))
     mean = np.divide(sums, counts, out=np.full(len(distinct), np.nan), where=counts > 0)
-    said = f"{n_of(n_more, 'judgment')} repeated what the same rater had judged before; such judgments were averaged."
-    return mean, target[first], {name: column[first] for name, column in columns.items()}, (said,)
+    note = f"{n_of(n_more, 'judgment')} repeated what the same rater had judged before; such judgments were averaged."
+    return mean, target[first], {name: column[first] for name, column in columns.items()}, (note,)
 
 
-def on_footing(
+def analysed_values(
     value: Floats, columns: dict[str, Ints], asked: Asked, zeros: str, raters: tuple[str, ...]
 ) -> tuple[Floats, Floats, tuple[str, ...], tuple[str, ...]]:
     """Raw numbers and those that are analysed, remarks on zeros, and the raters who always gave the same number."""
@@ -75,7 +75,7 @@ def on_footing(
         value = 100 * (value - low) / (high - low)
     is_log = np.array([scale.unit == "log" for scale in asked.scales])[columns["cell"]]
     y = value.copy()
-    said: list[str] = []
+    notes: list[str] = []
     constant: set[int] = set()
     for is_chosen, plain in ((is_log, "ln"), (~is_log, "raw")):
         if not is_chosen.any():
@@ -84,23 +84,23 @@ def on_footing(
         made = normalise(value[is_chosen], columns["rater"][is_chosen], method, zeros=zeros)  # type: ignore[arg-type]
         y[is_chosen] = made.values
         constant |= set(made.constant_raters)
-        said += _zero_notes(made.n_zero, made.n_replaced, made.n_excluded)
+        notes += _zero_notes(made.n_zero, made.n_replaced, made.n_excluded)
         if made.raters_without_positive:
             names = listed(raters[code] for code in made.raters_without_positive)
-            said.append(f"No positive number by {names}: nothing of theirs can be used.")
-    return value, y, tuple(said), tuple(raters[code] for code in sorted(constant))
+            notes.append(f"No positive number by {names}: nothing of theirs can be used.")
+    return value, y, tuple(notes), tuple(raters[code] for code in sorted(constant))
 
 
 def _zero_notes(n_zero: int, n_replaced: int, n_excluded: int) -> list[str]:
-    said = []
+    notes = []
     if n_replaced:
-        said.append(
+        notes.append(
             f"{n_of(n_replaced, 'zero', 'zeros')} replaced by half of the rater's smallest positive number, "
             "as declared, because zero has no logarithm."
         )
     if n_excluded:
-        said.append(f"{n_of(n_excluded, 'zero', 'zeros')} left out, because zero has no logarithm.")
-    return said if n_zero else []
+        notes.append(f"{n_of(n_excluded, 'zero', 'zeros')} left out, because zero has no logarithm.")
+    return notes if n_zero else []
 
 
 OVERALL = "overall"
@@ -108,7 +108,7 @@ _CODES = ("rater", "item", "system", "thing", "cell", "position", "side")
 
 
 @dataclass(frozen=True)
-class Book:
+class Codebook:
     """The names behind the codes; the same in all measures of a study."""
 
     raters: tuple[str, ...]
@@ -126,7 +126,7 @@ class Measure:
     criteria: tuple[str, ...]
     unit: Unit
     scales: tuple[Scale, ...]
-    book: Book
+    book: Codebook
     raw: Floats
     y: Floats
     rater: Ints
@@ -181,7 +181,7 @@ class Measures:
     """All numeric measures of a study. ``overall`` is missing where the criteria have no common footing."""
 
     study: Study
-    book: Book
+    book: Codebook
     criteria: tuple[Measure, ...]
     overall: Measure | None
     notes: tuple[str, ...]
@@ -207,7 +207,7 @@ def gold_items(study: Study) -> set[str]:
 def numeric_measures(data: StudyData) -> Measures:
     """The measures of a study; raises :class:`NotEnoughData` with a sentence where there is nothing to work on."""
     asked = asked_criteria(data.study)
-    names = {one.criterion.name for one in asked}
+    names = {way.criterion.name for way in asked}
     rows = data.judgments.filter(pl.col("criterion").is_in(names))
     notes = []
     gold = gold_items(data.study)
@@ -229,9 +229,9 @@ def numeric_measures(data: StudyData) -> Measures:
     if not len(rows):
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
     coded, book = _coded(rows)
-    measures = [_measure(data.study, one, coded, book) for one in asked]
+    measures = [_measure(data.study, way, coded, book) for way in asked]
     kept = tuple(measure for measure in measures if measure is not None)
-    missing = [one.criterion.name for one, measure in zip(asked, measures, strict=True) if measure is None]
+    missing = [way.criterion.name for way, measure in zip(asked, measures, strict=True) if measure is None]
     if missing:
         labels = listed(criterion_label(data.study, name) for name in dict.fromkeys(missing))
         notes.append(f"No judgments yet on {labels}.")
@@ -250,7 +250,7 @@ def _cell_expression(study: Study) -> pl.Expr:
     return joined.replace_strict(known, default=-1, return_dtype=pl.Int64).fill_null(-1)
 
 
-def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, Book]:
+def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, Codebook]:
     """Names replaced by numbers, in sorted order of the names."""
     levels = {name: rows[name].fill_null("").unique().sort() for name in ("rater", "item", "system")}
     coded = rows.select(
@@ -272,20 +272,20 @@ def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, Book]:
     cells = np.zeros(len(levels["rater"]), dtype=np.int64)
     cells[coded["rater"].to_numpy()] = coded["cell"].to_numpy()
     names = {name: tuple(levels[name].to_list()) for name in levels}
-    return coded, Book(names["rater"], names["item"], names["system"], cells)
+    return coded, Codebook(names["rater"], names["item"], names["system"], cells)
 
 
-def _measure(study: Study, asked: Asked, coded: pl.DataFrame, book: Book) -> Measure | None:
+def _measure(study: Study, asked: Asked, coded: pl.DataFrame, book: Codebook) -> Measure | None:
     rows = coded.filter(pl.col("criterion") == asked.criterion.name)
     if not asked.is_whole:
         rows = rows.filter(pl.col("block").is_in([block.name for block in asked.blocks]))
     if not len(rows):
         return None
     columns = {name: rows[name].to_numpy() for name in _CODES}
-    value, notes = inside(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
+    value, notes = within_scale(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
     _, target = np.unique(columns["thing"], return_inverse=True)
-    value, target, columns, repeated = once(value, target.astype(np.int64), columns)
-    raw, y, said, constant = on_footing(value, columns, asked, study.spec.analysis.zeros, book.raters)
+    value, target, columns, repeated = averaged_repeats(value, target.astype(np.int64), columns)
+    raw, y, remarks, constant = analysed_values(value, columns, asked, study.spec.analysis.zeros, book.raters)
     is_given = ~np.isnan(y)
     measure = Measure(
         name=asked.criterion.name if asked.is_whole else f"{asked.criterion.name}@{asked.blocks[0].name}",
@@ -297,7 +297,7 @@ def _measure(study: Study, asked: Asked, coded: pl.DataFrame, book: Book) -> Mea
         raw=raw,
         y=y,
         target=target,
-        notes=(*notes, *repeated, *said),
+        notes=(*notes, *repeated, *remarks),
         constant_raters=constant,
         **columns,
     )
@@ -403,10 +403,12 @@ def adjusted_means(measure: Measure, n: int) -> Floats:
 
 def mean_over_raters(values: Floats, *, confidence: float, n_resamples: int, seed: int, label: str = "") -> Estimate:
     """The mean of raters' means with a bootstrap interval over raters; few raters come with a warning."""
-    found = bootstrap_mean(values, n_resamples=n_resamples, seed=seed, confidence=confidence, label=label)
-    found = replace(
-        found, method="mean over raters", interval_method=found.interval_method.replace("over values", "over raters")
+    estimate = bootstrap_mean(values, n_resamples=n_resamples, seed=seed, confidence=confidence, label=label)
+    estimate = replace(
+        estimate,
+        method="mean over raters",
+        interval_method=estimate.interval_method.replace("over values", "over raters"),
     )
-    if found.has_interval and int(np.sum(~np.isnan(values))) < FEW_RATERS:
-        found = found.with_note(f"fewer than {FEW_RATERS} raters: bootstrap intervals of so few are too narrow")
-    return found
+    if estimate.has_interval and int(np.sum(~np.isnan(values))) < FEW_RATERS:
+        estimate = estimate.with_note(f"fewer than {FEW_RATERS} raters: bootstrap intervals of so few are too narrow")
+    return estimate

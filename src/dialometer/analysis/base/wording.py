@@ -97,11 +97,11 @@ def d_words(d: Estimate) -> str:
     """Cohen's d with its interval and what it means: "d = 0.55, 95% interval 0.10 to 1.00, a medium effect"."""
     if not d.is_known:
         return "effect size not known"
-    told = f"d = {write_number(d.value, 2)}"
+    text = f"d = {write_number(d.value, 2)}"
     if d.has_interval:
         ends = " to ".join(write_number(end, 2) for end in (d.low, d.high))
-        told += f", {confidence_words(d.confidence)} interval {ends}"
-    return f"{told}, a {size_of_d(d.value)} effect"
+        text += f", {confidence_words(d.confidence)} interval {ends}"
+    return f"{text}, a {size_of_d(d.value)} effect"
 
 
 def correction_name(correction: str) -> str:
@@ -160,7 +160,7 @@ def higher_or_lower(value: float, null: float = 0.0) -> str:
 
 def first_note(estimates: Sequence[Estimate]) -> str:
     """Why something is unknown: the first reason among estimates that could not be computed."""
-    return next((note for one in estimates if not one.is_known for note in one.notes), "")
+    return next((note for estimate in estimates if not estimate.is_known for note in estimate.notes), "")
 
 
 def sentence(text: str) -> str:

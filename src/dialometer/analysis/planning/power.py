@@ -149,7 +149,7 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
     sized = resized(study, setting.n_items)
     declared = study.spec.analysis
     options = Options(confidence=1 - setting.alpha, n_resamples=100, seed=0, correction=declared.correction)
-    found = []
+    p_values = []
     for number in numbers:
         seed = int(
             np.random.SeedSequence([setting.seed, setting.n_raters, setting.n_items, number]).generate_state(1)[0]
@@ -157,8 +157,8 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
         truth, habits, shifts = planted(sized, setting.effect, seed)
         columns = quick_judgments(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
         tests = primary_tests(data_from_arrays(sized, columns), options)
-        found.append({label: float(e.details.get("p_adjusted", e.p_value)) for label, e in tests.items()})
-    return found
+        p_values.append({label: float(e.details.get("p_adjusted", e.p_value)) for label, e in tests.items()})
+    return p_values
 
 
 def _one_thread() -> None:
@@ -220,13 +220,13 @@ class PowerAnalysis:
                 done = job.result()
                 if self.report is not None:
                     self.report(len(done), setting)
-            self._tried[key] = self._point(setting, [one for job in jobs for one in job.result()])
+            self._tried[key] = self._point(setting, [study_p for job in jobs for study_p in job.result()])
         return self._tried[key]
 
-    def _point(self, setting: Setting, found: list[dict[str, float]]) -> PowerPoint:
-        labels = list(found[0])
-        hits = np.array([[one[label] < setting.alpha for label in labels] for one in found])
-        n = len(found)
+    def _point(self, setting: Setting, p_values: list[dict[str, float]]) -> PowerPoint:
+        labels = list(p_values[0])
+        hits = np.array([[study_p[label] < setting.alpha for label in labels] for study_p in p_values])
+        n = len(p_values)
         numbers = protocol(self.study)
         per_rater = self.study.spec.recruitment.pay_cents * (1 + self.study.spec.recruitment.fee_percent / 100)
         return PowerPoint(

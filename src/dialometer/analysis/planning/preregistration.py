@@ -61,8 +61,8 @@ def planned_power(
     """The share of simulated studies of the planned size in which the primary comparison shows a difference."""
     n_items = PowerAnalysis(study, effect).n_items
     setting = Setting(n_raters, n_items, effect, alpha, seed)
-    found = simulate_tests(study, setting, range(n_simulations))
-    n_hits = sum(any(p < alpha for p in one.values()) for one in found)
+    p_values = simulate_tests(study, setting, range(n_simulations))
+    n_hits = sum(any(p < alpha for p in study_p.values()) for study_p in p_values)
     return PlannedPower(n_raters, effect, alpha, n_simulations, proportion(n_hits, n_simulations, label="power"))
 
 
@@ -71,9 +71,9 @@ def planned_methods(study: Study, *, n_raters: int, seed: int) -> tuple[Method, 
     sized = resized(study, PowerAnalysis(study, 0.5).n_items)
     truth, habits, shifts = planted(sized, 0.5, seed)
     columns = quick_judgments(sized, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts)
-    found = analyse(sized, data_from_arrays(sized, columns), seed=seed, n_resamples=FEW).methods
+    methods = analyse(sized, data_from_arrays(sized, columns), seed=seed, n_resamples=FEW).methods
     declared = f"{study.spec.analysis.n_resamples:,} resamples"
-    return tuple(replace(one, method=one.method.replace(f"{FEW} resamples", declared)) for one in found)
+    return tuple(replace(method, method=method.method.replace(f"{FEW} resamples", declared)) for method in methods)
 
 
 OPEN = "*Not declared in the study file.*"
@@ -126,10 +126,10 @@ def _information(study: Study) -> Parts:
     yield "Title", spec.title
     yield "Authors", ", ".join(spec.authors) or spec.contact
     yield "Description", spec.description
-    stated = [(one, one.hypothesis) for one in spec.analysis.comparisons]
+    stated = [(comparison, comparison.hypothesis) for comparison in spec.analysis.comparisons]
     lines = [
-        f"{number}. **{one.name}**{_rank(study, one)}: {hypothesis.strip() or 'no direction is stated.'}"
-        for number, (one, hypothesis) in enumerate(stated, start=1)
+        f"{number}. **{comparison.name}**{_rank(study, comparison)}: {hypothesis.strip() or 'no direction is stated.'}"
+        for number, (comparison, hypothesis) in enumerate(stated, start=1)
     ]
     yield "Hypotheses", "\n".join(lines)
 
@@ -146,8 +146,8 @@ def _design(study: Study) -> Parts:
         "Raters do not know which system made what they see: systems are shown by their place on the screen only.",
     )
     systems = "; ".join(
-        f"{one.label or one.name}" + (f" ({one.description.strip()})" if one.description else "")
-        for one in spec.systems
+        f"{system.label or system.name}" + (f" ({system.description.strip()})" if system.description else "")
+        for system in spec.systems
     )
     lines = [f"- Items: {len(study.rated_items)}, {_KINDS[spec.items.kind]}.", f"- Systems: {systems}"]
     for factor in design.factors:
@@ -192,7 +192,7 @@ def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collect
         lines.append(f"They are paid {pay} for about {numbers.minutes_per_rater:g} minutes.")
     for question in spec.screening:
         if question.accept:
-            accepted = ", ".join(str(one) for one in question.accept)
+            accepted = ", ".join(str(answer) for answer in question.accept)
             lines.append(f"Only raters who answer “{question.text}” with one of {accepted} take part.")
     yield "Data collection", " ".join(lines)
     wanted = f"{n_raters} raters"
@@ -227,17 +227,19 @@ def _variables(study: Study) -> Parts:
     manipulated.append(f"- System: {', '.join(system.label or system.name for system in spec.systems)}")
     yield "Manipulated variables", "\n".join(manipulated)
     measured = [
-        f"- {one.label or one.name}: “{one.question}” ({spec.scales[one.scale].describe()})"
-        + (f". {one.definition.strip()}" if one.definition else "")
-        for one in spec.criteria
+        f"- {criterion.label or criterion.name}: “{criterion.question}” ({spec.scales[criterion.scale].describe()})"
+        + (f". {criterion.definition.strip()}" if criterion.definition else "")
+        for criterion in spec.criteria
     ]
-    asked = [f"- {one.name}: “{one.text}”" for one in (*spec.pre_questionnaire, *spec.post_questionnaire)]
+    asked = [
+        f"- {question.name}: “{question.text}”" for question in (*spec.pre_questionnaire, *spec.post_questionnaire)
+    ]
     yield "Measured variables", "\n".join([*measured, *asked])
 
 
 def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
     spec, declared = study.spec, study.spec.analysis
-    lines = [f"- {one.what}: {one.method}, because {one.why}." for one in methods]
+    lines = [f"- {method.what}: {method.method}, because {method.why}." for method in methods]
     yield "Statistical models", "\n".join(lines)
     zeros = {
         "exclude": "zeros are left out",
@@ -268,10 +270,10 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
         "count; those of raters who were screened out, declined or withdrew do not.",
     )
     primary = primary_comparison(study)
-    explored = [one.name for one in declared.comparisons if one.name != primary.name]
-    said = f"Confirmatory: {primary.name}" + (f"; declared beside it: {', '.join(explored)}" if explored else "")
+    explored = [comparison.name for comparison in declared.comparisons if comparison.name != primary.name]
+    text = f"Confirmatory: {primary.name}" + (f"; declared beside it: {', '.join(explored)}" if explored else "")
     groups = f" Subgroups by {', '.join(declared.subgroups)} are explored." if declared.subgroups else ""
-    yield "Confirmatory and exploratory analyses", f"{said}. Everything else in the report explores.{groups}"
+    yield "Confirmatory and exploratory analyses", f"{text}. Everything else in the report explores.{groups}"
 
 
 def _rule(rule: QualityRule) -> str:
@@ -286,9 +288,9 @@ def _rule(rule: QualityRule) -> str:
 
 def _short(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(_short(one) for one in value)
+        return ", ".join(_short(part) for part in value)
     if isinstance(value, dict):
-        return " ".join(f"{name} {_short(one)}" for name, one in value.items())
+        return " ".join(f"{name} {_short(part)}" for name, part in value.items())
     return str(value)
 
 

@@ -172,8 +172,8 @@ def data_file(data: Path | None, *parts: str) -> Path:
 def expected(name: str) -> dict[str, Any]:
     """What other software computed, with its name and version, from the file beside this one."""
     text = resources.files(__package__).joinpath("expected.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)[name]
-    return found
+    numbers: dict[str, Any] = json.loads(text)[name]
+    return numbers
 
 
 def named_rows(

@@ -104,7 +104,7 @@ def _claims() -> Comparison:
     rows = (
         Compared("cells with a significant preference (χ², p < .05)", sum(t.p_value < 0.05 for t in tested), 20, 0),
         Compared(
-            f"significant differences among {', '.join(NOT_APART)}", sum(one.p_value < 0.05 for one in apart), 0, 0
+            f"significant differences among {', '.join(NOT_APART)}", sum(test.p_value < 0.05 for test in apart), 0, 0
         ),
         Compared("judgments collected", len(COUNTS) * N_SUBJECTS, 2860, 0),
     )
@@ -140,34 +140,34 @@ def _marginals(other: dict[str, dict[str, dict[str, float]]]) -> Comparison:
     counts |= {question: (sum(COUNTS[s, question] for s in RATIOS), 5 * N_SUBJECTS) for question in QUESTIONS}
     for family in (tuple(RATIOS), QUESTIONS):
         tested: list[Estimate] = [binomial_test(*counts[name]) for name in family]
-        for name, one in zip(family, adjust_estimates(tested, "holm"), strict=True):
+        for name, test in zip(family, adjust_estimates(tested, "holm"), strict=True):
             there = other["marginals"][name]
             share = proportion(*counts[name])
             rows += [
                 Compared(f"{name}: share", share.value, there["share"]),
-                Compared(f"{name}: p, Holm", one.details["p_adjusted"], there["p_holm"], is_relative=True),
+                Compared(f"{name}: p, Holm", test.details["p_adjusted"], there["p_holm"], is_relative=True),
             ]
     return Comparison("Marginals, answers pooled", "scipy.stats.binomtest, Holm's procedure", tuple(rows))
 
 
 def _homogeneity(other: dict[str, dict[str, dict[str, float]]]) -> Comparison:
-    found = {
+    tests = {
         "between strategies": homogeneity([_strategy_count(s) for s in RATIOS], [4 * N_SUBJECTS] * 5),
         "between questions": homogeneity([sum(COUNTS[s, q] for s in RATIOS) for q in QUESTIONS], [5 * N_SUBJECTS] * 4),
         "all 20 cells": homogeneity(list(COUNTS.values()), [N_SUBJECTS] * 20),
     }
     for question in QUESTIONS:
-        found[f"between strategies, {question}"] = homogeneity([COUNTS[s, question] for s in RATIOS], [N_SUBJECTS] * 5)
+        tests[f"between strategies, {question}"] = homogeneity([COUNTS[s, question] for s in RATIOS], [N_SUBJECTS] * 5)
     for strategy in RATIOS:
-        found[f"between questions, {strategy}"] = homogeneity(
+        tests[f"between questions, {strategy}"] = homogeneity(
             [COUNTS[strategy, q] for q in QUESTIONS], [N_SUBJECTS] * 4
         )
     rows = []
-    for name, one in found.items():
+    for name, test in tests.items():
         there = other["homogeneity"][name]
         rows += [
-            Compared(f"{name}: χ²", one.statistic, there["chi2"]),
-            Compared(f"{name}: p", one.p_value, there["p"], is_relative=True),
+            Compared(f"{name}: χ²", test.statistic, there["chi2"]),
+            Compared(f"{name}: p", test.p_value, there["p"], is_relative=True),
         ]
     return Comparison("Homogeneity", "scipy.stats.chi2_contingency(correction=False)", tuple(rows))
 

@@ -53,7 +53,7 @@ class Ratings:
 @REPRODUCTIONS.register("rankme")
 def rankme(data: Path | None) -> Reproduction:
     """Reads ``rankme/setup1_{likert,plainME,rankME}.csv``."""
-    ratings = {(m, c): one for m in METHODS for c, one in _read(data, m).items()}
+    ratings = {(m, c): judgments for m in METHODS for c, judgments in _read(data, m).items()}
     other = expected("rankme")
     return Reproduction(
         "rankme",
@@ -83,8 +83,8 @@ def _six_forms(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -
     rows = []
     for key, there in other["icc"].items():
         method, criterion, scaling = key.split("|")
-        one = ratings[method, criterion]
-        matrix = one.matrix(normalise(one.values, one.raters, scaling).values)
+        judgments = ratings[method, criterion]
+        matrix = judgments.matrix(normalise(judgments.values, judgments.raters, scaling).values)
         rows += [
             Compared(f"{method}, {criterion}, {scaling}: {form.name}", icc(matrix, form.name).value, value)
             for form, value in zip(FORMS, there, strict=True)
@@ -96,10 +96,10 @@ def _one_way(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> 
     rows = []
     for key, (single, average) in other["one_way"].items():
         method, criterion = key.split("|")
-        one = ratings[method, criterion]
+        judgments = ratings[method, criterion]
         for form, value in (("ICC(1,1)", single), ("ICC(1,k)", average)):
-            found = icc_one_way(one.values, one.items, form, k=N_COLUMNS)
-            rows.append(Compared(f"{method}, {criterion}: {form}", found.value, value))
+            estimate = icc_one_way(judgments.values, judgments.items, form, k=N_COLUMNS)
+            rows.append(Compared(f"{method}, {criterion}: {form}", estimate.value, value))
     return Comparison("ICC, one-way, all judgments (unbalanced)", other["sources"]["one_way"], tuple(rows))
 
 
@@ -107,10 +107,12 @@ def _crossed(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> 
     rows = []
     for key, there in other["crossed"].items():
         method, criterion, scaling = key.split("|")
-        one = ratings[method, criterion]
-        found = variance_components(normalise(one.values, one.raters, scaling).values, one.items, one.raters)
+        judgments = ratings[method, criterion]
+        estimate = variance_components(
+            normalise(judgments.values, judgments.raters, scaling).values, judgments.items, judgments.raters
+        )
         rows += [
-            Compared(f"{method}, {criterion}, {scaling}: {form}", icc_from(found, form, N_COLUMNS), value, FITTED)
+            Compared(f"{method}, {criterion}, {scaling}: {form}", icc_from(estimate, form, N_COLUMNS), value, FITTED)
             for form, value in zip(CROSSED_FORMS, there, strict=True)
         ]
     return Comparison(
@@ -124,7 +126,7 @@ def _kappas(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> C
         criterion, choice, ties = key.split("|")
         matrix = ratings["likert", criterion].matrix()
         for weights, value in zip(WEIGHTS, there, strict=True):
-            found = kappa_of_pairs(
+            pair = kappa_of_pairs(
                 matrix,
                 LIKERT_POINTS,
                 choice,
@@ -135,5 +137,5 @@ def _kappas(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> C
                 n_permutations=1,
             )
             name = f"{choice} two" + (f", equal gaps to the {ties}" if choice == "closest" else "")
-            rows.append(Compared(f"{criterion}, {name}: {weights}", found.kappa.value, value))
+            rows.append(Compared(f"{criterion}, {name}: {weights}", pair.kappa.value, value))
     return Comparison("Kappa of two chosen of three Likert ratings", other["sources"]["kappa"], tuple(rows))

@@ -54,8 +54,8 @@ class Lead:
 
 def adjusted_pairs(pairs: Pairs, correction: Correction) -> dict[tuple[str, str], Estimate]:
     """The pairs as one family of tests."""
-    found = adjust_estimates([_tidy(one) for one in pairs.values()], correction)
-    return dict(zip(pairs, found, strict=True))
+    adjusted = adjust_estimates([_tidy(gap) for gap in pairs.values()], correction)
+    return dict(zip(pairs, adjusted, strict=True))
 
 
 def _tidy(estimate: Estimate) -> Estimate:
@@ -94,41 +94,41 @@ def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> 
     for name in known:
         if name == best:
             continue
-        found = difference(pairs, best, name)
-        p = math.nan if found is None else p_adjusted(found)
+        gap = difference(pairs, best, name)
+        p = math.nan if gap is None else p_adjusted(gap)
         if math.isnan(p):
             (level if name in shared else untested).append(name)
-        elif p <= 1 - confidence and found is not None and found.value > 0:
+        elif p <= 1 - confidence and gap is not None and gap.value > 0:
             behind.append(name)
         else:
             level.append(name)
     return Lead(best, tuple(behind), tuple(level), tuple(untested), tuple(shared))
 
 
-def standing_words(found: Lead, pairs: Pairs, correction: str) -> str:
+def lead_words(leader: Lead, pairs: Pairs, correction: str) -> str:
     """Of whom the first is told apart and of whom not, with the p values that decide it."""
 
     def told(names: Sequence[str]) -> str:
         items = []
         for name in names:
-            gap = difference(pairs, found.best, name)
+            gap = difference(pairs, leader.best, name)
             p = math.nan if gap is None else p_adjusted(gap)
             items.append(name if math.isnan(p) else f"{name} ({p_words(p)})")
         return listed(items)
 
     parts = []
-    if found.behind:
-        parts.append(f"{found.best} is ahead of {told(found.behind)}")
-    if found.level:
-        verb = "it cannot be told from" if parts else f"{found.best} cannot be told from"
-        parts.append(f"{verb} {told(found.level)}")
-    if found.untested:
-        parts.append(f"there is no test against {listed(found.untested)}")
+    if leader.behind:
+        parts.append(f"{leader.best} is ahead of {told(leader.behind)}")
+    if leader.level:
+        verb = "it cannot be told from" if parts else f"{leader.best} cannot be told from"
+        parts.append(f"{verb} {told(leader.level)}")
+    if leader.untested:
+        parts.append(f"there is no test against {listed(leader.untested)}")
     text = "; ".join(parts)
-    n_tests = len([one for one in pairs.values() if not math.isnan(p_adjusted(one))])
-    if n_tests > 1 and correction in CORRECTIONS and (found.behind or found.level):
+    n_tests = len([gap for gap in pairs.values() if not math.isnan(p_adjusted(gap))])
+    if n_tests > 1 and correction in CORRECTIONS and (leader.behind or leader.level):
         text += f". P values are corrected for {n_tests} comparisons ({CORRECTIONS[correction]})"
-    return f"{text}." if text else f"{found.best} is the only one with a score."
+    return f"{text}." if text else f"{leader.best} is the only one with a score."
 
 
 def pair_columns(correction: str, *, value: str = "Difference", kind: ColumnKind = "estimate") -> tuple[Column, ...]:
@@ -148,12 +148,11 @@ def pair_columns(correction: str, *, value: str = "Difference", kind: ColumnKind
 def pair_rows(pairs: Pairs, correction: str) -> tuple[tuple[Cell, ...], ...]:
     """The rows of that table; the system that is ahead stands first in each."""
     rows: list[tuple[Cell, ...]] = []
-    for (first, second), found in pairs.items():
-        one, two, gap = first, second, found
-        if found.is_known and found.value < 0:
-            turned = difference(pairs, second, first)
-            one, two, gap = second, first, turned or found
-        cells: list[Cell] = [one, two, gap, gap.n, None if math.isnan(gap.p_value) else gap.p_value]
+    for (first, second), gap in pairs.items():
+        names, shown = (first, second), gap
+        if gap.is_known and gap.value < 0:
+            names, shown = (second, first), difference(pairs, second, first) or gap
+        cells: list[Cell] = [*names, shown, gap.n, None if math.isnan(gap.p_value) else gap.p_value]
         if correction in CORRECTIONS:
             corrected = p_adjusted(gap)
             cells.append(None if math.isnan(corrected) else corrected)
@@ -223,10 +222,14 @@ def expanded_confidence(confidence: float, n_raters: int) -> float:
 def _relabelled(boot: BradleyTerryBootstrap, options: Options) -> BradleyTerryBootstrap:
     """The intervals under the confidence that was asked for, which is what the widened percentiles give."""
 
-    def named(one: Estimate) -> Estimate:
-        return replace(one, confidence=options.confidence, interval_method=EXPANDED) if one.has_interval else one
+    def named(estimate: Estimate) -> Estimate:
+        return (
+            replace(estimate, confidence=options.confidence, interval_method=EXPANDED)
+            if estimate.has_interval
+            else estimate
+        )
 
-    ranks = replace(boot.ranks, ranks={name: named(one) for name, one in boot.ranks.ranks.items()})
+    ranks = replace(boot.ranks, ranks={name: named(estimate) for name, estimate in boot.ranks.ranks.items()})
     position = boot.position_effect
     if position is not None:
         se, df = float(position.details["bootstrap_se"]), n_resampled(ranks) - 1
@@ -235,7 +238,7 @@ def _relabelled(boot: BradleyTerryBootstrap, options: Options) -> BradleyTerryBo
         position = replace(named(position), statistic=t, df=(float(df),), p_value=p)
     return replace(
         boot,
-        strengths={name: named(one) for name, one in boot.strengths.items()},
+        strengths={name: named(estimate) for name, estimate in boot.strengths.items()},
         ranks=ranks,
         position_effect=position,
         tie_parameter=None if boot.tie_parameter is None else named(boot.tie_parameter),
@@ -244,4 +247,4 @@ def _relabelled(boot: BradleyTerryBootstrap, options: Options) -> BradleyTerryBo
 
 def n_resampled(ranks: RankIntervals) -> int:
     """How many raters were resampled."""
-    return next((one.n for one in ranks.ranks.values() if one.is_known), 2)
+    return next((rank.n for rank in ranks.ranks.values() if rank.is_known), 2)

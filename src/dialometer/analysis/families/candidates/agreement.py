@@ -98,36 +98,36 @@ def agreement_of(
 
 def agreement_section(name: str, pool: Pool, columns: Floats, options: Options) -> Section:
     """Table 1 of the paper, with the null that it needs beside it."""
-    found = agreement_of(pool, columns, options)
+    agreement = agreement_of(pool, columns, options)
     notes = []
-    n_more = int((pool.n_ratings > found.n_columns).sum())
+    n_more = int((pool.n_ratings > agreement.n_columns).sum())
     if n_more:
-        many = COUNT_WORDS.get(found.n_columns, str(found.n_columns))
+        many = COUNT_WORDS.get(agreement.n_columns, str(agreement.n_columns))
         notes.append(f"Of {n_of(n_more, 'candidate')} with more ratings the first {many} are used here.")
     parts: list[Table | Figure] = []
-    if found.linear:
-        parts.append(_kappa_table(name, found, tuple(notes)))
-        if len(found.linear) > 1:
-            parts.append(_figure(name, found))
-    parts.append(_other_table(name, found))
-    return Section(name, "How far raters agree", tuple(_words(found)), tuple(parts))
+    if agreement.linear:
+        parts.append(_kappa_table(name, agreement, tuple(notes)))
+        if len(agreement.linear) > 1:
+            parts.append(_figure(name, agreement))
+    parts.append(_other_table(name, agreement))
+    return Section(name, "How far raters agree", tuple(_words(agreement)), tuple(parts))
 
 
-def _words(found: Agreement) -> list[str]:
-    if not found.linear:
+def _words(agreement: Agreement) -> list[str]:
+    if not agreement.linear:
         return ["Kappa needs a scale with points; on this scale agreement is told by Krippendorff's alpha."]
-    random = found.linear["random"]
-    if len(found.linear) == 1:
+    random = agreement.linear["random"]
+    if len(agreement.linear) == 1:
         return [
             "No candidate has three ratings, so there is nothing to choose from: the closest, the lowest, the highest "
             "and two random ratings are the same two. "
             f"Their weighted kappa is {with_interval(random.kappa)}."
         ]
     paragraphs = [
-        f"{n_of(found.n_candidates, 'candidate')} have two ratings or more, {found.n_whole:,} of them three or more. As in "
+        f"{n_of(agreement.n_candidates, 'candidate')} have two ratings or more, {agreement.n_whole:,} of them three or more. As in "
         "the published study, weighted kappa is computed on two ratings of each candidate, chosen in four ways."
     ]
-    closest, null = found.linear["closest"].kappa, found.linear["closest"].null
+    closest, null = agreement.linear["closest"].kappa, agreement.linear["closest"].null
     if closest.is_known and null.is_known:
         paragraphs.append(
             "The closest two ratings agree by construction: raters who answer without reading would agree too, because "
@@ -148,7 +148,7 @@ def _words(found: Agreement) -> list[str]:
     return paragraphs
 
 
-def _kappa_table(name: str, found: Agreement, notes: tuple[str, ...]) -> Table:
+def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Table:
     columns = (
         Column("choice", "Two ratings of each candidate"),
         Column("kappa", "Weighted kappa (linear)", "estimate"),
@@ -160,24 +160,24 @@ def _kappa_table(name: str, found: Agreement, notes: tuple[str, ...]) -> Table:
     )
     words = {"closest": "closest two", "lowest": "lowest two", "highest": "highest two", "random": "random two"}
     rows: list[tuple[Cell, ...]] = []
-    for choice, one in found.linear.items():
-        other = found.quadratic[choice]
-        p = one.kappa.p_value
+    for choice, pair in agreement.linear.items():
+        other = agreement.quadratic[choice]
+        p = pair.kappa.p_value
         rows.append(
             (
                 words[choice],
-                bare(one.kappa),
-                one.null,
+                bare(pair.kappa),
+                pair.null,
                 None if math.isnan(p) else p,
                 bare(other.kappa),
                 other.null.value if other.null.is_known else None,
-                one.kappa.n,
+                pair.kappa.n,
             )
         )
-    n_two = found.n_candidates - found.n_whole
-    if n_two and len(found.linear) > 1:
+    n_two = agreement.n_candidates - agreement.n_whole
+    if n_two and len(agreement.linear) > 1:
         notes = (*notes, f"{n_of(n_two, 'candidate')} with two ratings only leave no choice and count with those two.")
-    ambiguous = found.linear.get("closest")
+    ambiguous = agreement.linear.get("closest")
     if ambiguous is not None and ambiguous.n_ambiguous:
         n = n_of(ambiguous.n_ambiguous, "candidate")
         notes = (*notes, f"For {n} two different pairs were equally close; one was drawn by lot.")
@@ -199,10 +199,10 @@ def bare(estimate: Estimate) -> Estimate:
     return replace(estimate, notes=()) if estimate.is_known else estimate
 
 
-def _other_table(name: str, found: Agreement) -> Table:
-    rows: list[tuple[Cell, ...]] = [(found.alpha.method, found.alpha, found.alpha.n)]
-    if found.percent is not None:
-        rows.append(("Pairs of raters who gave the same point", found.percent, found.percent.n))
+def _other_table(name: str, agreement: Agreement) -> Table:
+    rows: list[tuple[Cell, ...]] = [(agreement.alpha.method, agreement.alpha, agreement.alpha.n)]
+    if agreement.percent is not None:
+        rows.append(("Pairs of raters who gave the same point", agreement.percent, agreement.percent.n))
     return Table(
         f"{name}_alpha",
         "Agreement of all raters of a candidate",
@@ -212,20 +212,20 @@ def _other_table(name: str, found: Agreement) -> Table:
     )
 
 
-def _figure(name: str, found: Agreement) -> Figure:
+def _figure(name: str, agreement: Agreement) -> Figure:
     dots = []
-    for choice, one in found.linear.items():
-        dots += [Dot(f"{choice} two", one.kappa, "found"), Dot(f"{choice} two", one.null, "shuffled")]
-    told = "; ".join(
-        f"{choice} two {number(one.kappa.value)} against {number(one.null.value)} when shuffled"
-        for choice, one in found.linear.items()
-        if one.kappa.is_known and one.null.is_known
+    for choice, pair in agreement.linear.items():
+        dots += [Dot(f"{choice} two", pair.kappa, "found"), Dot(f"{choice} two", pair.null, "shuffled")]
+    details = "; ".join(
+        f"{choice} two {number(pair.kappa.value)} against {number(pair.null.value)} when shuffled"
+        for choice, pair in agreement.linear.items()
+        if pair.kappa.is_known and pair.null.is_known
     )
     return Figure(
         f"{name}_figure",
         "Kappa found, and what the choice of two ratings alone gives",
         dot_interval(dots, value_title="weighted kappa", reference=0.0),
-        alt=f"Weighted kappa by choice of two ratings: {told}.",
+        alt=f"Weighted kappa by choice of two ratings: {details}.",
     )
 
 
@@ -245,15 +245,15 @@ def order_agreement(pool: Pool, system: int, options: Options) -> Estimate:
     method = "share of pairs in the same order"
     if not len(scored):
         return unknown(method, "no question has two rated candidates that this system ranks; pool deeper lists")
-    found = bootstrap_mean(
+    estimate = bootstrap_mean(
         scored["agrees"].to_numpy(),
         scored["question"].to_numpy(),
         n_resamples=options.n_resamples,
         seed=options.seed,
         confidence=options.confidence,
     )
-    notes = tuple(note.replace("rater", "question") for note in found.notes)
-    return replace(found, method=method, interval_method="percentile bootstrap over questions", notes=notes)
+    notes = tuple(note.replace("rater", "question") for note in estimate.notes)
+    return replace(estimate, method=method, interval_method="percentile bootstrap over questions", notes=notes)
 
 
 def ranking_section(name: str, pool: Pool, options: Options) -> Section:
@@ -288,12 +288,12 @@ def ranking_section(name: str, pool: Pool, options: Options) -> Section:
     return Section(
         name,
         "Do systems rank as the crowd would?",
-        _ranking_agreement_words(rhos, orders),
-        (table, _ranking_agreement_figure(name, rhos)),
+        _order_words(rhos, orders),
+        (table, _order_figure(name, rhos)),
     )
 
 
-def _ranking_agreement_words(rhos: dict[str, Estimate], orders: dict[str, Estimate]) -> tuple[str, ...]:
+def _order_words(rhos: dict[str, Estimate], orders: dict[str, Estimate]) -> tuple[str, ...]:
     known = {label: rho for label, rho in rhos.items() if rho.is_known}
     if not known:
         return ("No system ranks enough candidates at different places to be compared with the ratings.",)
@@ -313,11 +313,11 @@ def _ranking_agreement_words(rhos: dict[str, Estimate], orders: dict[str, Estima
     )
 
 
-def _ranking_agreement_figure(name: str, rhos: dict[str, Estimate]) -> Figure:
-    told = listed(f"{label} {number(rho.value)}" for label, rho in rhos.items() if rho.is_known)
+def _order_figure(name: str, rhos: dict[str, Estimate]) -> Figure:
+    details = listed(f"{label} {number(rho.value)}" for label, rho in rhos.items() if rho.is_known)
     return Figure(
         f"{name}_figure",
         "Spearman's rho between system and crowd",
         dot_interval([Dot(label, rho) for label, rho in rhos.items()], value_title="Spearman's rho", reference=0.0),
-        alt=f"Spearman's rho by system: {told}.",
+        alt=f"Spearman's rho by system: {details}.",
     )

@@ -19,9 +19,9 @@ from dialometer.analysis.shared.ranking import (
     adjusted_pairs,
     every_pair,
     lead,
+    lead_words,
     pair_columns,
     pair_rows,
-    standing_words,
 )
 from dialometer.analysis.shared.subgroups import rater_groups
 from dialometer.errors import NotEnoughData
@@ -69,7 +69,7 @@ class GroupMeans:
         return self._estimate(float(self.means[group] / base), drawn, group, "ratio of mean ratings", label)
 
     def _estimate(self, value: float, drawn: Floats, group: int, method: str, label: str) -> Estimate:
-        found = estimate_from(
+        estimate = estimate_from(
             value,
             drawn,
             n=int(self.n[group]),
@@ -80,7 +80,7 @@ class GroupMeans:
             label=label,
             notes=self.notes,
         )
-        return found if len(drawn) else replace(found, interval_method="", seed=None)
+        return estimate if len(drawn) else replace(estimate, interval_method="", seed=None)
 
 
 def crossed_means(
@@ -109,7 +109,7 @@ def crossed_means(
         sums.append(sparse.coo_array((weight[inside] * value[inside], place), shape=shape).tocsr())
         totals.append(sparse.coo_array((weight[inside], place), shape=shape).tocsr())
         n.append(len(inside))
-    means = _ratio(np.array([one.sum() for one in sums]), np.array([one.sum() for one in totals]))
+    means = _ratio(np.array([table.sum() for table in sums]), np.array([table.sum() for table in totals]))
     if n_raters < 2 or n_questions < 2:
         few = "one rater" if n_raters < 2 else "one question"
         why = (f"{few} only: no interval, since nothing is known of others",)
@@ -170,7 +170,7 @@ def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) 
             remedy='give ranks in the item file, such as "ranks": {"bm25": 1}',
         )
     groups = [pool.first_answers(k) for k in range(len(pool.systems))]
-    found = group_means(pool, [*groups, pool.is_gold], options)
+    by_group = group_means(pool, [*groups, pool.is_gold], options)
     by_question = {label: pool.per_question(group) for label, group in zip(pool.labels, groups, strict=True)}
     pairs = {
         (one, two): compare_questions(
@@ -188,14 +188,14 @@ def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) 
         adjusted_pairs(family, options.correction)
         for family in (planned, {pair: gap for pair, gap in pairs.items() if pair not in planned})
     ]
-    means = {label: found.mean(k, label=label) for k, label in enumerate(pool.labels)}
+    means = {label: by_group.mean(k, label=label) for k, label in enumerate(pool.labels)}
     has_gold = bool((pool.is_gold & pool.is_judged).any())
     return FirstAnswers(
         pool=pool,
-        found=found,
+        found=by_group,
         means=means,
-        shares={name: found.ratio(k, len(groups), label=name) for k, name in enumerate(pool.labels) if has_gold},
-        gold=found.mean(len(groups), label=GOLD) if has_gold else None,
+        shares={name: by_group.ratio(k, len(groups), label=name) for k, name in enumerate(pool.labels) if has_gold},
+        gold=by_group.mean(len(groups), label=GOLD) if has_gold else None,
         declared=families[0],
         others=families[1],
         lead=lead(means, {**families[0], **families[1]}, confidence=options.confidence),
@@ -235,7 +235,7 @@ def first_answers_section(name: str, answers: FirstAnswers, options: Options, ha
         if answers.gold is not None:
             text += f", {with_interval(answers.shares[best], is_percent=True)} of what the gold answers got "
             text += f"({number(answers.gold.value)})"
-        paragraphs.append(f"{text}. {standing_words(answers.lead, answers.pairs, options.correction)}")
+        paragraphs.append(f"{text}. {lead_words(answers.lead, answers.pairs, options.correction)}")
     same = _same_answers(answers)
     if same:
         paragraphs.append(same)
@@ -283,9 +283,9 @@ def _same_answers(answers: FirstAnswers) -> str:
     """Systems that mostly pick the same answer leave little to tell them apart by."""
     pool = answers.pool
     words = []
-    for (one, two), found in answers.pairs.items():
+    for (one, two), gap in answers.pairs.items():
         first, second = (pool.first_answers(pool.labels.index(label)) for label in (one, two))
-        n_same, n_both = int(np.sum(first & second)), found.n
+        n_same, n_both = int(np.sum(first & second)), gap.n
         if n_both and n_same / n_both >= 0.5:
             words.append(f"{one} and {two} (the same first answer to {n_same} of {n_of(n_both, 'question')})")
     if not words:
@@ -351,12 +351,12 @@ def _figure(name: str, answers: FirstAnswers) -> Figure:
     gold = [Dot(GOLD, answers.gold)] if answers.gold is not None else []
     dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.pool.labels)]
     low, high = answers.pool.ends
-    told = listed(f"{dot.label} {number(dot.estimate.value)}" for dot in dots if dot.estimate.is_known)
+    details = listed(f"{dot.label} {number(dot.estimate.value)}" for dot in dots if dot.estimate.is_known)
     return Figure(
         f"{name}_figure",
         "Average rating of first answers",
         dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})"),
-        alt=f"Average ratings with intervals: {told}.",
+        alt=f"Average ratings with intervals: {details}.",
     )
 
 
@@ -372,11 +372,14 @@ def candidate_group_section(name: str, data: StudyData, pool: Pool, question: st
         raters = pool.rater_names[groups.inside(level)].tolist()
         columns.append(_averages(data, pool, raters, options))
     rows: list[tuple[Cell, ...]] = [
-        (label, *(one[label] if label in one and one[label].is_known else None for one in columns)) for label in labels
+        (label, *(averages[label] if label in averages and averages[label].is_known else None for averages in columns))
+        for label in labels
     ]
     first = []
-    for group, one in zip(groups.levels, columns, strict=True):
-        known = {label: one[label].value for label in pool.labels if label in one and one[label].is_known}
+    for group, averages in zip(groups.levels, columns, strict=True):
+        known = {
+            label: averages[label].value for label in pool.labels if label in averages and averages[label].is_known
+        }
         if known:
             first.append(f"{max(known, key=lambda label: known[label])} ({group})")
     words = (
@@ -402,5 +405,5 @@ def _averages(data: StudyData, pool: Pool, raters: list[str], options: Options) 
     except NotEnoughData as error:
         return {name: unknown("mean rating", str(error)) for name in names}
     groups = [part.is_gold, *(part.first_answers(k) for k in range(len(part.systems)))]
-    found = group_means(part, [np.asarray(group) for group in groups], options)
-    return {name: found.mean(k, label=name) for k, name in enumerate(names)}
+    by_group = group_means(part, [np.asarray(group) for group in groups], options)
+    return {name: by_group.mean(k, label=name) for k, name in enumerate(names)}

@@ -75,9 +75,9 @@ def gold_section(name: str, data: StudyData, pool: Pool, options: Options) -> Se
 
 def _averages(pool: Pool, options: Options) -> dict[str, Estimate]:
     groups = [pool.is_gold, *(pool.first_answers(k) for k in range(len(pool.systems)))]
-    found = group_means(pool, groups, options)
+    by_group = group_means(pool, groups, options)
     labels = [GOLD, *(f"First answers of {label}" for label in pool.labels)]
-    return {label: found.mean(k, label=label) for k, label in enumerate(labels)}
+    return {label: by_group.mean(k, label=label) for k, label in enumerate(labels)}
 
 
 def _change(with_rule: dict[str, Estimate], without: dict[str, Estimate]) -> str:
@@ -92,13 +92,16 @@ def _change(with_rule: dict[str, Estimate], without: dict[str, Estimate]) -> str
         text = "The gold answers have no ratings on one of the two sides."
     if moves:
         text += f" The averages of first answers move by {number(min(moves))} to {number(max(moves))}."
-    order = [sorted(one, key=lambda label: -one[label].value) for one in (_systems(with_rule), _systems(without))]
+    order = [
+        sorted(averages, key=lambda label: -averages[label].value)
+        for averages in (_systems(with_rule), _systems(without))
+    ]
     same = "stays the same" if order[0] == order[1] else "changes"
     return f"{text} The order of the systems {same}." if len(order[0]) > 1 else text
 
 
 def _systems(averages: dict[str, Estimate]) -> dict[str, Estimate]:
-    return {label: one for label, one in averages.items() if label != GOLD and one.is_known}
+    return {label: mean for label, mean in averages.items() if label != GOLD and mean.is_known}
 
 
 def _agreements(data: StudyData, kept: Pool, everyone: Pool, options: Options) -> list[tuple[str, Cell, Cell]]:

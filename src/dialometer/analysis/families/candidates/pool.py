@@ -113,7 +113,7 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
     rater_names, rater = np.unique(table["rater"].to_numpy(), return_inverse=True)
     systems = tuple(s.name for s in study.spec.systems if any(s.name in item.ranks for item in items))
     rank = np.array([[item.ranks.get(name, np.nan) for name in systems] for item in items], dtype=np.float64)
-    questions, question = _coded([str(item.metadata.get("question") or _said(item)) for item in items])
+    questions, question = _coded([str(item.metadata.get("question") or _context_text(item)) for item in items])
     answers, answer = _coded([str(item.metadata.get("answer") or item.candidate.text) for item in items])
     texts = dict(zip(question.tolist(), [item.context[-1].text if item.context else "" for item in items], strict=True))
     return Pool(
@@ -136,7 +136,7 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
     )
 
 
-def _said(item: CandidateItem) -> str:
+def _context_text(item: CandidateItem) -> str:
     """What makes a question where the item file does not name it: the turns before the candidate."""
     return "\n".join(turn.text for turn in item.context)
 

@@ -50,8 +50,8 @@ class Judgments:
     retrieval: Retrieval
 
     def by(self, judge: str) -> JudgeScores | None:
-        """The metrics against one judge's labels."""
-        return next((one for one in self.retrieval.judged if one.judge.name == judge), None)
+        """The metrics against judged judge's labels."""
+        return next((judged for judged in self.retrieval.judged if judged.judge.name == judge), None)
 
 
 def answer(main: Judgments) -> str:
@@ -66,14 +66,14 @@ def answer(main: Judgments) -> str:
     text = f"The first answers of {best} are rated best ({rating})."
     if not answers.lead.is_clear and answers.pairs:
         text = f"No system is shown to be best. Rated highest: the first answers of {listed(answers.lead.first)} ({rating})."
-    told = []
+    verdicts = []
     for judge in ("maker", "crowd"):
         judged = main.by(judge)
         if judged is not None and judged.lead is not None:
             rate = judged.answerable(judged.lead.best, FIRST)
             each = " each" if judged.lead.shared else ""
-            told.append(f"for the {judge}: {listed(judged.lead.first)} ({percent(rate.value)}{each})")
-    return f"{text} Most often right {'; '.join(told)}." if told else text
+            verdicts.append(f"for the {judge}: {listed(judged.lead.first)} ({percent(rate.value)}{each})")
+    return f"{text} Most often right {'; '.join(verdicts)}." if verdicts else text
 
 
 def certainty(main: Judgments, options: Options) -> str:
@@ -98,12 +98,12 @@ def certainty(main: Judgments, options: Options) -> str:
         )
     else:
         text = f"With {where}, the lead in ratings over {listed(level)} could be chance."
-    open_ = []
+    unclear = []
     for judge in ("maker", "crowd"):
         judged = main.by(judge)
         if judged is not None and judged.lead is not None and judged.lead.level:
-            open_.append(f"{judged.lead.best} from {listed(judged.lead.level)} for the {judge}")
-    return f"{text} By how often they are right one cannot tell {'; '.join(open_)}." if open_ else text
+            unclear.append(f"{judged.lead.best} from {listed(judged.lead.level)} for the {judge}")
+    return f"{text} By how often they are right one cannot tell {'; '.join(unclear)}." if unclear else text
 
 
 def headlines(main: Judgments) -> tuple[Headline, ...]:
@@ -149,7 +149,7 @@ def figure(main: Judgments) -> Figure | None:
                 dots.append(Dot(label, judged.answerable(label, FIRST), f"the {judge}"))
     if not dots:
         return None
-    told = "; ".join(
+    details = "; ".join(
         f"{dot.label} by {dot.group} {percent(dot.estimate.value)}" for dot in dots if dot.estimate.is_known
     )
     return Figure(
@@ -162,7 +162,7 @@ def figure(main: Judgments) -> Figure | None:
             domain=(0, 1),
             is_percent=True,
         ),
-        alt=f"Success Rate at 1: {told}.",
+        alt=f"Success Rate at 1: {details}.",
     )
 
 
@@ -238,7 +238,9 @@ class Candidates(Family):
         tests = {}
         for a, b in combinations([name for name in compared_systems(data.study, comparison) if name in first], 2):
             pairs = [(first[a][q], first[b][q]) for q in first[a] if q in first[b] and first[a][q] != first[b][q]]
-            gaps = np.array([means[one] - means[other] for one, other in pairs if {one, other} <= means.keys()])
+            gaps = np.array(
+                [means[first_id] - means[other] for first_id, other in pairs if {first_id, other} <= means.keys()]
+            )
             label = f"{system_label(data.study, a)} against {system_label(data.study, b)}"
             tests[label] = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=options.confidence)
         return corrected_by_name(tests, options)
@@ -248,11 +250,11 @@ class Candidates(Family):
         asked = _in_order(data.study)
         sections: list[Section] = []
         main: Judgments | None = None
-        for number_, one in enumerate(asked):
-            prefix = "" if len(asked) == 1 else f"{one.criterion.name}_"
-            own, found = _criterion_sections(data, options, one, prefix)
-            sections += own if not prefix else [_titled(section, data.study, one) for section in own]
-            main = found if number_ == 0 else main
+        for index, question in enumerate(asked):
+            prefix = "" if len(asked) == 1 else f"{question.criterion.name}_"
+            own, judgments = _criterion_sections(data, options, question, prefix)
+            sections += own if not prefix else [_titled(section, data.study, question) for section in own]
+            main = judgments if index == 0 else main
         if main is None:
             nothing = "Every criterion is asked on different scales in different blocks, so ratings do not compare."
             why = next((section.problem for section in sections if section.problem), nothing)
@@ -274,18 +276,18 @@ ANALYSES.register("candidates")(Candidates())
 def _in_order(study: Study) -> list[Asked]:
     """Numeric criteria, the one of the primary comparison first."""
     declared = study.spec.analysis
-    primary = next((one for one in declared.comparisons if one.name == declared.primary), None)
+    primary = next((comparison for comparison in declared.comparisons if comparison.name == declared.primary), None)
     first = primary.criteria[0] if primary is not None and primary.criteria else ""
-    asked = [one for one in asked_criteria(study) if one.is_whole]
-    return sorted(asked, key=lambda one: one.criterion.name != first)
+    asked = [question for question in asked_criteria(study) if question.is_whole]
+    return sorted(asked, key=lambda question: question.criterion.name != first)
 
 
 def _declared(study: Study, criterion: str) -> set[str]:
     """Labels of the systems whose comparison on this criterion was declared before data were collected."""
     names: set[str] = set()
-    for one in study.spec.analysis.comparisons:
-        if one.between == "systems" and (not one.criteria or criterion in one.criteria):
-            names |= set(one.levels or [system.name for system in study.spec.systems])
+    for comparison in study.spec.analysis.comparisons:
+        if comparison.between == "systems" and (not comparison.criteria or criterion in comparison.criteria):
+            names |= set(comparison.levels or [system.name for system in study.spec.systems])
     return {system_label(study, name) for name in names}
 
 

@@ -15,7 +15,7 @@ from dialometer.analysis.families.candidates.retrieval import (
     overlap_table,
     success_bounds,
 )
-from dialometer.analysis.shared.ranking import pair_columns, pair_rows, standing_words
+from dialometer.analysis.shared.ranking import lead_words, pair_columns, pair_rows
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.retrieval.evaluation import CUTOFFS, full_name, is_recall, metric_names
@@ -61,7 +61,7 @@ def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[
         verb = "share the first place" if judged.lead.shared else "comes first"
         paragraphs.append(
             f"By {judged.judge.label}, {listed(judged.lead.first)} {verb} with a Success Rate@1 of "
-            f"{with_interval(best, is_percent=True)}. {standing_words(judged.lead, judged.pairs[FIRST], options.correction)}"
+            f"{with_interval(best, is_percent=True)}. {lead_words(judged.lead, judged.pairs[FIRST], options.correction)}"
         )
     if [judged.judge.name for judged in retrieval.judged] == ["maker", "crowd"]:
         paragraphs.append(

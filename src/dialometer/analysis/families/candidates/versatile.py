@@ -31,23 +31,23 @@ _FEWEST = 10  # candidates for a kappa
 def versatile_section(name: str, pool: Pool, columns: Floats, options: Options) -> Section:
     """Sizes of the sets against chance, kappa inside them, and the questions at either end."""
     candidate, place = np.nonzero(~np.isnan(columns))
-    found = versatility(
+    versatile = versatility(
         [pool.questions[k] for k in pool.question[candidate]],
         [pool.answers[k] for k in pool.answer[candidate]],
         columns[candidate, place].tolist(),
     )
     chance = shuffled_sizes(columns, pool.question, pool.answer, options)
-    notes = (f"{n_of(found.n_unusable, 'candidate')} with one rating left out.",) if found.n_unusable else ()
+    notes = (f"{n_of(versatile.n_unusable, 'candidate')} with one rating left out.",) if versatile.n_unusable else ()
     paragraphs = [
         "The coefficient of variation (standard deviation over mean) of the ratings of one candidate says how far raters "
-        f"differ on it. Its median here is {number(found.median)}, its 75th percentile {number(found.percentile_75)}. A "
+        f"differ on it. Its median here is {number(versatile.median)}, its 75th percentile {number(versatile.percentile_75)}. A "
         "question is versatile if it has candidates above the 75th percentile and none below the median, one-sided if "
         "it is the other way round; answers likewise.",
-        _against_chance(found, chance),
+        _against_chance(versatile, chance),
     ]
-    parts = [_sizes_table(name, found, chance, notes), _kappa_table(name, pool, columns, found, options)]
+    parts = [_sizes_table(name, versatile, chance, notes), _kappa_table(name, pool, columns, versatile, options)]
     return Section(
-        name, "Versatile and one-sided questions", tuple(paragraphs), (*parts, *_question_tables(name, pool, found))
+        name, "Versatile and one-sided questions", tuple(paragraphs), (*parts, *_question_tables(name, pool, versatile))
     )
 
 
@@ -116,23 +116,23 @@ def _over_shuffles(sizes: Floats, options: Options) -> Estimate:
     )
 
 
-def _against_chance(found: Versatility, chance: dict[str, SetSizes]) -> str:
+def _against_chance(versatile: Versatility, chance: dict[str, SetSizes]) -> str:
     """Whether there are more such questions than shuffled ratings would show."""
-    told = []
+    entries = []
     for word, n, lot in (
-        ("versatile", len(found.questions.versatile), chance["questions"].versatile),
-        ("one-sided", len(found.questions.one_sided), chance["questions"].one_sided),
+        ("versatile", len(versatile.questions.versatile), chance["questions"].versatile),
+        ("one-sided", len(versatile.questions.one_sided), chance["questions"].one_sided),
     ):
         who = f"{n_of(n, 'question')} {'is' if n == 1 else 'are'}" if n else "No question is"
         verdict = "that is more" if n > lot.high else "that is less" if n < lot.low else "that is no more and no less"
-        told.append(
+        entries.append(
             f"{who} {word}; the same ratings dealt out by lot give {number(lot.low, 0)} to {number(lot.high, 0)}, so {verdict} "
             "than chance makes."
         )
-    return " ".join(told)
+    return " ".join(entries)
 
 
-def _sizes_table(name: str, found: Versatility, chance: dict[str, SetSizes], notes: tuple[str, ...]) -> Table:
+def _sizes_table(name: str, versatile: Versatility, chance: dict[str, SetSizes], notes: tuple[str, ...]) -> Table:
     def row(kind: str, sets: VersatileSets) -> tuple[Cell, ...]:
         lot = chance[kind]
         n_all = len(sets.mean_cov)
@@ -162,27 +162,27 @@ def _sizes_table(name: str, found: Versatility, chance: dict[str, SetSizes], not
             Column("one_sided", "One-sided", "count"),
             Column("one_sided_chance", "by lot", "estimate", 0),
         ),
-        (row("questions", found.questions), row("answers", found.answers)),
+        (row("questions", versatile.questions), row("answers", versatile.answers)),
         caption="By lot: mean and middle of the sizes when ratings are shuffled over the candidates.",
         notes=notes,
     )
 
 
-def _kappa_table(name: str, pool: Pool, columns: Floats, found: Versatility, options: Options) -> Table:
+def _kappa_table(name: str, pool: Pool, columns: Floats, versatile: Versatility, options: Options) -> Table:
     """Kappa recomputed inside the sets; sets too small for it say so."""
 
     def of_questions(names: frozenset[str]) -> Marks:
-        return np.isin(pool.question, [k for k, one in enumerate(pool.questions) if one in names])
+        return np.isin(pool.question, [k for k, question in enumerate(pool.questions) if question in names])
 
     def of_answers(names: frozenset[str]) -> Marks:
-        return np.isin(pool.answer, [k for k, one in enumerate(pool.answers) if one in names])
+        return np.isin(pool.answer, [k for k, answer in enumerate(pool.answers) if answer in names])
 
     sets = (
         ("all", np.ones(len(pool.items), dtype=bool)),
-        ("versatile questions", of_questions(found.questions.versatile)),
-        ("one-sided questions", of_questions(found.questions.one_sided)),
-        ("versatile answers", of_answers(found.answers.versatile)),
-        ("one-sided answers", of_answers(found.answers.one_sided)),
+        ("versatile questions", of_questions(versatile.questions.versatile)),
+        ("one-sided questions", of_questions(versatile.questions.one_sided)),
+        ("versatile answers", of_answers(versatile.answers.versatile)),
+        ("one-sided answers", of_answers(versatile.answers.one_sided)),
     )
     rows: list[tuple[Cell, ...]] = []
     for label, chosen in sets:
@@ -212,19 +212,19 @@ def _kappa_table(name: str, pool: Pool, columns: Floats, found: Versatility, opt
     )
 
 
-def _question_tables(name: str, pool: Pool, found: Versatility) -> list[Table]:
+def _question_tables(name: str, pool: Pool, versatile: Versatility) -> list[Table]:
     """The questions on which raters differ most and least, in words."""
     text = dict(zip(pool.questions, pool.question_texts, strict=True))
-    ordered = sorted(found.questions.mean_cov, key=lambda one: -found.questions.mean_cov[one])
+    ordered = sorted(versatile.questions.mean_cov, key=lambda question: -versatile.questions.mean_cov[question])
     n_shown = min(_MOST_SHOWN, len(ordered) // 2)
     if not n_shown:
         return []
     mark = {
-        **dict.fromkeys(found.questions.versatile, "versatile"),
-        **dict.fromkeys(found.questions.one_sided, "one-sided"),
+        **dict.fromkeys(versatile.questions.versatile, "versatile"),
+        **dict.fromkeys(versatile.questions.one_sided, "one-sided"),
     }
     rows = tuple(
-        (question, text[question], found.questions.mean_cov[question], mark.get(question, ""))
+        (question, text[question], versatile.questions.mean_cov[question], mark.get(question, ""))
         for question in (*ordered[:n_shown], *ordered[-n_shown:])
     )
     return [

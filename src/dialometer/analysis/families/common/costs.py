@@ -64,7 +64,7 @@ def cost_section(data: StudyData, options: Options, *, per: tuple[str, int] | No
     if period is not None:
         rows.append(("From the first arrival to the last finish", _time(period)))
     table = Table("cost", "Cost and duration", (Column("what", "What"), Column("amount", "Amount")), tuple(rows))
-    return Section("cost", "Cost and duration", _said(data, minutes), (table,))
+    return Section("cost", "Cost and duration", _promise_words(data, minutes), (table,))
 
 
 def _minutes(data: StudyData, options: Options) -> Estimate:
@@ -111,7 +111,7 @@ def _time(minutes: float) -> str:
     return f"{number(minutes / MINUTES_PER_DAY, 1)} days"
 
 
-def _said(data: StudyData, minutes: Estimate) -> tuple[str, ...]:
+def _promise_words(data: StudyData, minutes: Estimate) -> tuple[str, ...]:
     promised = data.study.spec.recruitment.minutes
     if promised is None or not minutes.is_known:
         return ()

@@ -62,8 +62,8 @@ def judges_section(data: StudyData, options: Options) -> Section:
     """A row for people among each other, for each model, and for each pair of models, on every criterion."""
     names = model_names(data)
     rows: list[tuple[Cell, ...]] = []
-    said: list[str] = []
-    for criterion in [one.name for one in data.study.spec.criteria]:
+    paragraphs: list[str] = []
+    for criterion in data.study.criteria_by_name:
         people = _numbers(data.judgments, criterion)
         models = _numbers(data.by_models, criterion)
         if people.is_empty() or models.is_empty():
@@ -81,7 +81,7 @@ def judges_section(data: StudyData, options: Options) -> Section:
         for name, part in own.items():
             row = _compared(part, mean, options)
             rows.append((label, name, "mean of the people", *row))
-            said.append(
+            paragraphs.append(
                 f"{label}: {name} and the mean of the people have a rank correlation of {with_interval(row[0])}."
             )
         listed = list(own.items())
@@ -110,14 +110,14 @@ def judges_section(data: StudyData, options: Options) -> Section:
     head = (
         f"{n_of(n_models, 'model')} judged the same things as the people; models count in no other part of this report."
     )
-    return Section(NAME, TITLE, (head, *said), (table,))
+    return Section(NAME, TITLE, (head, *paragraphs), (table,))
 
 
 def model_names(data: StudyData) -> dict[str, str]:
     """Names of models by the pseudonym of their sessions."""
     part, question = MODEL_NAME
-    told = data.answers.filter((pl.col("part") == part) & (pl.col("question") == question))
-    names = dict(zip(told["rater"].to_list(), told["text"].to_list(), strict=True))
+    answers = data.answers.filter((pl.col("part") == part) & (pl.col("question") == question))
+    names = dict(zip(answers["rater"].to_list(), answers["text"].to_list(), strict=True))
     return {rater: names.get(rater, rater) for rater in data.by_models["rater"].unique().sort().to_list()}
 
 
@@ -127,21 +127,21 @@ def single_raters(people: pl.DataFrame, options: Options) -> tuple[Estimate, Est
         pl.col("value").sum().over(_THING).alias("total"), pl.len().over(_THING).alias("n_here")
     ).filter(pl.col("n_here") > 1)
     others = whole.with_columns(((pl.col("total") - pl.col("value")) / (pl.col("n_here") - 1)).alias("others"))
-    found = []
+    agreements = []
     for _, part in others.group_by("rater", maintain_order=True):
         own, rest = part["value"].to_numpy(), part["others"].to_numpy()
         if len(part) >= FEWEST_THINGS and (rho := spearman(own, rest)).is_known:
             order = _order(own, rest)
-            found.append((rho.value, float((order > 0).sum() / max(1, (order != 0).sum()))))
-    if len(found) < 2:
+            agreements.append((rho.value, float((order > 0).sum() / max(1, (order != 0).sum()))))
+    if len(agreements) < 2:
         why = f"fewer than two people share {FEWEST_THINGS} things with others"
-        nothing = unknown("mean over people", why, n=len(found))
-        return nothing, nothing, len(found)
+        nothing = unknown("mean over people", why, n=len(agreements))
+        return nothing, nothing, len(agreements)
     rhos, shares = (
         bootstrap_mean(side, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
-        for side in zip(*found, strict=True)
+        for side in zip(*agreements, strict=True)
     )
-    return rhos, shares, len(found)
+    return rhos, shares, len(agreements)
 
 
 def _numbers(judgments: pl.DataFrame, criterion: str) -> pl.DataFrame:
@@ -230,8 +230,8 @@ def choices_section(data: StudyData, options: Options) -> Section:
     """A row for single people and for each model, on every criterion."""
     names = model_names(data)
     rows: list[tuple[Cell, ...]] = []
-    said: list[str] = []
-    for criterion in [one.name for one in data.study.spec.criteria]:
+    paragraphs: list[str] = []
+    for criterion in data.study.criteria_by_name:
         people = _choices(data.study, data.judgments.filter(pl.col("criterion") == criterion))
         models = _choices(data.study, data.by_models.filter(pl.col("criterion") == criterion))
         if people.is_empty() or models.is_empty():
@@ -244,8 +244,10 @@ def choices_section(data: StudyData, options: Options) -> Section:
             first = proportion(int((own["side"] == 1).sum()), len(own), confidence=options.confidence)
             rows.append((label, str(model), agreed, first))
             if agreed.is_known:
-                told = f"{agreed.value:.0%} (interval {agreed.low:.0%} to {agreed.high:.0%})"
-                said.append(f"{label}: {model} takes the side of most people on {told} of {n_of(agreed.n, 'thing')}.")
+                share = f"{agreed.value:.0%} (interval {agreed.low:.0%} to {agreed.high:.0%})"
+                paragraphs.append(
+                    f"{label}: {model} takes the side of most people on {share} of {n_of(agreed.n, 'thing')}."
+                )
     if not rows:
         raise NotEnoughData("models and people have chosen on nothing in common", remedy="have models judge the items")
     table = Table(
@@ -262,7 +264,7 @@ def choices_section(data: StudyData, options: Options) -> Section:
         "which people or a model are evenly split, are left out.",
     )
     head = f"{n_of(len(set(names.values())), 'model')} chose on the same things as the people; models count in no other part."
-    return Section(CHOICES_NAME, CHOICES_TITLE, (head, *said), (table,))
+    return Section(CHOICES_NAME, CHOICES_TITLE, (head, *paragraphs), (table,))
 
 
 def agreement(model: pl.DataFrame, people: pl.DataFrame, options: Options) -> Estimate:
@@ -305,13 +307,13 @@ def _first_place(people: pl.DataFrame, options: Options) -> Estimate:
 # Ratings that a learned evaluator doubts, flagged in the study by ``dialometer learn noisy --flag``.
 
 
-DOUBTED_NAME, DOUBTED_TITLE = "doubted_ratings", "Ratings to read again"
+FLAGGED_NAME, FLAGGED_TITLE = "doubted_ratings", "Ratings to read again"
 RULE = "noisy_rating"
 """The rule under which the learned evaluator files its flags."""
 MOST_ROWS = 100
 
 
-class DoubtedRatings(Family):
+class FlaggedRatings(Family):
     """Fits every study; silent where nothing was flagged."""
 
     rank = 895
@@ -324,14 +326,14 @@ class DoubtedRatings(Family):
         """One section where there are flags."""
         if _flags(data).is_empty():
             return Findings(NO_ANSWER, "")
-        section = section_or_problem(DOUBTED_NAME, DOUBTED_TITLE, lambda: doubted_section(data))
+        section = section_or_problem(FLAGGED_NAME, FLAGGED_TITLE, lambda: flagged_section(data))
         return Findings(NO_ANSWER, "", sections=(section,))
 
 
-ANALYSES.register(DOUBTED_NAME)(DoubtedRatings())
+ANALYSES.register(FLAGGED_NAME)(FlaggedRatings())
 
 
-def doubted_section(data: StudyData) -> Section:
+def flagged_section(data: StudyData) -> Section:
     """Each flagged rating with its reason."""
     flags = _flags(data)
     rows: list[tuple[Cell, ...]] = [
@@ -344,13 +346,13 @@ def doubted_section(data: StudyData) -> Section:
         "excluding anyone."
     )
     table = Table(
-        DOUBTED_NAME,
+        FLAGGED_NAME,
         "Ratings that contradict those of similar dialogues",
         (Column("rater", "Rater"), Column("item", "Item"), Column("reason", "Why")),
         tuple(rows[:MOST_ROWS]),
         notes=(f"the first {MOST_ROWS} of {len(rows)}",) if len(rows) > MOST_ROWS else (),
     )
-    return Section(DOUBTED_NAME, DOUBTED_TITLE, (words,), (table,))
+    return Section(FLAGGED_NAME, FLAGGED_TITLE, (words,), (table,))
 
 
 def _flags(data: StudyData) -> pl.DataFrame:

@@ -78,7 +78,7 @@ def people_section(data: StudyData, options: Options) -> Section:
     """Every question with options or numbers; free texts are only counted, because they may name people."""
     shares: list[tuple[Cell, ...]] = []
     numbers: list[tuple[Cell, ...]] = []
-    said: list[str] = []
+    paragraphs: list[str] = []
     for question in _asked(data.study):
         answers = [answer for answer in _answers(data, question) if answer not in (None, "", [])]
         scale = _scale(data.study, question)
@@ -86,13 +86,13 @@ def people_section(data: StudyData, options: Options) -> Section:
             numbers.append(_number_row(question, scale, answers, options))
         elif not scale.compares and scale.option_names():
             shares += _share_rows(data.study, question, answers, options)
-            said += _two_way(data.study, question, answers, options)
+            paragraphs += _two_way(data.study, question, answers, options)
         elif not scale.compares:
-            said.append(f"{n_of(len(answers), 'rater')} wrote something on “{question.text}” (see the export).")
+            paragraphs.append(f"{n_of(len(answers), 'rater')} wrote something on “{question.text}” (see the export).")
     parts = [*_share_table(shares), *_number_table(numbers)]
-    if not parts and not said:
+    if not parts and not paragraphs:
         raise NotEnoughData("no answers to the questionnaires yet", remedy="they come with finished sessions")
-    return Section("people", "Who took part", tuple(said), tuple(parts))
+    return Section("people", "Who took part", tuple(paragraphs), tuple(parts))
 
 
 def _share_rows(
@@ -100,7 +100,7 @@ def _share_rows(
 ) -> list[tuple[Cell, ...]]:
     known = _scale(study, question).option_names()
     given = [set(map(str, answer)) if isinstance(answer, list) else {str(answer)} for answer in answers]
-    others = sorted({one for chosen in given for one in chosen} - set(known))
+    others = sorted({option for chosen in given for option in chosen} - set(known))
     rows: list[tuple[Cell, ...]] = []
     for option in known:
         n = sum(option in chosen for chosen in given)
@@ -123,10 +123,10 @@ def _two_way(study: Study, question: Question, answers: Sequence[object], option
     counts = [sum(answer == option for answer in answers) for option in known]
     tested = binomial_test(counts[0], sum(counts))
     first, second = (0, 1) if counts[0] >= counts[1] else (1, 0)
-    told = f"“{known[first]}” ({counts[first]} raters) over “{known[second]}” ({counts[second]})"
+    counted = f"“{known[first]}” ({counts[first]} raters) over “{known[second]}” ({counts[second]})"
     verdict = "" if tested.p_value < 1 - options.confidence else "; this could be chance"
     share = percent(counts[first] / sum(counts))
-    return [f"{question.text} {share} chose {told}, exact binomial {p_words(tested.p_value)}{verdict}."]
+    return [f"{question.text} {share} chose {counted}, exact binomial {p_words(tested.p_value)}{verdict}."]
 
 
 def _number_row(question: Question, scale: Scale, answers: Sequence[Value], options: Options) -> tuple[Cell, ...]:
@@ -216,16 +216,16 @@ def ranking_section(data: StudyData, question: Question, title: str, options: Op
 
 
 def _ranking_sentence(order: list[str], means: dict[str, Estimate], agreement: Estimate) -> str:
-    said = f"On average raters put {listed(order)} in this order."
+    text = f"On average raters put {listed(order)} in this order."
     if not agreement.is_known:
-        return f"{said} How far they agree is not known: {agreement.notes[0]}."
+        return f"{text} How far they agree is not known: {agreement.notes[0]}."
     if agreement.p_value >= 0.05 or not excludes(agreement):
         verdict = "raters do not demonstrably agree on an order"
     else:
         strength = "weakly" if agreement.value < 0.3 else "moderately" if agreement.value < 0.6 else "strongly"
         verdict = f"raters agree {strength} on it"
-    told = f"Kendall's W {with_interval(agreement)}, {p_words(agreement.p_value)}"
-    return f"{said} {n_of(means[order[0]].n, 'rater')} ranked them; {verdict}: {told}."
+    test = f"Kendall's W {with_interval(agreement)}, {p_words(agreement.p_value)}"
+    return f"{text} {n_of(means[order[0]].n, 'rater')} ranked them; {verdict}: {test}."
 
 
 ANALYSES.register("questionnaires")(Questionnaires())

@@ -83,10 +83,10 @@ def choice_frame(data: StudyData, confidence: float) -> pl.DataFrame:
         pl.len().over(what).alias("n"), pl.len().over([*what, "choice"]).alias("same"), pl.col("rater")
     ).filter(pl.col("n") > 1)
     share = (pl.col("same") - 1) / (pl.col("n") - 1)
-    found = rows.group_by("rater").agg(share.mean().alias("agreement"), pl.len().alias("n_shared"))
-    n = found["n_shared"].to_numpy().astype(np.float64)
-    low, high = wilson_bounds(found["agreement"].to_numpy(), n, confidence)
-    return found.with_columns(
+    frame = rows.group_by("rater").agg(share.mean().alias("agreement"), pl.len().alias("n_shared"))
+    n = frame["n_shared"].to_numpy().astype(np.float64)
+    low, high = wilson_bounds(frame["agreement"].to_numpy(), n, confidence)
+    return frame.with_columns(
         pl.Series("agreement_low", low),
         pl.Series("agreement_high", high),
         pl.col("n_shared").cast(pl.Int64),
@@ -95,12 +95,12 @@ def choice_frame(data: StudyData, confidence: float) -> pl.DataFrame:
 
 def pace_frame(judgments: pl.DataFrame) -> pl.DataFrame:
     """Median seconds of each rater's screens, and how far that lies from the other raters on the log scale."""
-    found = (
+    frame = (
         judgments.filter(pl.col("duration_s") > 0)
         .group_by("rater")
         .agg(pl.col("duration_s").log().median().exp().alias("median_s"))
     )
-    return found.with_columns(pl.Series("pace_z", robust_z(np.log(found["median_s"].to_numpy()))))
+    return frame.with_columns(pl.Series("pace_z", robust_z(np.log(frame["median_s"].to_numpy()))))
 
 
 def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
@@ -227,23 +227,23 @@ def raters_section(data: StudyData, options: Options) -> Section:
     if not len(frame):
         raise NotEnoughData("no raters yet", remedy="collect judgments")
     reasons = _reasons(frame, is_correlation=kind.startswith("correlation"))
-    suspicious = [place for place, said in enumerate(reasons) if said]
+    suspicious = [place for place, why in enumerate(reasons) if why]
     suspicious.sort(key=lambda place: -len(reasons[place]))
     parts: list[Table | Figure] = []
-    said = [f"{n_of(len(frame), 'rater')} gave judgments that count. Pseudonyms are those of the export."]
+    paragraphs = [f"{n_of(len(frame), 'rater')} gave judgments that count. Pseudonyms are those of the export."]
     if suspicious:
-        said.append(
+        paragraphs.append(
             f"{n_of(len(suspicious), 'rater')} should be looked at; nobody is left out for this alone. To leave "
             "someone out, exclude the session and say why: the report then shows it among the exclusions."
         )
         parts.append(_look_table(frame, reasons, suspicious[:MOST_ROWS], options, kind))
     else:
-        said.append("Nobody stands out by agreement, time, monotony, gold answers or flags.")
+        paragraphs.append("Nobody stands out by agreement, time, monotony, gold answers or flags.")
     parts += [_spread_table(frame, kind), *_figure(frame, kind)]
     excluded = _excluded_table(data)
     if excluded is not None:
         parts.append(excluded)
-    return Section("raters", TITLE, tuple(said), tuple(parts))
+    return Section("raters", TITLE, tuple(paragraphs), tuple(parts))
 
 
 def _reasons(frame: pl.DataFrame, *, is_correlation: bool) -> list[list[str]]:
@@ -257,21 +257,21 @@ def _why(row: dict[str, object], *, is_correlation: bool) -> list[str]:
         value = row.get(name)
         return float("nan") if value is None else float(value)  # type: ignore[arg-type]
 
-    said = []
+    reasons = []
     enough = number("n_shared") >= FEWEST_ANSWERS
     if enough and number("agreement_z") < -FAR:
-        said.append("agrees far less with the rest than other raters do")
+        reasons.append("agrees far less with the rest than other raters do")
     elif enough and is_correlation and number("agreement_low") <= 0:
-        said.append("no demonstrable agreement with the rest")
+        reasons.append("no demonstrable agreement with the rest")
     if number("pace_z") < -FAR:
-        said.append(f"much faster than the others ({number('median_s'):.1f} s per screen)")
+        reasons.append(f"much faster than the others ({number('median_s'):.1f} s per screen)")
     if number("n_answers") >= FEWEST_ANSWERS and number("same_share") >= MONOTONOUS:
-        said.append(f"{percent(number('same_share'))} of the answers are the same")
+        reasons.append(f"{percent(number('same_share'))} of the answers are the same")
     if number("n_gold") > 0 and number("n_right") / number("n_gold") < LOW_GOLD:
-        said.append(f"{int(number('n_gold') - number('n_right'))} of {int(number('n_gold'))} gold answers wrong")
+        reasons.append(f"{int(number('n_gold') - number('n_right'))} of {int(number('n_gold'))} gold answers wrong")
     if row.get("reason"):
-        said.append(f"flagged: {row['reason']}")
-    return said
+        reasons.append(f"flagged: {row['reason']}")
+    return reasons
 
 
 def _agreement(row: dict[str, object], options: Options, kind: str) -> Estimate:
@@ -312,7 +312,7 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
         Column("longest_run", "Longest run", "count"),
         Column("why", "Why"),
     ]
-    n_more = sum(bool(said) for said in reasons) - len(places)
+    n_more = sum(bool(why) for why in reasons) - len(places)
     return Table(
         "raters_to_look_at",
         "Raters to look at",

@@ -71,16 +71,16 @@ def rules_section(data: StudyData, options: Options) -> Section:
             effects += [(name, _ACTIONS[action], *row) for row in rows]
             if is_other_order:
                 changed.append(name)
-    return Section(NAME, TITLE, _said(counts, changed), _tables(counts, effects))
+    return Section(NAME, TITLE, _paragraphs(counts, changed), _tables(counts, effects))
 
 
 _ACTIONS = {"exclude": "excludes", "flag": "only flags", "screen_out": "screens out"}
 
 
 def _concerned(data: StudyData, rule: str, action: str) -> list[str]:
-    found = data.findings.filter((pl.col("rule") == rule) & (pl.col("action") == action))
+    flags = data.findings.filter((pl.col("rule") == rule) & (pl.col("action") == action))
     shown = data.sessions.filter(pl.col("source").is_in(data.sources))["rater"]
-    return found.filter(pl.col("rater").is_in(shown.implode()))["rater"].unique().sort().to_list()
+    return flags.filter(pl.col("rater").is_in(shown.implode()))["rater"].unique().sort().to_list()
 
 
 def _sides(data: StudyData, rule: str, action: str, raters: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -113,9 +113,9 @@ def _of_system(study: Study, name: str) -> str:
     return system_label(study, name) if name else "all"
 
 
-def _orders(found: Mapping[tuple[str, str], Estimate]) -> dict[str, list[str]]:
+def _orders(estimates: Mapping[tuple[str, str], Estimate]) -> dict[str, list[str]]:
     by_criterion: dict[str, list[tuple[float, str]]] = {}
-    for (criterion, system), estimate in found.items():
+    for (criterion, system), estimate in estimates.items():
         if estimate.is_known and system:
             by_criterion.setdefault(criterion, []).append((-estimate.value, system))
     return {criterion: [system for _, system in sorted(pairs)] for criterion, pairs in by_criterion.items()}
@@ -124,7 +124,7 @@ def _orders(found: Mapping[tuple[str, str], Estimate]) -> dict[str, list[str]]:
 def results(study: Study, judgments: pl.DataFrame, confidence: float) -> dict[tuple[str, str], Estimate]:
     """For each criterion and system: the mean rating, the geometric mean of magnitudes, the share of choices, or for
     best-worst the share of best minus the share of worst."""
-    found: dict[tuple[str, str], Estimate] = {}
+    estimates: dict[tuple[str, str], Estimate] = {}
     names = [system.name for system in study.spec.systems]
     for criterion in study.spec.criteria:
         rows = judgments.filter(pl.col("criterion") == criterion.name)
@@ -132,16 +132,16 @@ def results(study: Study, judgments: pl.DataFrame, confidence: float) -> dict[tu
         for (system,), own in numeric.with_columns(pl.col("system").fill_null("")).group_by(
             "system", maintain_order=True
         ):
-            found[criterion.name, str(system)] = _mean(study, own, confidence)
+            estimates[criterion.name, str(system)] = _mean(study, own, confidence)
         chosen = rows.filter(pl.col("choice").is_not_null() & pl.col("value").is_null())
         if not len(chosen):
             continue
         for system in names:
             shown = chosen.filter(pl.col("order").str.split("|").list.contains(system))
             if len(shown):
-                found[criterion.name, system] = _choices(shown, system, confidence)
+                estimates[criterion.name, system] = _choices(shown, system, confidence)
     order = {key: place for place, key in enumerate((c.name, s) for c in study.spec.criteria for s in ["", *names])}
-    return dict(sorted(found.items(), key=lambda pair: order.get(pair[0], len(order))))
+    return dict(sorted(estimates.items(), key=lambda pair: order.get(pair[0], len(order))))
 
 
 def _mean(study: Study, rows: pl.DataFrame, confidence: float) -> Estimate:
@@ -175,20 +175,20 @@ def _choices(shown: pl.DataFrame, system: str, confidence: float) -> Estimate:
     return clustered_proportion(np.where(ties, 0.5, best), raters, confidence=confidence)
 
 
-def _said(counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
+def _paragraphs(counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
     n_acting = sum(bool(row[2]) for row in counts)
-    said = [
+    paragraphs = [
         f"Of the study's {n_of(len(counts), 'rule')} about raters, {n_acting or 'none'} found something. "
         "Below, every result is shown as it is with the rule and as it would be without it. A rule that only flags "
         "leaves nobody out: there, 'with the rule' is what excluding the flagged raters would give."
     ]
     if n_acting:
-        said.append(
+        paragraphs.append(
             f"The order of the systems changes with {listed(dict.fromkeys(changed))}: say so when you report the result."
             if changed
             else "No rule changes the order of the systems on any criterion."
         )
-    return tuple(said)
+    return tuple(paragraphs)
 
 
 def _tables(counts: list[tuple[Cell, ...]], effects: list[tuple[Cell, ...]]) -> tuple[Table, ...]:

@@ -24,7 +24,7 @@ from dialometer.analysis.shared.comparisons import (
     p_cells,
     p_columns,
 )
-from dialometer.analysis.shared.ranking import Lead, Pairs, difference, every_pair, lead, standing_words
+from dialometer.analysis.shared.ranking import Lead, Pairs, difference, every_pair, lead, lead_words
 from dialometer.analysis.shared.subgroups import (
     FEWEST_RATERS,
     GroupTest,
@@ -71,37 +71,43 @@ def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Optio
     Tests of the primary comparison are corrected among themselves, over its criteria and systems, those of all other
     declared comparisons together, and so are those that nobody declared.
     """
-    raw = [_differences(one, options) for one in ratings]
+    raw = [_differences(rated, options) for rated in ratings]
     families: dict[str, dict[tuple[int, tuple[str, str]], Estimate]] = {}
-    for number_, (one, pairs) in enumerate(zip(ratings, raw, strict=True)):
+    for index, (rated, pairs) in enumerate(zip(ratings, raw, strict=True)):
         for pair, gap in pairs.items():
-            families.setdefault(_family(study, one.criterion, pair), {})[number_, pair] = gap
+            families.setdefault(_family(study, rated.criterion, pair), {})[index, pair] = gap
     tested: list[dict[tuple[str, str], Estimate]] = [{} for _ in ratings]
     declared: list[set[tuple[str, str]]] = [set() for _ in ratings]
     for family, members in families.items():
-        for (number_, pair), gap in corrected_by_name(members, options).items():
-            tested[number_][pair] = gap
+        for (index, pair), gap in corrected_by_name(members, options).items():
+            tested[index][pair] = gap
             if family:
-                declared[number_].add(pair)
+                declared[index].add(pair)
     return [
-        _system_ratings(one, {pair: tested[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
-        for k, one in enumerate(ratings)
+        _system_ratings(rated, {pair: tested[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
+        for k, rated in enumerate(ratings)
     ]
 
 
 def _differences(ratings: SelfRatings, options: Options) -> dict[tuple[str, str], Estimate]:
     computed = pairwise_clustered(ratings.value, ratings.system, ratings.rater, confidence=options.confidence)
-    found = {pair: difference(computed, *pair) for pair in every_pair(ratings.systems)}
+    gaps = {pair: difference(computed, *pair) for pair in every_pair(ratings.systems)}
     nothing = unknown("difference of means", "a system has no ratings")
-    return {pair: gap if gap is not None else nothing for pair, gap in found.items()}
+    return {pair: gap if gap is not None else nothing for pair, gap in gaps.items()}
 
 
 def _family(study: Study, criterion: str, pair: tuple[str, str]) -> str:
     """The family in which a test is corrected; empty where nobody declared it."""
-    for one in study.spec.analysis.comparisons:
-        levels = {system_label(study, name) for name in one.levels or [system.name for system in study.spec.systems]}
-        if one.between == "systems" and (not one.criteria or criterion in one.criteria) and set(pair) <= levels:
-            return "primary" if one.name == study.spec.analysis.primary else "declared"
+    for comparison in study.spec.analysis.comparisons:
+        levels = {
+            system_label(study, name) for name in comparison.levels or [system.name for system in study.spec.systems]
+        }
+        if (
+            comparison.between == "systems"
+            and (not comparison.criteria or criterion in comparison.criteria)
+            and set(pair) <= levels
+        ):
+            return "primary" if comparison.name == study.spec.analysis.primary else "declared"
     return ""
 
 
@@ -147,8 +153,8 @@ def _higher(by_rater: dict[str, Floats], first: str, second: str, options: Optio
     method = "share of raters who rate the first higher, ties half"
     if not len(gap):
         return unknown(method, "no rater talked with both systems")
-    found = clustered_proportion((np.sign(gap) + 1) / 2, np.arange(len(gap)), confidence=options.confidence)
-    return replace(found, method=method)
+    share = clustered_proportion((np.sign(gap) + 1) / 2, np.arange(len(gap)), confidence=options.confidence)
+    return replace(share, method=method)
 
 
 # The comparison of systems by self-ratings, in words, tables and a figure.
@@ -156,9 +162,9 @@ def _higher(by_rater: dict[str, Floats], first: str, second: str, options: Optio
 
 def comparison_section(name: str, compared: list[SystemComparison], options: Options) -> Section:
     """Means and differences for every criterion, declared ones marked."""
-    paragraphs = [_words(one, options) for one in compared]
+    paragraphs = [_words(comparison, options) for comparison in compared]
     first = compared[0].ratings
-    n_both = max((one.n for pair in compared for one in pair.flipped.values()), default=0)
+    n_both = max((check.n for pair in compared for check in pair.flipped.values()), default=0)
     if len(first.systems) > 1:
         paragraphs.append(
             f"Ratings of one rater go together, so raters are clusters in all intervals and tests; {n_both:,} of "
@@ -174,45 +180,45 @@ def comparison_section(name: str, compared: list[SystemComparison], options: Opt
         "Which system is rated higher",
         tuple(paragraphs),
         tuple(parts),
-        is_confirmatory=any(one.declared for one in compared),
+        is_confirmatory=any(comparison.declared for comparison in compared),
     )
 
 
-def _words(one: SystemComparison, options: Options) -> str:
-    if one.lead is None:
-        return f"{one.ratings.label}: no ratings yet."
-    means = listed(f"{system} {number(mean.value)}" for system, mean in one.means.items() if mean.is_known)
-    text = f"{one.ratings.label}: {means} on average."
-    if len(one.means) < 2:
+def _words(comparison: SystemComparison, options: Options) -> str:
+    if comparison.lead is None:
+        return f"{comparison.ratings.label}: no ratings yet."
+    means = listed(f"{system} {number(mean.value)}" for system, mean in comparison.means.items() if mean.is_known)
+    text = f"{comparison.ratings.label}: {means} on average."
+    if len(comparison.means) < 2:
         return f"{text} There is one system only, so nothing to compare it with."
-    if len(one.means) == 2:
-        return f"{text} {_two_words(one)}"
-    if one.overall is not None and not math.isnan(one.overall.p_value):
-        text += f" All systems together: {p_words(one.overall.p_value)}."
-    return f"{text} {standing_words(one.lead, one.pairs, options.correction)}"
+    if len(comparison.means) == 2:
+        return f"{text} {_two_words(comparison)}"
+    if comparison.overall is not None and not math.isnan(comparison.overall.p_value):
+        text += f" All systems together: {p_words(comparison.overall.p_value)}."
+    return f"{text} {lead_words(comparison.lead, comparison.pairs, options.correction)}"
 
 
-def _two_words(one: SystemComparison) -> str:
+def _two_words(comparison: SystemComparison) -> str:
     """The difference of two systems in a sentence, as large as it is certain."""
-    assert one.lead is not None
-    best = one.lead.best
-    other = next(system for system in one.means if system != best)
-    gap = difference(one.pairs, best, other)
+    assert comparison.lead is not None
+    best = comparison.lead.best
+    other = next(system for system in comparison.means if system != best)
+    gap = difference(comparison.pairs, best, other)
     if gap is None or not gap.is_known:
         return f"The difference cannot be tested: {'; '.join(gap.notes) if gap else 'a system has no ratings'}."
-    verb = "is rated higher than" if one.lead.behind else "cannot be told from"
+    verb = "is rated higher than" if comparison.lead.behind else "cannot be told from"
     p = p_adjusted(gap)
     n_tests = int(gap.details.get("n_tests", 1))
     counted = f" (corrected for {n_tests} tests)" if n_tests > 1 and p != gap.p_value else ""
     text = f"{best} {verb} {other}: difference {with_interval(gap)}, {p_words(p)}{counted}"
-    pair = (best, other) if (best, other) in one.higher else (other, best)
-    share = one.higher[pair]
+    pair = (best, other) if (best, other) in comparison.higher else (other, best)
+    share = comparison.higher[pair]
     if share.is_known:
         value = share.value if pair[0] == best else 1 - share.value
         text += (
             f"; {number(100 * value, 0)}% of raters who talked with both rate {best} higher (equal ratings count half)"
         )
-    check, alpha = one.flipped[pair].p_value, 1 - gap.confidence
+    check, alpha = comparison.flipped[pair].p_value, 1 - gap.confidence
     if not math.isnan(check) and (gap.p_value <= alpha) != (check <= alpha):
         text += f". A test without assumptions gives {p_words(check)} before correction, so take it with care"
     return f"{text}."
@@ -220,11 +226,11 @@ def _two_words(one: SystemComparison) -> str:
 
 def _means_table(name: str, compared: list[SystemComparison]) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for one in compared:
-        for system, mean in one.means.items():
-            values = one.ratings.value[one.ratings.of(system)]
+    for comparison in compared:
+        for system, mean in comparison.means.items():
+            values = comparison.ratings.value[comparison.ratings.of(system)]
             spread = float(values.std(ddof=1)) if len(values) > 1 else None
-            rows.append((one.ratings.label, system, mean, spread, float(np.median(values)), len(values)))
+            rows.append((comparison.ratings.label, system, mean, spread, float(np.median(values)), len(values)))
     return Table(
         name,
         "Average rating by system",
@@ -254,19 +260,19 @@ def _pairs_table(name: str, compared: list[SystemComparison], options: Options, 
         Column("n_both", "Raters with both", "count"),
     ]
     rows: list[tuple[Cell, ...]] = []
-    for one in compared:
-        for (first, second), gap in one.pairs.items():
-            if ((first, second) in one.declared) is not is_declared:
+    for comparison in compared:
+        for (first, second), gap in comparison.pairs.items():
+            if ((first, second) in comparison.declared) is not is_declared:
                 continue
             is_turned = gap.is_known and gap.value < 0
-            shown = difference(one.pairs, second, first) if is_turned else gap
-            share, flipped = one.higher[first, second], one.flipped[first, second]
+            shown = difference(comparison.pairs, second, first) if is_turned else gap
+            share, flipped = comparison.higher[first, second], comparison.flipped[first, second]
             if is_turned and share.is_known:
                 share = replace(share, value=1 - share.value, low=1 - share.high, high=1 - share.low)
             names = (second, first) if is_turned else (first, second)
             rows.append(
                 (
-                    one.ratings.label,
+                    comparison.ratings.label,
                     *names,
                     shown,
                     p_cell(gap.p_value),
@@ -292,16 +298,16 @@ def _pairs_table(name: str, compared: list[SystemComparison], options: Options, 
 def _figure(name: str, compared: list[SystemComparison]) -> Figure:
     several = len(compared) > 1
     dots = [
-        Dot(system, mean, facet=one.ratings.label if several else "")
-        for one in compared
-        for system, mean in one.means.items()
+        Dot(system, mean, facet=comparison.ratings.label if several else "")
+        for comparison in compared
+        for system, mean in comparison.means.items()
     ]
-    told = "; ".join(
-        f"{one.ratings.label}: {listed(f'{s} {number(m.value)}' for s, m in one.means.items() if m.is_known)}"
-        for one in compared
+    details = "; ".join(
+        f"{comparison.ratings.label}: {listed(f'{s} {number(m.value)}' for s, m in comparison.means.items() if m.is_known)}"
+        for comparison in compared
     )
     low, high = compared[0].ratings.ends
-    is_shared = len({one.ratings.ends for one in compared}) == 1
+    is_shared = len({comparison.ratings.ends for comparison in compared}) == 1
     return Figure(
         f"{name}_figure",
         "Average rating by system",
@@ -310,7 +316,7 @@ def _figure(name: str, compared: list[SystemComparison]) -> Figure:
             value_title=f"average rating ({low:g} to {high:g})" if is_shared else "average rating",
             domain=(low, high) if is_shared else None,
         ),
-        alt=f"Average ratings with intervals. {told}.",
+        alt=f"Average ratings with intervals. {details}.",
     )
 
 
@@ -324,17 +330,17 @@ def group_section(
     name: str, data: StudyData, ratings: Sequence[SelfRatings], question: str, options: Options
 ) -> Section:
     """Means of every system, and differences between systems within raters, in each group; tests are corrected together."""
-    raters = np.unique(np.concatenate([one.rater.astype(str) for one in ratings]))
+    raters = np.unique(np.concatenate([rated.rater.astype(str) for rated in ratings]))
     groups = rater_groups(data, question, raters)
     names: list[tuple[str, str]] = []
     outcomes: list[GroupTest] = []
-    for one in ratings:
-        for label, value, rater in _measures(one, raters):
+    for rated in ratings:
+        for label, value, rater in _measures(rated, raters):
 
             def mean(chosen: NDArray[np.bool_], value: Floats = value, rater: Ints = rater) -> Estimate:
                 return clustered_mean(value[chosen], rater[chosen], confidence=options.confidence)
 
-            names.append((one.label, label))
+            names.append((rated.label, label))
             outcomes.append(groups_test(groups, value, rater, mean))
     outcomes = corrected_groups(outcomes, options)
     table = Table(
@@ -369,12 +375,12 @@ def group_section(
 def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Floats, Ints]]:
     """Ratings of each system, then differences between systems of raters who talked with both; each with its rater."""
     rater = np.searchsorted(raters, ratings.rater.astype(str))
-    found = [(system, ratings.value[ratings.of(system)], rater[ratings.of(system)]) for system in ratings.systems]
+    outcomes = [(system, ratings.value[ratings.of(system)], rater[ratings.of(system)]) for system in ratings.systems]
     if 1 < len(ratings.systems) <= MOST_SYSTEMS_IN_PAIRS:
         names, means = rater_means(ratings)
         who = np.searchsorted(raters, names)
         for first, second in every_pair(ratings.systems):
             gap = means[first] - means[second]
             kept = ~np.isnan(gap)
-            found.append((f"{first} − {second}", gap[kept], who[kept]))
-    return found
+            outcomes.append((f"{first} − {second}", gap[kept], who[kept]))
+    return outcomes

@@ -137,24 +137,24 @@ def _trend(gap: Floats, wrong: Floats, n_resamples: int, seed: int, confidence: 
         below = total * xx - x**2
         return np.asarray(np.divide(total * xy - x * y, below, out=np.full(len(total), np.nan), where=below > 1e-9))
 
-    found = bootstrap(
+    slope_estimate = bootstrap(
         slope, n, method=method, resampled="pairs", n_resamples=n_resamples, seed=seed, confidence=confidence
     )
     centred = gap - gap.mean()
     z = float(centred @ wrong) / math.sqrt(share * (1 - share) * float(centred @ centred))
     return Estimate(
-        value=found.value,
+        value=slope_estimate.value,
         n=n,
         method=method,
-        low=found.low,
-        high=found.high,
+        low=slope_estimate.low,
+        high=slope_estimate.high,
         confidence=confidence,
-        interval_method=found.interval_method,
+        interval_method=slope_estimate.interval_method,
         statistic=z,
         p_value=float(2 * stats.norm.sf(abs(z))),
         seed=seed,
         n_resamples=n_resamples,
-        notes=found.notes,
+        notes=slope_estimate.notes,
     )
 
 
@@ -169,11 +169,11 @@ def expert_agreement(pairs: Iterable[ExpertPair], *, seed: int = 0, confidence: 
         verdict = {"first": "second", "second": "first"}.get(pair.better, pair.better) if is_turned else pair.better
         by_pair.setdefault(key, {})[pair.expert] = labels.index(verdict)
         experts[pair.expert] = None
-    shared = [one for one in by_pair.values() if len(one) > 1]
+    shared = [verdicts for verdicts in by_pair.values() if len(verdicts) > 1]
     if not shared:
         return None
     names = list(experts)
-    matrix = np.array([[one.get(name, math.nan) for name in names] for one in shared])
+    matrix = np.array([[verdicts.get(name, math.nan) for name in names] for verdicts in shared])
     if len(names) == 2:
         return cohen_kappa(matrix[:, 0], matrix[:, 1], range(len(labels)), seed=seed, confidence=confidence)
     return krippendorff_alpha(matrix, "nominal", seed=seed, confidence=confidence)
@@ -233,7 +233,7 @@ def expert_section(name: str, ratings: Sequence[SelfRatings], path: Path | None,
             ),
         )
     pairs = read_expert_pairs(path)
-    tables = {one.label: _by_gap(one, pairs, options) for one in ratings}
+    tables = {rated.label: _by_gap(rated, pairs, options) for rated in ratings}
     main = tables[ratings[0].label]
     parts: list[Table | Figure] = [_table(name, tables), _trend_table(name, tables)]
     if main.gaps:
@@ -254,7 +254,7 @@ def _by_gap(ratings: SelfRatings, pairs: list[ExpertPair], options: Options) -> 
     )
 
 
-def _words(label: str, found: GapTable, pairs: list[ExpertPair], options: Options) -> list[str]:
+def _words(label: str, by_gap: GapTable, pairs: list[ExpertPair], options: Options) -> list[str]:
     agreement = expert_agreement(pairs, seed=options.seed, confidence=options.confidence)
     words = [
         "Experts compared pairs of conversations. Where they prefer the one that its own rater gave the lower rating, the two "
@@ -262,25 +262,25 @@ def _words(label: str, found: GapTable, pairs: list[ExpertPair], options: Option
     ]
     if agreement is not None and agreement.is_known:
         words[0] += f" Experts among themselves: {agreement.method} {with_interval(agreement)}."
-    if not found.overall.is_known:
+    if not by_gap.overall.is_known:
         words.append(f"{label}: no pair has two different ratings and a verdict, so nothing can be compared.")
     else:
-        text = f"{label}: experts and self-ratings disagree on {with_interval(found.overall, is_percent=True)} of "
-        text += f"{n_of(found.overall.n, 'pair')} with different ratings."
-        if found.trend.is_known:
-            falls = found.trend.value < 0 and found.trend.p_value <= 1 - options.confidence
+        text = f"{label}: experts and self-ratings disagree on {with_interval(by_gap.overall, is_percent=True)} of "
+        text += f"{n_of(by_gap.overall.n, 'pair')} with different ratings."
+        if by_gap.trend.is_known:
+            falls = by_gap.trend.value < 0 and by_gap.trend.p_value <= 1 - options.confidence
             text += (
-                f" Disagreement falls by {percent(-found.trend.value)} for each further point of gap"
+                f" Disagreement falls by {percent(-by_gap.trend.value)} for each further point of gap"
                 if falls
                 else " That it falls as the gap grows is not established"
-            ) + f" ({p_words(found.trend.p_value)})."
+            ) + f" ({p_words(by_gap.trend.p_value)})."
         words.append(f"{text} In the published study it was 45% at a gap of one point and 16% at a gap of four.")
     left = [
         f"{n_of(n, 'pair')} {why}"
         for n, why in (
-            (found.n_equal, "with equal ratings"),
-            (found.n_undecided, "on which experts could not tell or were divided"),
-            (found.n_unrated, "with a conversation that has no rating here"),
+            (by_gap.n_equal, "with equal ratings"),
+            (by_gap.n_undecided, "on which experts could not tell or were divided"),
+            (by_gap.n_unrated, "with a conversation that has no rating here"),
         )
         if n
     ]
@@ -291,10 +291,10 @@ def _words(label: str, found: GapTable, pairs: list[ExpertPair], options: Option
 
 def _table(name: str, tables: dict[str, GapTable]) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for label, found in tables.items():
-        rows += [(label, f"{one.gap:g}", one.share, one.n_disagree, one.share.n) for one in found.gaps]
-        total = sum(one.n_disagree for one in found.gaps)
-        rows.append((label, "all", found.overall, total, found.overall.n))
+    for label, by_gap in tables.items():
+        rows += [(label, f"{gap.gap:g}", gap.share, gap.n_disagree, gap.share.n) for gap in by_gap.gaps]
+        total = sum(gap.n_disagree for gap in by_gap.gaps)
+        rows.append((label, "all", by_gap.overall, total, by_gap.overall.n))
     return Table(
         name,
         "Disagreement of experts with self-ratings, by the gap between two ratings",
@@ -312,10 +312,17 @@ def _table(name: str, tables: dict[str, GapTable]) -> Table:
 
 def _trend_table(name: str, tables: dict[str, GapTable]) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for label, found in tables.items():
-        p = found.trend.p_value
+    for label, slope_estimate in tables.items():
+        p = slope_estimate.trend.p_value
         rows.append(
-            (label, found.trend, None if math.isnan(p) else p, found.n_equal, found.n_undecided, found.n_unrated)
+            (
+                label,
+                slope_estimate.trend,
+                None if math.isnan(p) else p,
+                slope_estimate.n_equal,
+                slope_estimate.n_undecided,
+                slope_estimate.n_unrated,
+            )
         )
     return Table(
         f"{name}_trend",
@@ -332,18 +339,18 @@ def _trend_table(name: str, tables: dict[str, GapTable]) -> Table:
     )
 
 
-def _figure(name: str, label: str, found: GapTable) -> Figure:
-    told = "; ".join(f"gap {one.gap:g}: {percent(one.share.value)}" for one in found.gaps)
+def _figure(name: str, label: str, by_gap: GapTable) -> Figure:
+    details = "; ".join(f"gap {gap.gap:g}: {percent(gap.share.value)}" for gap in by_gap.gaps)
     return Figure(
         f"{name}_figure",
         f"{label}: disagreement by gap",
         dot_interval(
-            [Dot(f"gap {one.gap:g}", one.share) for one in found.gaps],
+            [Dot(f"gap {gap.gap:g}", gap.share) for gap in by_gap.gaps],
             value_title="pairs on which experts prefer the lower rating",
             reference=0.5,
             domain=(0, 1),
             is_percent=True,
         ),
-        alt=f"Share of pairs on which experts prefer the conversation with the lower rating. {told}.",
+        alt=f"Share of pairs on which experts prefer the conversation with the lower rating. {details}.",
         caption="The dashed line is what chance would give.",
     )

@@ -76,35 +76,35 @@ def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confi
     if n_points < 3:
         nothing = unknown("difference of shares", "the scale has no points between its ends", n=len(place))
         return RatingShape(tuple(points), shares, nothing, dict.fromkeys(TESTS, nothing), "none", len(place))
-    found = {name: _contrast(score, ids, confidence, name) for name, score in scores.items()}
-    index = replace(found.pop("index"), label="index of extremity")
-    corrected = adjust([one.p_value for one in found.values()], "holm")
+    tests = {name: _contrast(score, ids, confidence, name) for name, score in scores.items()}
+    index = replace(tests.pop("index"), label="index of extremity")
+    corrected = adjust([contrast.p_value for contrast in tests.values()], "holm")
     contrasts = {
-        name: replace(one, details={**one.details, "p_adjusted": float(p)})
-        for (name, one), p in zip(found.items(), corrected, strict=True)
+        name: replace(contrast, details={**contrast.details, "p_adjusted": float(p)})
+        for (name, contrast), p in zip(tests.items(), corrected, strict=True)
     }
     return RatingShape(tuple(points), shares, index, contrasts, _shape(contrasts, index, 1 - confidence), len(place))
 
 
 def share_of(chosen: Floats, raters: NDArray[Any], confidence: float, label: str = "") -> Estimate:
     """A share without the test of one half that comes with it and means nothing here."""
-    found = clustered_proportion(chosen, raters, confidence=confidence, label=label)
-    method = found.method.partition(", score t-test")[0]
-    return replace(found, method=method, statistic=math.nan, p_value=math.nan, df=(), unit="share")
+    share = clustered_proportion(chosen, raters, confidence=confidence, label=label)
+    method = share.method.partition(", score t-test")[0]
+    return replace(share, method=method, statistic=math.nan, p_value=math.nan, df=(), unit="share")
 
 
 def _contrast(score: Floats, raters: np.ndarray, confidence: float, label: str) -> Estimate:
-    found = clustered_mean(score, raters, null=0.0, confidence=confidence, label=label)
-    return replace(found, method=found.method.replace("mean", "difference of shares", 1))
+    estimate = clustered_mean(score, raters, null=0.0, confidence=confidence, label=label)
+    return replace(estimate, method=estimate.method.replace("mean", "difference of shares", 1))
 
 
 def _shape(contrasts: Mapping[str, Estimate], index: Estimate, alpha: float) -> Shape:
     """The shape that the corrected tests support; where they support none, none is claimed."""
 
     def sign(name: str) -> int:
-        one = contrasts[name]
-        p = float(one.details["p_adjusted"])
-        return 0 if math.isnan(p) or p > alpha else 1 if one.value > 0 else -1
+        contrast = contrasts[name]
+        p = float(contrast.details["p_adjusted"])
+        return 0 if math.isnan(p) or p > alpha else 1 if contrast.value > 0 else -1
 
     top, bottom, balance = (sign(name) for name in TESTS)
     if top > 0 and bottom > 0:
@@ -121,19 +121,19 @@ def _shape(contrasts: Mapping[str, Estimate], index: Estimate, alpha: float) -> 
 def shape_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
     """Shares with intervals for every criterion and system, the index, the tests, and what follows for means."""
     shapes: dict[tuple[str, str], RatingShape] = {}
-    for one in ratings:
-        shapes[one.label, ""] = rating_shape(one.place, one.points, one.rater, confidence=options.confidence)
-        for system in one.systems if len(one.systems) > 1 else ():
-            own = one.of(system)
-            shapes[one.label, system] = rating_shape(
-                one.place[own], one.points, one.rater[own], confidence=options.confidence
+    for rated in ratings:
+        shapes[rated.label, ""] = rating_shape(rated.place, rated.points, rated.rater, confidence=options.confidence)
+        for system in rated.systems if len(rated.systems) > 1 else ():
+            own = rated.of(system)
+            shapes[rated.label, system] = rating_shape(
+                rated.place[own], rated.points, rated.rater[own], confidence=options.confidence
             )
     paragraphs = [_words(label, shape) for (label, system), shape in shapes.items() if not system]
-    tables = [_shares_table(f"{name}_{one.criterion}", one.label, shapes) for one in ratings]
+    tables = [_shares_table(f"{name}_{rated.criterion}", rated.label, shapes) for rated in ratings]
     return Section(
         name,
         "The shape of the ratings",
-        (*paragraphs, _meaning([shapes[one.label, ""] for one in ratings])),
+        (*paragraphs, _meaning([shapes[rated.label, ""] for rated in ratings])),
         (_figure(name, ratings, shapes), *tables, _tests_table(name, shapes)),
     )
 
@@ -146,9 +146,11 @@ def _words(label: str, shape: RatingShape) -> str:
         return f"{text}."
     between = np.mean([share.value for share in shape.shares[1:-1]])
     text += f"; a point between has {percent(float(between))} on average. "
-    if all(math.isnan(one.p_value) for one in shape.contrasts.values()):
+    if all(math.isnan(contrast.p_value) for contrast in shape.contrasts.values()):
         return text + "There are too few raters, or too little variation, to test the shape."
-    tests = listed(f"{name} {p_words(float(one.details['p_adjusted']))}" for name, one in shape.contrasts.items())
+    tests = listed(
+        f"{name} {p_words(float(contrast.details['p_adjusted']))}" for name, contrast in shape.contrasts.items()
+    )
     return f"{text}The ratings are {SHAPE_WORDS[shape.shape]} ({tests}; Holm)."
 
 
@@ -185,7 +187,7 @@ def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], Rating
 def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (label, system), shape in shapes.items():
-        known = [one if one.is_known else None for one in (shape.index, *shape.contrasts.values())]
+        known = [contrast if contrast.is_known else None for contrast in (shape.index, *shape.contrasts.values())]
         rows.append((label, system or ALL, SHORT_WORDS[shape.shape], *known[1:], known[0]))
     return Table(
         f"{name}_tests",
@@ -206,15 +208,15 @@ def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Ta
 
 def _figure(name: str, ratings: Sequence[SelfRatings], shapes: Mapping[tuple[str, str], RatingShape]) -> Figure:
     points = ratings[0].points
-    alike = [one for one in ratings if one.points == points]
-    labels = {one.label for one in alike}
+    alike = [rated for rated in ratings if rated.points == points]
+    labels = {rated.label for rated in alike}
     shares = [
         Share(system or ALL, point, share.value, label if len(alike) > 1 else "")
         for (label, system), shape in shapes.items()
         if label in labels
         for point, share in zip(shape.points, shape.shares, strict=True)
     ]
-    told = "; ".join(
+    details = "; ".join(
         f"{label} highest point {percent(shape.shares[-1].value)}, lowest {percent(shape.shares[0].value)}"
         for (label, system), shape in shapes.items()
         if not system
@@ -223,7 +225,7 @@ def _figure(name: str, ratings: Sequence[SelfRatings], shapes: Mapping[tuple[str
         f"{name}_figure",
         "Shares of the points",
         stacked_shares(shares, parts=points, value_title="share of conversations", is_ordered=True),
-        alt=f"Shares of conversations at each point. {told}.",
+        alt=f"Shares of conversations at each point. {details}.",
         caption="" if len(alike) == len(ratings) else "Criteria on other scales are in the tables.",
     )
 
@@ -320,7 +322,7 @@ def _by_gap(given: GivenRatings, pairs: Sequence[ExpertPair], seed: int, n_resam
 
 
 def _histogram(shape: RatingShape) -> Figure:
-    told = ", ".join(
+    details = ", ".join(
         f"{point}: {percent(share.value)}" for point, share in zip(shape.points, shape.shares, strict=True)
     )
     return Figure(
@@ -331,7 +333,7 @@ def _histogram(shape: RatingShape) -> Figure:
             value_title="share of ratings",
             is_percent=True,
         ),
-        alt=f"Share of each rating. {told}.",
+        alt=f"Share of each rating. {details}.",
     )
 
 
@@ -367,11 +369,11 @@ def _gap_section(gaps: Mapping[str, GapTable]) -> Section:
         )
     rows: list[tuple[Cell, ...]] = []
     dots = []
-    for who, found in gaps.items():
-        for one in found.gaps:
+    for who, by_gap in gaps.items():
+        for one in by_gap.gaps:
             rows.append((who, f"{one.gap:g}", one.share, one.share.n))
             dots.append(Dot(f"gap {one.gap:g}", one.share, who))
-        rows.append((who, "all", found.overall, found.overall.n))
+        rows.append((who, "all", by_gap.overall, by_gap.overall.n))
     table = Table(
         "ratings_gaps",
         title,
@@ -395,9 +397,9 @@ def _gap_section(gaps: Mapping[str, GapTable]) -> Section:
         alt="; ".join(f"{dot.group}, {dot.label}: {dot.estimate}" for dot in dots),
     )
     words = [
-        f"{who.capitalize()}: disagreement changes by {percent(found.trend.value)} per point of gap "
-        f"({p_words(found.trend.p_value)})."
-        for who, found in gaps.items()
-        if found.trend.is_known
+        f"{who.capitalize()}: disagreement changes by {percent(by_gap.trend.value)} per point of gap "
+        f"({p_words(by_gap.trend.p_value)})."
+        for who, by_gap in gaps.items()
+        if by_gap.trend.is_known
     ]
     return Section("gaps", title, tuple(words), (figure, table))

@@ -96,12 +96,12 @@ def _same(
 
 def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
     """Whether longer conversations are rated higher, over all and within each system."""
-    known = [key for key in LENGTHS if not all(np.isnan(one.lengths[key]).all() for one in ratings)]
+    known = [key for key in LENGTHS if not all(np.isnan(rated.lengths[key]).all() for rated in ratings)]
     if not known:
         raise NotEnoughData(
             "no turns of the conversations are stored", remedy="length is known of conversations held in this study"
         )
-    found = {(one.label, key): _rhos(one, key, ratings[0].systems, options) for one in ratings for key in known}
+    found = {(rated.label, key): _rhos(rated, key, ratings[0].systems, options) for rated in ratings for key in known}
     text = _length_words({key: rhos[0] for key, rhos in found.items()})
     dots = [Dot(LENGTHS[key], rhos[0], facet=label if len(ratings) > 1 else "") for (label, key), rhos in found.items()]
     return Section(
@@ -129,10 +129,10 @@ def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
             by_criterion.setdefault(label, []).append(f"{LENGTHS[key].lower()} (rho {number(rho.value)})")
     if not by_criterion:
         return "No relation between length and rating is established."
-    told = "; ".join(f"{label} with {listed(lengths)}" for label, lengths in by_criterion.items())
+    details = "; ".join(f"{label} with {listed(lengths)}" for label, lengths in by_criterion.items())
     share = percent(1 - next(iter(rhos.values())).confidence)
     return (
-        f"Intervals that leave out zero: {told}. They are not corrected for the {len(rhos)} looked at; by chance alone about "
+        f"Intervals that leave out zero: {details}. They are not corrected for the {len(rhos)} looked at; by chance alone about "
         f"{share} of them would leave out zero."
     )
 
@@ -140,16 +140,16 @@ def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
 def _rhos(ratings: SelfRatings, key: str, systems: Sequence[str], options: Options) -> list[Estimate]:
     """Over all conversations, then, where there are several systems, within each."""
     length = ratings.lengths[key]
-    found = [clustered_spearman(length, ratings.value, ratings.rater, options, resampled="raters")]
+    rhos = [clustered_spearman(length, ratings.value, ratings.rater, options, resampled="raters")]
     for system in systems if len(systems) > 1 else ():
         own = ratings.of(system)
-        found.append(
+        rhos.append(
             clustered_spearman(length[own], ratings.value[own], ratings.rater[own], options, resampled="raters")
         )
-    return found
+    return rhos
 
 
-def _length_table(name: str, found: dict[tuple[str, str], list[Estimate]], systems: Sequence[str]) -> Table:
+def _length_table(name: str, by_length: dict[tuple[str, str], list[Estimate]], systems: Sequence[str]) -> Table:
     columns = [Column("criterion", "Criterion"), Column("length", "Length")]
     columns.append(Column("rho", "All conversations", "estimate"))
     if len(systems) > 1:
@@ -158,20 +158,20 @@ def _length_table(name: str, found: dict[tuple[str, str], list[Estimate]], syste
         name,
         "Spearman's rho of rating and length",
         (*columns, Column("n", "Conversations", "count")),
-        tuple((label, LENGTHS[key], *rhos, rhos[0].n) for (label, key), rhos in found.items()),
+        tuple((label, LENGTHS[key], *rhos, rhos[0].n) for (label, key), rhos in by_length.items()),
         caption="Duration runs from the first to the last turn. Intervals draw raters.",
     )
 
 
 def _length_figure(name: str, dots: list[Dot]) -> Figure:
-    told = listed(
+    details = listed(
         f"{dot.facet} {dot.label} {number(dot.estimate.value)}".strip() for dot in dots if dot.estimate.is_known
     )
     return Figure(
         f"{name}_figure",
         "Rating and length",
         dot_interval(dots, value_title="Spearman's rho", reference=0.0),
-        alt=f"Spearman's rho of rating and length: {told}.",
+        alt=f"Spearman's rho of rating and length: {details}.",
     )
 
 
@@ -209,30 +209,32 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
     """Whether ratings change from a rater's first conversation to the last, and over the days of the study."""
     rows: list[tuple[Cell, ...]] = []
     dots: list[Dot] = []
-    levels = [adjusted_for_system(one) for one in ratings]
+    levels = [adjusted_for_system(rated) for rated in ratings]
     changes = corrected(
-        [first_to_last(one, level, options) for one, level in zip(ratings, levels, strict=True)], options
+        [first_to_last(rated, level, options) for rated, level in zip(ratings, levels, strict=True)], options
     )
     drift: list[tuple[Cell, ...]] = []
-    told: list[str] = []
+    changed: list[str] = []
     n_most = 0
-    for one, level, change in zip(ratings, levels, changes, strict=True):
-        places = [int(place) for place in np.unique(one.position) if place > 0][:MOST_POSITIONS]
+    for rated, level, change in zip(ratings, levels, changes, strict=True):
+        places = [int(place) for place in np.unique(rated.position) if place > 0][:MOST_POSITIONS]
         n_most = max(n_most, len(places))
         for place in places:
-            here = one.position == place
-            mean = clustered_mean(level[here], one.rater[here], confidence=options.confidence)
-            rows.append((one.label, place, mean, mean.n))
-            dots.append(Dot(f"conversation {place}", mean, facet=one.label if len(ratings) > 1 else ""))
-        over_time = clustered_spearman(one.answered_s, level, one.rater, options, resampled="raters")
+            here = rated.position == place
+            mean = clustered_mean(level[here], rated.rater[here], confidence=options.confidence)
+            rows.append((rated.label, place, mean, mean.n))
+            dots.append(Dot(f"conversation {place}", mean, facet=rated.label if len(ratings) > 1 else ""))
+        over_time = clustered_spearman(rated.answered_s, level, rated.rater, options, resampled="raters")
         p = p_adjusted(change)
-        drift.append((one.label, change, None if np.isnan(p) else p, change.n, over_time, over_time.n))
+        drift.append((rated.label, change, None if np.isnan(p) else p, change.n, over_time, over_time.n))
         if p <= 1 - options.confidence:
-            told.append(f"{one.label} {'rises' if change.value > 0 else 'falls'} by {with_interval(change)} points")
+            changed.append(
+                f"{rated.label} {'rises' if change.value > 0 else 'falls'} by {with_interval(change)} points"
+            )
     if n_most < 2:
         words = "Every rater held one conversation, so there is no order within a session to look at."
-    elif told:
-        words = f"From a rater's first conversation to the last, {listed(told)}, with the mix of systems taken into account."
+    elif changed:
+        words = f"From a rater's first conversation to the last, {listed(changed)}, with the mix of systems taken into account."
     else:
         words = "From a rater's first conversation to the last, no change of the ratings is established."
     tables: list[Table | Figure] = [_order_table(name, rows), _drift_table(name, drift, options)]
@@ -302,10 +304,10 @@ def _drift_table(name: str, rows: list[tuple[Cell, ...]], options: Options) -> T
 
 
 def _order_figure(name: str, dots: list[Dot]) -> Figure:
-    told = "; ".join(f"{dot.facet} {dot.label}: {number(dot.estimate.value)}".strip() for dot in dots)
+    details = "; ".join(f"{dot.facet} {dot.label}: {number(dot.estimate.value)}".strip() for dot in dots)
     return Figure(
         f"{name}_figure",
         "Average rating by place in the session",
         dot_interval(dots, value_title="average rating"),
-        alt=f"Average ratings by place in the session. {told}.",
+        alt=f"Average ratings by place in the session. {details}.",
     )

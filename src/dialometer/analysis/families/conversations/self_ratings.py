@@ -125,10 +125,10 @@ def _ratings(data: StudyData) -> tuple[list[SelfRatings], list[Section]]:
 
 def _in_order(study: Study) -> list[Asked]:
     declared = study.spec.analysis
-    primary = next((one for one in declared.comparisons if one.name == declared.primary), None)
+    primary = next((comparison for comparison in declared.comparisons if comparison.name == declared.primary), None)
     first = primary.criteria[0] if primary is not None and primary.criteria else ""
-    asked = [one for one in asked_criteria(study) if one.is_whole]
-    return sorted(asked, key=lambda one: one.criterion.name != first)
+    asked = [question for question in asked_criteria(study) if question.is_whole]
+    return sorted(asked, key=lambda question: question.criterion.name != first)
 
 
 def _answer(main: SystemComparison) -> str:
@@ -156,17 +156,17 @@ def _certainty(main: SystemComparison) -> str:
     basis = f"{n_of(len(main.ratings.value), 'conversation')} of {n_of(main.ratings.n_raters, 'rater')}"
     if len(main.means) < 2:
         return f"Based on {basis}; there is one system only, so nothing to compare it with."
-    told = []
+    leads = []
     for system in main.means:
         if system == main.lead.best:
             continue
         gap = difference(main.pairs, main.lead.best, system)
         if gap is None or not gap.is_known:
-            told.append(f"no test against {system}")
+            leads.append(f"no test against {system}")
             continue
-        told.append(f"{with_interval(gap)} points above {system} ({p_words(float(gap.details['p_adjusted']))})")
+        leads.append(f"{with_interval(gap)} points above {system} ({p_words(float(gap.details['p_adjusted']))})")
     what = "declared" if main.is_declared else "not declared before the data, so exploratory"
-    return f"{main.lead.best} is {listed(told)}; based on {basis}, raters as clusters; {what}."
+    return f"{main.lead.best} is {listed(leads)}; based on {basis}, raters as clusters; {what}."
 
 
 def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ...]:
@@ -202,7 +202,7 @@ def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ..
 
 def _figure(main: SystemComparison) -> Figure:
     low, high = main.ratings.ends
-    told = listed(f"{system} {number(mean.value)}" for system, mean in main.means.items() if mean.is_known)
+    details = listed(f"{system} {number(mean.value)}" for system, mean in main.means.items() if mean.is_known)
     return Figure(
         "summary_figure",
         f"{main.ratings.label}: average rating by system",
@@ -211,7 +211,7 @@ def _figure(main: SystemComparison) -> Figure:
             value_title=f"average rating ({low:g} to {high:g})",
             domain=(low, high),
         ),
-        alt=f"Average ratings with intervals: {told}.",
+        alt=f"Average ratings with intervals: {details}.",
         is_confirmatory=main.is_declared,
     )
 

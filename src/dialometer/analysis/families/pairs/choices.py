@@ -171,14 +171,14 @@ def _strategy_label(study: Study, name: str) -> str:
 
 
 def _notes(frame: pl.DataFrame, joined: pl.DataFrame, kept: pl.DataFrame) -> tuple[str, ...]:
-    said = []
+    notes = []
     if len(frame) > len(joined):
-        said.append(f"{n_of(len(frame) - len(joined), 'choice')} on items that the study no longer has were left out.")
+        notes.append(f"{n_of(len(frame) - len(joined), 'choice')} on items that the study no longer has were left out.")
     if len(joined) > len(kept):
         strange = joined.filter(~pl.col("is_read").fill_null(value=False))["choice"].drop_nulls().unique().sort()
         named = f" ({listed(strange.to_list(), most=5)})" if len(strange) else ""
-        said.append(f"{n_of(len(joined) - len(kept), 'answer')} named neither transcript{named} and were left out.")
-    return tuple(said)
+        notes.append(f"{n_of(len(joined) - len(kept), 'answer')} named neither transcript{named} and were left out.")
+    return tuple(notes)
 
 
 # How often the experimental version was preferred: cells, marginals and declared comparisons, each with its test.
@@ -192,12 +192,12 @@ def cell_share(choices: PairChoices, *, confidence: float, label: str = "") -> E
     """The share of one cell: exact where every rater answered once, else by rater. χ² stands in the details."""
     if choices.is_repeated:
         return marginal_share(choices, confidence=confidence, label=label)
-    found = _as_share(preference_of(choices.signed, confidence=confidence, label=label))
+    share = _as_share(preference_of(choices.signed, confidence=confidence, label=label))
     n_for, n_against = int(np.sum(choices.signed == 1)), int(np.sum(choices.signed == -1))
-    if not found.is_known:
-        return found
+    if not share.is_known:
+        return share
     chi2 = chi2_goodness_of_fit([n_for, n_against])
-    return replace(found, details={**found.details, "chi2": chi2.statistic, "chi2_p": chi2.p_value})
+    return replace(share, details={**share.details, "chi2": chi2.statistic, "chi2_p": chi2.p_value})
 
 
 def marginal_share(choices: PairChoices, *, confidence: float, label: str = "") -> Estimate:
@@ -205,9 +205,9 @@ def marginal_share(choices: PairChoices, *, confidence: float, label: str = "") 
     return _as_share(clustered_preference(choices.signed, choices.rater, confidence=confidence, label=label))
 
 
-def _as_share(found: Estimate) -> Estimate:
+def _as_share(estimate: Estimate) -> Estimate:
     """Marked as a share whose test is about one half, so that it is written and drawn as such."""
-    return replace(found, unit="share", details={**found.details, "null": 0.5})
+    return replace(estimate, unit="share", details={**estimate.details, "null": 0.5})
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +270,7 @@ class Declared:
 def declared_shares(study: Study, choices: PairChoices, options: Options) -> tuple[Declared, ...]:
     """The comparisons between systems that the study declares, in the order they were declared, the primary one first."""
     analysis = study.spec.analysis
-    found = []
+    declared = []
     for comparison in analysis.comparisons:
         if comparison.between != "systems":
             continue
@@ -288,8 +288,8 @@ def declared_shares(study: Study, choices: PairChoices, options: Options) -> tup
             for s in strategies
         ]
         is_primary = comparison.name == analysis.primary
-        found.append(Declared(comparison, is_primary, strategies, questions, corrected(shares, options)))
-    return tuple(sorted(found, key=lambda one: not one.is_primary))
+        declared.append(Declared(comparison, is_primary, strategies, questions, corrected(shares, options)))
+    return tuple(sorted(declared, key=lambda comparison: not comparison.is_primary))
 
 
 def differs(choices: PairChoices, by: str, *, label: str = "") -> Estimate:
@@ -299,7 +299,7 @@ def differs(choices: PairChoices, by: str, *, label: str = "") -> Estimate:
 
 def strategy_differences(choices: PairChoices, options: Options) -> dict[tuple[str, str], Estimate]:
     """Every two strategies: difference of their shares, corrected as one family."""
-    found = pairwise_clustered(choices.share, choices.strategy, choices.rater, confidence=options.confidence)
+    differences = pairwise_clustered(choices.share, choices.strategy, choices.rater, confidence=options.confidence)
     labels = choices.strategy_labels
-    named = {(labels[int(first)], labels[int(second)]): one for (first, second), one in found.items()}
+    named = {(labels[int(first)], labels[int(second)]): gap for (first, second), gap in differences.items()}
     return corrected_by_name(named, options)

@@ -114,13 +114,13 @@ def version_name(version: Levels | str) -> str:
 
 def _factor_levels(items: tuple[PairItem, ...]) -> dict[str, Levels]:
     """Factors and their levels; a control's levels come first, then in the order of the item file."""
-    found: dict[str, dict[str, None]] = {}
+    levels_of: dict[str, dict[str, None]] = {}
     for key in ("control_factors", "factors"):
         for item in items:
             given = item.metadata.get(key)
             for factor, level in given.items() if isinstance(given, Mapping) else ():
-                found.setdefault(str(factor), {})[str(level)] = None
-    return {factor: tuple(levels) for factor, levels in found.items()}
+                levels_of.setdefault(str(factor), {})[str(level)] = None
+    return {factor: tuple(levels) for factor, levels in levels_of.items()}
 
 
 def _version(item: PairItem, key: str, factors: dict[str, Levels]) -> Levels | str:
@@ -161,7 +161,7 @@ def _effects(
     replicates = fit.replicates[:, place]
     n_raters = n_resampled(fit.ranks)
     names = list(factors)
-    found = []
+    effects = []
     for size in range(1, len(names) + 1):
         for chosen in itertools.combinations(range(len(names)), size):
             if any(shape[f] < 2 for f in chosen):
@@ -173,8 +173,8 @@ def _effects(
                     for f, level in zip(chosen, levels, strict=True)
                 )
                 estimate = _wald(label, weights, value, replicates, n_raters, fit, options)
-                found.append(Effect(label, estimate, _preferred(estimate) if size == 1 else None))
-    return found
+                effects.append(Effect(label, estimate, _preferred(estimate) if size == 1 else None))
+    return effects
 
 
 def _contrast(shape: list[int], levels: dict[int, int]) -> Floats:
@@ -237,22 +237,22 @@ def _preferred(effect: Estimate) -> Estimate:
 
 def factors_section(study: Study, choices: PairChoices, options: Options) -> Section:
     """Which level is best, what each factor does by itself, and whether the factors work together."""
-    found = crossed_effects(study, choices, options)
-    tested = corrected([effect.estimate for effect in found.effects], options)
-    effects = [Effect(e.label, t, e.preferred) for e, t in zip(found.effects, tested, strict=True)]
-    parts: list[Table | Figure] = [_versions_table(found), _versions_figure(found)]
+    crossed = crossed_effects(study, choices, options)
+    tested = corrected([effect.estimate for effect in crossed.effects], options)
+    effects = [Effect(e.label, t, e.preferred) for e, t in zip(crossed.effects, tested, strict=True)]
+    parts: list[Table | Figure] = [_versions_table(crossed), _versions_figure(crossed)]
     parts += [_effects_table(effects)] if effects else []
-    named = " × ".join(found.factors)
-    return Section("factors", f"Levels and combinations: {named}", _said(found, effects), tuple(parts))
+    named = " × ".join(crossed.factors)
+    return Section("factors", f"Levels and combinations: {named}", _paragraphs(crossed, effects), tuple(parts))
 
 
-def _versions_table(found: Crossed) -> Table:
-    names = list(found.factors)
+def _versions_table(crossed: Crossed) -> Table:
+    names = list(crossed.factors)
     rows: list[tuple[Cell, ...]] = []
-    for version in sorted(found.versions, key=lambda v: -found.utilities[version_name(v)].value):
+    for version in sorted(crossed.versions, key=lambda v: -crossed.utilities[version_name(v)].value):
         levels = ("",) * len(names) if isinstance(version, str) else version
         name = version_name(version)
-        rows.append((name, *levels, found.utilities[name], found.best_share.get(name)))
+        rows.append((name, *levels, crossed.utilities[name], crossed.best_share.get(name)))
     columns = (
         Column("version", "Version"),
         *(Column(f"level-{k}", factor) for k, factor in enumerate(names)),
@@ -265,15 +265,15 @@ def _versions_table(found: Crossed) -> Table:
         columns,
         tuple(rows),
         caption="The log odds of preferring one version to another are the difference of their utilities; their mean is 0.",
-        notes=tuple(sentence(note) for note in found.notes),
+        notes=tuple(sentence(note) for note in crossed.notes),
     )
 
 
-def _versions_figure(found: Crossed) -> Figure:
-    dots = [Dot(name, one) for name, one in found.utilities.items()]
-    told = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
+def _versions_figure(crossed: Crossed) -> Figure:
+    dots = [Dot(name, utility) for name, utility in crossed.utilities.items()]
+    details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     spec = ranking_intervals(dots, value_title="utility (log odds)", reference=0.0)
-    return Figure("versions-figure", "Utility of every version", spec, f"Utilities with intervals: {told}.")
+    return Figure("versions-figure", "Utility of every version", spec, f"Utilities with intervals: {details}.")
 
 
 def _effects_table(effects: list[Effect]) -> Table:
@@ -305,16 +305,16 @@ def _effects_table(effects: list[Effect]) -> Table:
     )
 
 
-def _said(found: Crossed, effects: list[Effect]) -> tuple[str, ...]:
-    said = []
-    best = max(found.best_share, key=lambda name: found.best_share[name])
-    said.append(
-        f"The version {best} has the highest utility; it came out best in {percent(found.best_share[best])} of the resamples."
+def _paragraphs(crossed: Crossed, effects: list[Effect]) -> tuple[str, ...]:
+    texts = []
+    best = max(crossed.best_share, key=lambda name: crossed.best_share[name])
+    texts.append(
+        f"The version {best} has the highest utility; it came out best in {percent(crossed.best_share[best])} of the resamples."
     )
-    if found.missing:
-        said.append(
-            f"{sentence(n_of(len(found.missing), 'combination'))[:-1]} of levels was never shown "
-            f"({listed((version_name(v) for v in found.missing), most=4)}), so main effects and interactions cannot be told "
+    if crossed.missing:
+        texts.append(
+            f"{sentence(n_of(len(crossed.missing), 'combination'))[:-1]} of levels was never shown "
+            f"({listed((version_name(v) for v in crossed.missing), most=4)}), so main effects and interactions cannot be told "
             "apart. If a missing combination is the control itself, name its levels in control_factors."
         )
     for effect in effects:
@@ -322,15 +322,15 @@ def _said(found: Crossed, effects: list[Effect]) -> tuple[str, ...]:
         if effect.preferred is not None:
             share = with_interval(effect.preferred, is_percent=True)
             tail = f"({p_words(p)})" if is_significant(effect.estimate) else f"({p_words(p)}), which chance may explain"
-            said.append(f"{effect.label}: preferred in {share} of choices, all else equal {tail}.")
+            texts.append(f"{effect.label}: preferred in {share} of choices, all else equal {tail}.")
         elif is_significant(effect.estimate):
             more = "more" if effect.estimate.value > 0 else "less"
-            said.append(
+            texts.append(
                 f"{effect.label}: together they give {more} than the two effects added ({p_words(p)}), so read the versions in "
                 "the table rather than the effects alone."
             )
         else:
-            said.append(f"{effect.label}: no sign that they do more or less together than apart ({p_words(p)}).")
-    if CONTROL in found.versions and not found.missing:
-        said.append("The control is a version of its own here: its levels are not among the combinations.")
-    return tuple(sentence(one) for one in said)
+            texts.append(f"{effect.label}: no sign that they do more or less together than apart ({p_words(p)}).")
+    if CONTROL in crossed.versions and not crossed.missing:
+        texts.append("The control is a version of its own here: its levels are not among the combinations.")
+    return tuple(sentence(text) for text in texts)

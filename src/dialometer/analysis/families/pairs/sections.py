@@ -78,20 +78,21 @@ def declared_section(declared: Sequence[Declared], choices: PairChoices, options
     if not declared:
         return None
     tables, paragraphs = [], []
-    for one in declared:
-        name = one.comparison.name
+    for comparison in declared:
+        declaration = comparison.comparison
+        name = declaration.name
         words = name.replace("_", " ").replace("-", " ")
-        asked = listed(choices.question_labels[choices.questions.index(q)] for q in one.questions)
-        role = "the comparison that decides the study" if one.is_primary else "declared beforehand"
-        paragraphs.append(f"{sentence(words)[:-1]} ({role}): {verdict(one.shares)}")
-        rows = [(share.label, *share_cells(share, options)) for share in one.shares]
+        asked = listed(choices.question_labels[choices.questions.index(q)] for q in comparison.questions)
+        role = "the comparison that decides the study" if comparison.is_primary else "declared beforehand"
+        paragraphs.append(f"{sentence(words)[:-1]} ({role}): {verdict(comparison.shares)}")
+        rows = [(share.label, *share_cells(share, options)) for share in comparison.shares]
         tables.append(
             Table(
                 f"declared-{name}",
                 f"{sentence(words)[:-1]}: share that preferred the experimental version, by strategy",
                 (Column("strategy", "Strategy"), *share_columns(options)),
                 tuple(rows),
-                caption=f"Questions: {asked}. " + (f"Hypothesis: {one.comparison.hypothesis}" if one.comparison.hypothesis else ""),
+                caption=f"Questions: {asked}. " + (f"Hypothesis: {declaration.hypothesis}" if declaration.hypothesis else ""),
                 notes=(CLUSTER_NOTE, *tie_note(choices)),
                 is_confirmatory=True,
             )
@@ -120,15 +121,15 @@ def verdict(shares: Sequence[Estimate]) -> str:
     unknown = [s for s in shares if not s.is_known]
     untested = [s for s in shares if s.is_known and math.isnan(p_adjusted(s))]
     known = {id(s) for s in (*up, *down, *unknown, *untested)}
-    open_ = [s for s in shares if id(s) not in known]
+    unclear = [s for s in shares if id(s) not in known]
     parts = []
     if up:
         whole = " all strategies:" if len(up) == len(shares) > 1 else ""
         parts.append(f"the experimental version is preferred for{whole} {_with_shares(up)}")
     if down:
         parts.append(f"the control version is preferred for {_with_shares(down)}")
-    if open_:
-        parts.append(f"no preference can be told from chance for {_with_shares(open_)}")
+    if unclear:
+        parts.append(f"no preference can be told from chance for {_with_shares(unclear)}")
     if untested:
         parts.append(f"there are too few raters for a test on {_with_shares(untested)}")
     if unknown:
@@ -176,7 +177,7 @@ def preference_section(choices: PairChoices, shares: Shares, options: Options, d
     )  # fmt: skip
     parts: list[Table | Figure] = [wide, _heatmap(choices, shares), tests]
     margins = _margins_table(choices, shares, options, declared)
-    return Section("preference", "Preference by strategy and question", _said(shares), (*parts, *margins))
+    return Section("preference", "Preference by strategy and question", _preference_words(shares), (*parts, *margins))
 
 
 def _any_repeated(choices: PairChoices) -> bool:
@@ -194,7 +195,7 @@ def _n_tests(shares: object) -> int:
     return sum(not math.isnan(share.p_value) for share in shares)  # type: ignore[attr-defined]
 
 
-def _said(shares: Shares) -> tuple[str, ...]:
+def _preference_words(shares: Shares) -> tuple[str, ...]:
     cells = [share for share in shares.cells.values() if share.is_known]
     up = sum(is_significant(share) and share.value > NO_PREFERENCE for share in cells)
     down = sum(is_significant(share) and share.value < NO_PREFERENCE for share in cells)
@@ -215,10 +216,10 @@ def _heatmap(choices: PairChoices, shares: Shares) -> Figure:
         for (s, q), share in shares.cells.items()
     ]
     spec = heatmap(cells, value_title=f"share who {EXPERIMENTAL}", midpoint=NO_PREFERENCE, is_percent=True)
-    told = "; ".join(
+    details = "; ".join(
         f"{c.row}, {c.column}: {'not enough data' if c.value is None else percent(c.value)}" for c in cells
     )
-    return Figure("preference-map", "Preference by strategy and question", spec, f"Shares in colour. {told}.")
+    return Figure("preference-map", "Preference by strategy and question", spec, f"Shares in colour. {details}.")
 
 
 def _margins_table(
@@ -226,7 +227,7 @@ def _margins_table(
 ) -> tuple[Table, ...]:
     """Marginals with tests; those of strategies only where no declared comparison already is exactly that."""
     rows: list[tuple[Cell, ...]] = []
-    is_declared = any(one.covers(choices) for one in declared)
+    is_declared = any(comparison.covers(choices) for comparison in declared)
     if len(choices.questions) > 1 and not is_declared:
         rows += [(share.label, "strategy", *share_cells(share, options)) for share in shares.by_strategy]
     if len(choices.strategies) > 1:
@@ -259,8 +260,8 @@ def differences_section(choices: PairChoices, options: Options) -> Section:
         tested["between strategies"] = differs(choices, "strategy", label="between strategies")
     if len(choices.questions) > 1:
         tested["between questions"] = differs(choices, "question", label="between questions")
-    for label, one in tested.items():
-        rows.append((label, one.n, known_cell(one), p_cell(one.statistic), _df(one), p_cell(one.p_value)))
+    for label, test in tested.items():
+        rows.append((label, test.n, known_cell(test), p_cell(test.statistic), _df(test), p_cell(test.p_value)))
     columns = (
         Column("what", "Differences"),
         Column("n", "Answers", "count"),
@@ -276,17 +277,17 @@ def differences_section(choices: PairChoices, options: Options) -> Section:
         tuple(rows),
         notes=(
             "Homogeneity of shares, cluster-robust by rater (CR2, HTZ test); the effect size is Cramér's V.",
-            *dict.fromkeys(note for one in tested.values() for note in one.notes),
+            *dict.fromkeys(note for test in tested.values() for note in test.notes),
         ),
     )
     parts: list[Table | Figure] = [homogeneity]
-    said = [_homogeneity_words(name, one, options) for name, one in tested.items()]
+    paragraphs = [_homogeneity_words(name, test, options) for name, test in tested.items()]
     if len(choices.strategies) > 1:
         pairs = strategy_differences(choices, options)
-        apart = [f"{a} and {b}" for (a, b), one in pairs.items() if is_significant(one)]
-        n_pairs = sum(one.is_known for one in pairs.values())
+        apart = [f"{a} and {b}" for (a, b), gap in pairs.items() if is_significant(gap)]
+        n_pairs = sum(gap.is_known for gap in pairs.values())
         if n_pairs:
-            said.append(
+            paragraphs.append(
                 f"Of {n_pairs} pairs of strategies, {len(apart)} differ after correction"
                 + (f": {listed(apart)}." if apart else ".")
             )
@@ -305,37 +306,37 @@ def differences_section(choices: PairChoices, options: Options) -> Section:
         )
         figures = _differences_figure(pairs)
         parts += [table, *figures]
-    return Section("differences", "Do strategies and questions differ?", tuple(said), tuple(parts))
+    return Section("differences", "Do strategies and questions differ?", tuple(paragraphs), tuple(parts))
 
 
 def _differences_figure(pairs: dict[tuple[str, str], Estimate]) -> list[Figure]:
-    dots = [Dot(f"{a} − {b}", one) for (a, b), one in pairs.items() if one.is_known]
+    dots = [Dot(f"{a} − {b}", gap) for (a, b), gap in pairs.items() if gap.is_known]
     if not dots:
         return []
-    told = "; ".join(f"{dot.label} {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
+    details = "; ".join(f"{dot.label} {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
     spec = forest(dots, value_title="difference of shares", is_percent=True)
     title = "Differences between strategies"
-    return [Figure("strategy-differences-figure", title, spec, f"Differences of shares with intervals: {told}.")]
+    return [Figure("strategy-differences-figure", title, spec, f"Differences of shares with intervals: {details}.")]
 
 
-def _df(one: Estimate) -> str:
-    return ", ".join(f"{value:.4g}" for value in one.df)
+def _df(test: Estimate) -> str:
+    return ", ".join(f"{value:.4g}" for value in test.df)
 
 
-def _homogeneity_words(name: str, one: Estimate, options: Options) -> str:
-    if math.isnan(one.p_value):
-        reason = one.notes[-1] if one.notes else "not enough data"
+def _homogeneity_words(name: str, test: Estimate, options: Options) -> str:
+    if math.isnan(test.p_value):
+        reason = test.notes[-1] if test.notes else "not enough data"
         return f"Whether the preference differs {name} cannot be tested: {reason}."
-    is_clear = one.p_value <= 1 - options.confidence
-    return f"The preference {'differs' if is_clear else 'shows no clear difference'} {name} ({p_words(one.p_value)})."
+    is_clear = test.p_value <= 1 - options.confidence
+    return f"The preference {'differs' if is_clear else 'shows no clear difference'} {name} ({p_words(test.p_value)})."
 
 
 def question_section(choices: PairChoices, shares: Shares, options: Options, declared: Sequence[Declared]) -> Section:
     """Which question each strategy moves most, overall and within each declared group of questions."""
     groups = {
-        one.comparison.name.replace("_", " "): one.questions
-        for one in declared
-        if len(one.questions) < len(choices.questions)
+        comparison.comparison.name.replace("_", " "): comparison.questions
+        for comparison in declared
+        if len(comparison.questions) < len(choices.questions)
     }
     tested = corrected(
         [
@@ -364,24 +365,24 @@ def question_section(choices: PairChoices, shares: Shares, options: Options, dec
         Column("p_adjusted", "p, corrected", "p_value"),
     )
     rest = [label for label in choices.strategy_labels if label not in clear]
-    said = f"The preference depends on the question for {listed(clear)}." if clear else ""
+    text = f"The preference depends on the question for {listed(clear)}." if clear else ""
     if rest:
         whom = listed(rest) if clear else "every strategy"
-        said += (
+        text += (
             f" For {whom} the differences between questions are within chance after correction: there, which question "
         )
-        said += "comes first is a description, not a finding."
+        text += "comes first is a description, not a finding."
     table = Table("questions-by-strategy", "Which question each strategy moves most", columns, tuple(rows))
     dots = [
         Dot(choices.strategy_labels[s], share, group=choices.question_labels[q])
         for (s, q), share in shares.cells.items()
     ]
-    told = "; ".join(f"{dot.label}, {dot.group}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
+    details = "; ".join(f"{dot.label}, {dot.group}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
     spec = dot_interval(
         dots, value_title=f"share who {EXPERIMENTAL}", group_title="Question", reference=0.5, is_percent=True
     )
-    figure = Figure("questions-figure", "Preference by question", spec, f"Shares with intervals: {told}.")
-    return Section("questions", "Which question does each strategy move most?", (said.strip(),), (table, figure))
+    figure = Figure("questions-figure", "Preference by question", spec, f"Shares with intervals: {details}.")
+    return Section("questions", "Which question does each strategy move most?", (text.strip(),), (table, figure))
 
 
 def _top(choices: PairChoices, shares: dict[str, Estimate]) -> Cell:
@@ -406,7 +407,8 @@ def subgroup_section(data: StudyData, choices: PairChoices, question: str, optio
     outcomes = corrected_groups(outcomes, options)
     whole = by_group(choices, "all strategies")
     rows: list[tuple[Cell, ...]] = [
-        (one.test.label, *map(known_cell, one.by_level), *p_cells(one.test, options.correction)) for one in outcomes
+        (outcome.test.label, *map(known_cell, outcome.by_level), *p_cells(outcome.test, options.correction))
+        for outcome in outcomes
     ]
     if len(labels) > 1:
         last = ("",) if options.correction in CORRECTIONS else ()
@@ -479,14 +481,14 @@ def side_section(data: StudyData, choices: PairChoices, options: Options) -> Sec
     was_first = choices.chose_first == (choices.signed == 1)
     is_known = np.isfinite(choices.chose_first)
     rows: list[tuple[Cell, ...]] = []
-    for s, one in enumerate((*by_strategy, overall)):
+    for s, share in enumerate((*by_strategy, overall)):
         here = is_known & ((choices.strategy == s) if s < len(by_strategy) else True)
         when = [
             known_cell(marginal_share(choices.where(here & side), confidence=options.confidence))
             for side in (was_first, ~was_first)
         ]
-        p = p_adjusted(one) if s < len(by_strategy) else one.p_value
-        rows.append((one.label, one.n, known_cell(one), p_cell(p), *when))
+        p = p_adjusted(share) if s < len(by_strategy) else share.p_value
+        rows.append((share.label, share.n, known_cell(share), p_cell(p), *when))
     if len(by_strategy) == 1:
         rows = rows[-1:]
     columns = (
@@ -518,15 +520,15 @@ def _side_words(data: StudyData, overall: Estimate, was_first: Flags) -> tuple[s
             "The experimental version always stood on the same side, so its advantage cannot be told from that of the side. "
             "Set system_order to random or counterbalanced.",
         )
-    said = f"{with_interval(overall, is_percent=True)} of the choices went to the transcript shown first "
-    said += f"({p_words(overall.p_value)}). "
+    text = f"{with_interval(overall, is_percent=True)} of the choices went to the transcript shown first "
+    text += f"({p_words(overall.p_value)}). "
     drawn = data.study.spec.design.system_order
     if drawn == "fixed":
         return (
-            said + "The order was fixed by the item file; where sides are unequal, the preferences carry some of this.",
+            text + "The order was fixed by the item file; where sides are unequal, the preferences carry some of this.",
         )
     return (
-        said
+        text
         + f"Sides were {'counterbalanced' if drawn == 'counterbalanced' else 'drawn at random'} (the experimental version "
         f"stood first in {percent(share)}), so a preference for a side does not favour either version.",
     )

@@ -73,7 +73,7 @@ class TranscriptPairs(Family):
         study, choices = data.study, pair_choices(data)
         shares = all_shares(choices, options)
         declared = declared_shares(study, choices, options)
-        deciding = next((one for one in declared if one.is_primary), None)
+        deciding = next((comparison for comparison in declared if comparison.is_primary), None)
         main = deciding.shares if deciding else shares.by_strategy
         sections = _sections(data, choices, options)
         first = section_or_problem(
@@ -120,26 +120,26 @@ ANALYSES.register("transcript_pairs")(TranscriptPairs())
 
 def _sections(data: StudyData, choices: PairChoices, options: Options) -> list[Section]:
     study = data.study
-    found = []
+    sections = []
     if has_factors(study):
-        found.append(
+        sections.append(
             section_or_problem("factors", "Levels and combinations", lambda: factors_section(study, choices, options))
         )
     for question in study.spec.analysis.subgroups:
-        found.append(
+        sections.append(
             section_or_problem(
                 f"subgroup-{question}",
                 f"Subgroups of raters: {question.replace('_', ' ')}",
                 lambda question=question: subgroup_section(data, choices, question, options),  # type: ignore[misc]
             )
         )
-    found.append(
+    sections.append(
         section_or_problem("side", "Did the place on the screen matter?", lambda: side_section(data, choices, options))
     )
-    found.append(
+    sections.append(
         section_or_problem("transcripts", "The transcripts", lambda: transcripts_section(study, choices, options))
     )
-    return found
+    return sections
 
 
 def _answer(shares: Sequence[Estimate]) -> str:
@@ -169,9 +169,9 @@ def _certainty(shares: Sequence[Estimate], choices: PairChoices, options: Option
     )
     largest = f" (largest {p_words(max(p_adjusted(s) for s in clear))})" if clear else ""
     text = f"{len(clear)} of {n_of(len(tested), 'preference')} can be told from chance{correction}{largest}: {basis}. {what} "
-    open_ = [share for share in tested if not is_significant(share)]
-    if open_:
-        reach = max(open_, key=lambda s: max(s.high - NO_PREFERENCE, NO_PREFERENCE - s.low))
+    unclear = [share for share in tested if not is_significant(share)]
+    if unclear:
+        reach = max(unclear, key=lambda s: max(s.high - NO_PREFERENCE, NO_PREFERENCE - s.low))
         text += (
             f"What is left open may be no preference, or one that this many raters cannot show: for {reach.label} the "
             f"{confidence_words(options.confidence)} interval reaches from {percent(reach.low)} to {percent(reach.high)}. "
@@ -218,13 +218,13 @@ def _headline(share: Estimate, is_confirmatory: bool) -> Headline:
         else "chose the experimental version; chance is not ruled out"
     )
     shown = share.value if side == "experimental" or not is_significant(share) else 1 - share.value
-    told = "no test" if math.isnan(p) else f"corrected {p_words(p)}"
-    return Headline(share.label, share, f"{percent(shown)} {what} ({told}).", is_confirmatory)
+    p_text = "no test" if math.isnan(p) else f"corrected {p_words(p)}"
+    return Headline(share.label, share, f"{percent(shown)} {what} ({p_text}).", is_confirmatory)
 
 
 def _figure(shares: Sequence[Estimate], is_confirmatory: bool) -> Figure:
     dots = [Dot(share.label, share) for share in shares]
-    told = "; ".join(f"{dot.label}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
+    details = "; ".join(f"{dot.label}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
     spec = ranking_intervals(
         dots, value_title="prefer the experimental version", reference=NO_PREFERENCE, is_percent=True
     )
@@ -232,7 +232,7 @@ def _figure(shares: Sequence[Estimate], is_confirmatory: bool) -> Figure:
         "strategies",
         "Preference for the experimental version, by strategy",
         spec,
-        f"Share of choices for the experimental version, with intervals. {told}. The line at 50% is no preference.",
+        f"Share of choices for the experimental version, with intervals. {details}. The line at 50% is no preference.",
         is_confirmatory=is_confirmatory,
     )
 

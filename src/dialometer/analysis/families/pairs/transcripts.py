@@ -57,11 +57,14 @@ def transcripts_section(study: Study, choices: PairChoices, options: Options) ->
     parts += [_turns(item, reports[k], shares[k], label[strategy_of(study, item)]) for k, item in enumerate(items)][
         :MOST_PAIRS
     ]
-    said = _said(choices, options)
-    said = (*said, "In the pairs below, the first transcript is the control and the second the experimental version.")
+    paragraphs = _reach_words(choices, options)
+    paragraphs = (
+        *paragraphs,
+        "In the pairs below, the first transcript is the control and the second the experimental version.",
+    )
     if len(items) > MOST_PAIRS:
-        said = (*said, f"Only the first {MOST_PAIRS} of {len(items)} pairs are printed below.")
-    return Section("transcripts", "The transcripts", said, tuple(parts))
+        paragraphs = (*paragraphs, f"Only the first {MOST_PAIRS} of {len(items)} pairs are printed below.")
+    return Section("transcripts", "The transcripts", paragraphs, tuple(parts))
 
 
 def _pair_notes() -> tuple[str, ...]:
@@ -72,17 +75,17 @@ def _pair_notes() -> tuple[str, ...]:
 
 def pairs_that_differ(choices: PairChoices, options: Options) -> list[str]:
     """Strategies whose preference depends on which of their pairs was read, after correction."""
-    return [label for label, one in _tests(choices, options).items() if is_significant(one)]
+    return [label for label, test in _tests(choices, options).items() if is_significant(test)]
 
 
 def _tests(choices: PairChoices, options: Options) -> dict[str, Estimate]:
     """For strategies with several pairs: whether the preference depends on the pair."""
-    found = {}
+    tests = {}
     for s, label in enumerate(choices.strategy_labels):
         inside = choices.where(choices.strategy == s)
         if len(np.unique(inside.item)) > 1:
-            found[label] = differs(inside, "item", label=label)
-    return corrected_by_name(found, options)
+            tests[label] = differs(inside, "item", label=label)
+    return corrected_by_name(tests, options)
 
 
 def _same_pairs(choices: PairChoices, options: Options) -> Table | None:
@@ -92,12 +95,12 @@ def _same_pairs(choices: PairChoices, options: Options) -> Table | None:
     rows: list[tuple[Cell, ...]] = [
         (
             label,
-            one.n,
-            p_cell(one.statistic),
-            p_cell(one.p_value),
-            p_cell(float(one.details.get("p_adjusted", math.nan))),
+            test.n,
+            p_cell(test.statistic),
+            p_cell(test.p_value),
+            p_cell(float(test.details.get("p_adjusted", math.nan))),
         )
-        for label, one in tests.items()
+        for label, test in tests.items()
     ]
     columns = (
         Column("strategy", "Strategy"),
@@ -106,11 +109,11 @@ def _same_pairs(choices: PairChoices, options: Options) -> Table | None:
         Column("p", "p", "p_value"),
         Column("p_adjusted", "p, corrected", "p_value"),
     )
-    notes = tuple(dict.fromkeys(note for one in tests.values() for note in one.notes))
+    notes = tuple(dict.fromkeys(note for test in tests.values() for note in test.notes))
     return Table("pairs-differ", "Does the preference depend on the pair?", columns, tuple(rows), notes=notes)
 
 
-def _said(choices: PairChoices, options: Options) -> tuple[str, ...]:
+def _reach_words(choices: PairChoices, options: Options) -> tuple[str, ...]:
     tests = _tests(choices, options)
     apart = pairs_that_differ(choices, options)
     text = (
@@ -125,11 +128,11 @@ def _said(choices: PairChoices, options: Options) -> tuple[str, ...]:
 
 
 def _turns(item: PairItem, report: PairReport, share: Estimate, strategy: str) -> Turns:
-    told = f"Prefer the experimental version: {with_interval(share, is_percent=True)}, {share.n} answers. "
+    preferred = f"Prefer the experimental version: {with_interval(share, is_percent=True)}, {share.n} answers. "
     length = f"{report.length_change:+.0%}".replace("-", MINUS)
     words = f"{report.n_words_a} words in the control, {report.n_words_b} in the experimental version ({length})."
     reasons = "".join(f" Declared exception: {rule} ({why})." for rule, why in item.breaches.items())
-    return Turns(f"pair-{item.id}", f"{strategy}: {item.id}", _rows(item, report), told + words + reasons)
+    return Turns(f"pair-{item.id}", f"{strategy}: {item.id}", _rows(item, report), preferred + words + reasons)
 
 
 def _rows(item: PairItem, report: PairReport) -> tuple[Row, ...]:
@@ -152,7 +155,7 @@ def _rows(item: PairItem, report: PairReport) -> tuple[Row, ...]:
         if stretches is None:
             rows.append((turn.speaker, (("equal", turn.text, turn.text),)))
         else:
-            rows.append((turn.speaker, tuple((one.kind, one.a, one.b) for one in stretches)))
+            rows.append((turn.speaker, tuple((stretch.kind, stretch.a, stretch.b) for stretch in stretches)))
     return (*rows, _hidden(n_hidden)) if n_hidden else tuple(rows)
 
 

@@ -149,19 +149,21 @@ ALPHA_WORDS = "Krippendorff (2018) asks for 0.8, and 0.667 at the least for tent
 
 def agreement_section(measures: Measures, options: Options) -> tuple[Section, tuple[Method, ...]]:
     """One row per criterion, and a sentence on how many raters a reliable mean needs."""
-    found = {m.name: reliability(scores(m), confidence=options.confidence, label=m.label) for m in measures.criteria}
+    reliabilities = {
+        m.name: reliability(scores(m), confidence=options.confidence, label=m.label) for m in measures.criteria
+    }
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     has_kappa = len(measures.book.raters) == 2 and any(alpha_level(m.scales) == "ordinal" for m in measures.criteria)
     for measure in measures.criteria:
-        one = found[measure.name]
+        result = reliabilities[measure.name]
         alpha = criterion_alpha(measure, options)
-        p = one.average.p_value if one.average.is_known else None
-        cells: list[Cell] = [measure.label, one.n_raters, one.n_targets, one.average, p, one.single, alpha]
+        p = result.average.p_value if result.average.is_known else None
+        cells: list[Cell] = [measure.label, result.n_raters, result.n_targets, result.average, p, result.single, alpha]
         if has_kappa:
             cells.append(two_rater_kappa(measure, options))
         body.append(tuple(cells))
-        notes += [f"{measure.label}: {note}" for note in (*one.average.notes, *alpha.notes)]
+        notes += [f"{measure.label}: {note}" for note in (*result.average.notes, *alpha.notes)]
     columns = [
         Column("criterion", "Criterion"),
         Column("raters", "Raters", "count"),
@@ -173,7 +175,7 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
     ]
     if has_kappa:
         columns.append(Column("kappa", "Quadratic κ", "estimate"))
-    kinds = list(dict.fromkeys(one.crossing for one in found.values() if one.crossing != "none"))
+    kinds = list(dict.fromkeys(result.crossing for result in reliabilities.values() if result.crossing != "none"))
     why = " ".join(f"{FORM_NAMES[kind]}: {REASONS[kind]}." for kind in kinds)
     table = Table(
         "rating_agreement",
@@ -183,44 +185,44 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
         caption=f"{why} ICC in words after {KOO_LI}. {ALPHA_WORDS}.",
         notes=tuple(dict.fromkeys(notes)),
     )
-    said = [_sentence(measure, found[measure.name]) for measure in measures.criteria]
+    paragraphs = [_sentence(measure, reliabilities[measure.name]) for measure in measures.criteria]
     methods = tuple(
         Method("Agreement of raters", FORM_NAMES[kind], REASONS[kind], "Shrout & Fleiss 1979; McGraw & Wong 1996")
         for kind in kinds
     )
     return Section(
-        "rating_agreement", "Agreement of the raters", tuple(said), (_figure(measures, found), table)
+        "rating_agreement", "Agreement of the raters", tuple(paragraphs), (_figure(measures, reliabilities), table)
     ), methods
 
 
-def _sentence(measure: Measure, one: Reliability) -> str:
-    if not one.single.is_known:
-        return f"{measure.label}: agreement is not known, {first_note([one.single])}."
-    word = size_of_icc(one.average.value)
-    said = f"{measure.label}: the mean of the raters has {word} reliability, ICC {with_interval(one.average)}"
-    n = raters_needed(one.single.value, WANTED)
+def _sentence(measure: Measure, result: Reliability) -> str:
+    if not result.single.is_known:
+        return f"{measure.label}: agreement is not known, {first_note([result.single])}."
+    word = size_of_icc(result.average.value)
+    text = f"{measure.label}: the mean of the raters has {word} reliability, ICC {with_interval(result.average)}"
+    n = raters_needed(result.single.value, WANTED)
     if n is None:
-        return f"{said}; single raters do not agree at all, so that more of them would not help."
+        return f"{text}; single raters do not agree at all, so that more of them would not help."
     return (
-        f"{said}. A reliability of {WANTED:g} needs the mean of about {n} rater{'' if n == 1 else 's'} per thing rated."
+        f"{text}. A reliability of {WANTED:g} needs the mean of about {n} rater{'' if n == 1 else 's'} per thing rated."
     )
 
 
-def _figure(measures: Measures, found: dict[str, Reliability]) -> Figure:
+def _figure(measures: Measures, reliabilities: dict[str, Reliability]) -> Figure:
     dots = [
-        Dot(m.label, one, group)
+        Dot(m.label, estimate, group)
         for m in measures.criteria
-        for group, one in (
-            ("mean of the raters", found[m.name].average),
-            ("one rater", found[m.name].single),
+        for group, estimate in (
+            ("mean of the raters", reliabilities[m.name].average),
+            ("one rater", reliabilities[m.name].single),
         )
     ]
-    told = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     return Figure(
         "rating_agreement",
         "Agreement by criterion",
         dot_interval(dots, value_title="intraclass correlation"),
-        alt=f"Intraclass correlation by criterion. {told}.",
+        alt=f"Intraclass correlation by criterion. {details}.",
     )
 
 

@@ -41,7 +41,7 @@ from dialometer.model.study import Factor
 
 
 @dataclass(frozen=True)
-class ObservedValues:
+class Evidence:
     """All that was found on the factors, for the closing words."""
 
     effects: list[FactorEffects]
@@ -56,17 +56,17 @@ class ObservedValues:
         return self.effects[0]
 
 
-def steadiness(one: Estimate, confidence: float) -> Literal["changed", "same", "unclear", "unknown"]:
+def consistency_change(change: Estimate, confidence: float) -> Literal["changed", "same", "unclear", "unknown"]:
     """Whether consistency changed: interval and permutation test must say so; where they disagree it is unclear."""
-    if not one.has_interval:
+    if not change.has_interval:
         return "unknown"
-    signs = excludes(one), one.p_value < 1 - confidence
+    signs = excludes(change), change.p_value < 1 - confidence
     return "changed" if all(signs) else "unclear" if any(signs) else "same"
 
 
-def is_same(one: Contrast, other: Contrast) -> bool:
+def is_same(contrast: Contrast, other: Contrast) -> bool:
     """Whether two contrasts compare the same levels in the same place."""
-    return (one.factor.name, one.level.name, one.base.name, one.where_label) == (
+    return (contrast.factor.name, contrast.level.name, contrast.base.name, contrast.where_label) == (
         other.factor.name,
         other.level.name,
         other.base.name,
@@ -81,27 +81,27 @@ WANTED = 0.8
 SMALL_RATIO = 1.1
 
 
-def advice(evidence: ObservedValues) -> list[str]:
+def advice(evidence: Evidence) -> list[str]:
     """What the findings mean for the next study, one sentence or two each."""
-    said: list[str] = []
+    paragraphs: list[str] = []
     for factor in evidence.main.factors:
         for contrast in contrasts(factor):
-            said += _size_advice(evidence.main, contrast)
-            said += _raters_advice(evidence, contrast)
-    if not said:
-        said.append("Collect more data before drawing conclusions on the conditions.")
-    said.append("Before collecting, see what a design can find: dialometer power, with the effect found here.")
-    return list(dict.fromkeys(said))
+            paragraphs += _size_advice(evidence.main, contrast)
+            paragraphs += _raters_advice(evidence, contrast)
+    if not paragraphs:
+        paragraphs.append("Collect more data before drawing conclusions on the conditions.")
+    paragraphs.append("Before collecting, see what a design can find: dialometer power, with the effect found here.")
+    return list(dict.fromkeys(paragraphs))
 
 
 def _size_advice(main: FactorEffects, contrast: Contrast) -> list[str]:
     if main.measure.unit == "z":
         return []
     level, base = level_label(contrast.level), level_label(contrast.base)
-    found = is_found(main, contrast)
-    if found is None:
+    has_effect = is_found(main, contrast)
+    if has_effect is None:
         return []
-    if found:
+    if has_effect:
         text = (
             f"Show “{level}” to all raters or to none: ratings collected under it and under “{base}” must not be pooled, "
             "and systems must be compared within one condition."
@@ -130,58 +130,58 @@ def raters_per_level(main: FactorEffects, contrast: Contrast, ratio: float = SMA
     return math.ceil(2 * variance * (1.959964 + 0.841621) ** 2 / math.log(ratio) ** 2)
 
 
-def _raters_advice(evidence: ObservedValues, contrast: Contrast) -> list[str]:
+def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
     """How many raters a reliable mean needs on either side."""
-    said = []
-    for measure, other, one in evidence.steady:
-        if not is_same(other, contrast) or not _is_worth(one):
+    paragraphs = []
+    for measure, other, change in evidence.steady:
+        if not is_same(other, contrast) or not _is_worth(change):
             continue
-        needs = [raters_needed(float(one.details[key]), WANTED) for key in ("icc_first", "icc_second")]
+        needs = [raters_needed(float(change.details[key]), WANTED) for key in ("icc_first", "icc_second")]
         if None in needs:
             continue
         level, base = level_label(contrast.level), level_label(contrast.base)
-        said.append(
+        paragraphs.append(
             f"On {measure.label}, a mean with a reliability of {WANTED:g} needs about {needs[0]} raters per response under "
             f"“{level}” and {needs[1]} under “{base}”."
         )
-    if said and is_anchor(contrast.factor):
-        said.append(
+    if paragraphs and is_anchor(contrast.factor):
+        paragraphs.append(
             "Agreement that comes from a common anchor is not proof of better judgments: check it with raters who see the "
             "standard response without its value."
         )
-    return said
+    return paragraphs
 
 
-def _is_worth(one: Estimate) -> bool:
-    return steadiness(one, one.confidence) == "changed"
+def _is_worth(change: Estimate) -> bool:
+    return consistency_change(change, change.confidence) == "changed"
 
 
-def conclusion(evidence: ObservedValues) -> Section:
+def conclusion(evidence: Evidence) -> Section:
     """One paragraph for each question, then what to do."""
     factors = evidence.main.factors
     has_anchor = any(is_anchor(factor) for factor in factors)
-    said: list[str] = []
+    paragraphs: list[str] = []
     chief, *others = sorted(factors, key=lambda factor: not is_anchor(factor))
     for contrast in contrasts(chief):
-        said += _about(evidence, contrast)
+        paragraphs += _about(evidence, contrast)
     for factor in others:
         for contrast in contrasts(factor):
-            said.append(verdict_words(evidence, contrast))
+            paragraphs.append(verdict_words(evidence, contrast))
             if evidence.main.measure.unit != "z":
-                said.append(effect_sentence(evidence.main, contrast))
-    said += evidence.shift_sentences[:2]
-    said.append("For the next study:")
-    said += [f"• {one}" for one in advice(evidence)]
+                paragraphs.append(effect_sentence(evidence.main, contrast))
+    paragraphs += evidence.shift_sentences[:2]
+    paragraphs.append("For the next study:")
+    paragraphs += [f"• {text}" for text in advice(evidence)]
     title = "What was found on anchoring" if has_anchor else "What the conditions did"
-    return Section("conclusion", title, tuple(said))
+    return Section("conclusion", title, tuple(paragraphs))
 
 
-def found_words(evidence: ObservedValues, contrast: Contrast) -> str:
+def summary_words(evidence: Evidence, contrast: Contrast) -> str:
     """One sentence for the first screen: whether anything was found, and what."""
     name = _effect_name(contrast)
-    found, absent, unclear = _outcomes(evidence, contrast)
-    if found:
-        return f"{name} was found: {listed(found)}."
+    changed, absent, unclear = _outcomes(evidence, contrast)
+    if changed:
+        return f"{name} was found: {listed(changed)}."
     if absent:
         return f"{name} was not demonstrated."
     return f"{name}: {'unclear' if unclear else 'not enough data to tell'}."
@@ -194,21 +194,21 @@ def _effect_name(contrast: Contrast) -> str:
     return f"An effect of “{level_label(contrast.level)}”"
 
 
-def verdict_words(evidence: ObservedValues, contrast: Contrast) -> str:
+def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
     """What was found, what was not, and what is unclear."""
     name = _effect_name(contrast)
-    found, absent, unclear = _outcomes(evidence, contrast)
-    if not found and not absent:
+    changed, absent, unclear = _outcomes(evidence, contrast)
+    if not changed and not absent:
         return f"{name}: not enough data to tell."
     left = f" No demonstrable change in {listed(absent, conjunction='or')}." if absent else ""
     if unclear:
         left += f" Unclear: {listed(unclear)}."
-    if found:
-        return f"{name} was found: {listed(found)}.{left}"
+    if changed:
+        return f"{name} was found: {listed(changed)}.{left}"
     return f"{name} was not demonstrated.{left}"
 
 
-def _outcomes(evidence: ObservedValues, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
+def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
     """What changed, what did not demonstrably change, and what is unclear or not known, in words."""
     ratings: list[str] = []
     raters: list[str] = []
@@ -227,42 +227,44 @@ def _outcomes(evidence: ObservedValues, contrast: Contrast) -> tuple[list[str], 
             else:
                 (unclear if near.is_nearer is None else absent).append("the distance to the anchor's value")
     by_state: dict[str, list[str]] = {}
-    for measure, other, one in evidence.steady:
+    for measure, other, change in evidence.steady:
         if is_same(other, contrast):
-            state = steadiness(one, main.options.confidence)
-            word = state if state != "changed" else "more" if one.value > 0 else "less"
+            state = consistency_change(change, main.options.confidence)
+            word = state if state != "changed" else "more" if change.value > 0 else "less"
             by_state.setdefault(word, []).append(measure.label)
     raters += [f"were {word} consistent on {listed(by_state[word])}" for word in ("more", "less") if word in by_state]
     if "same" in by_state:
         absent.append(f"consistency on {listed(by_state['same'])}")
     unclear += [f"consistency on {listed(by_state[word])}" for word in ("unclear", "unknown") if word in by_state]
-    found = [*ratings, *([f"raters {listed(raters)}"] if raters else [])]
-    return found, absent, unclear
+    changed = [*ratings, *([f"raters {listed(raters)}"] if raters else [])]
+    return changed, absent, unclear
 
 
-def _about(evidence: ObservedValues, contrast: Contrast) -> list[str]:
+def _about(evidence: Evidence, contrast: Contrast) -> list[str]:
     main = evidence.main
-    said = [verdict_words(evidence, contrast)]
+    paragraphs = [verdict_words(evidence, contrast)]
     if main.measure.unit != "z":
-        said.append(effect_sentence(main, contrast))
-        said += _by_criterion(evidence.effects[1:], contrast)
-        said += [nearness_sentence(one) for one in evidence.near if is_same(one.contrast, contrast)]
-        said += _by_place(main, contrast.factor)
-        said += _by_group(evidence, contrast)
-    said += _steady_sentences(evidence, contrast)
-    return said
+        paragraphs.append(effect_sentence(main, contrast))
+        paragraphs += _by_criterion(evidence.effects[1:], contrast)
+        paragraphs += [
+            nearness_sentence(distance) for distance in evidence.near if is_same(distance.contrast, contrast)
+        ]
+        paragraphs += _by_place(main, contrast.factor)
+        paragraphs += _by_group(evidence, contrast)
+    paragraphs += _steady_sentences(evidence, contrast)
+    return paragraphs
 
 
 def _by_criterion(effects: list[FactorEffects], contrast: Contrast) -> list[str]:
-    told = []
+    entries = []
     for effect in effects:
         difference = effect.difference(contrast)
         if difference.has_interval:
             d, _ = effect.sizes(contrast)
             size = f"{value_only(shown(effect.measure, difference))} ({interval_of(effect.measure, difference)}; {d_words(d)})"
-            told.append(f"{effect.measure.label} {size}")
+            entries.append(f"{effect.measure.label} {size}")
     what = "ratio" if effects and effects[0].measure.is_log else "difference"
-    return [f"The {what} by criterion: {'; '.join(told)}."] if told else []
+    return [f"The {what} by criterion: {'; '.join(entries)}."] if entries else []
 
 
 def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
@@ -270,59 +272,59 @@ def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
     others = [other for other in main.factors if other.name != factor.name]
     if not others or len(factor.levels) != 2:
         return []
-    told = [
-        f"{one.where_label}: {value_only(shown(main.measure, difference))} ({interval_of(main.measure, difference)})"
-        for one in simple_contrasts(main.study, factor)
-        if (difference := main.difference(one)).has_interval
+    entries = [
+        f"{contrast.where_label}: {value_only(shown(main.measure, difference))} ({interval_of(main.measure, difference)})"
+        for contrast in simple_contrasts(main.study, factor)
+        if (difference := main.difference(contrast)).has_interval
     ]
-    if not told:
+    if not entries:
         return []
     terms = [f"{factor.name}:{other.name}" for other in others] + [f"{other.name}:{factor.name}" for other in others]
-    tests = [one for term, one in main.terms().items() if term in terms]
+    tests = [test for term, test in main.terms().items() if term in terms]
     verdict = ""
     if len(tests) == 1 and tests[0].is_known:
         changed = "differs" if tests[0].p_value < 1 - main.options.confidence else "does not demonstrably differ"
         verdict = f" The effect {changed} between them ({p_words(tests[0].p_value)})."
     what = "ratio" if main.measure.is_log else "difference"
-    return [f"The {what} under each condition: {'; '.join(told)}.{verdict}"]
+    return [f"The {what} under each condition: {'; '.join(entries)}.{verdict}"]
 
 
-def _by_group(evidence: ObservedValues, contrast: Contrast) -> list[str]:
+def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
     changed: list[str] = []
     same: list[str] = []
     for groups in evidence.groups:
-        found = interaction(evidence.main, contrast, groups, evidence.main.options)
-        if not found.is_known:
+        change = interaction(evidence.main, contrast, groups, evidence.main.options)
+        if not change.is_known:
             continue
-        told = f"{groups.label.lower()} ({p_words(found.p_value)})"
-        (changed if excludes(found) else same).append(told)
-    said = []
+        details = f"{groups.label.lower()} ({p_words(change.p_value)})"
+        (changed if excludes(change) else same).append(details)
+    paragraphs = []
     if changed:
-        said.append(f"The effect differs between groups of raters by {listed(changed)}; exploratory.")
+        paragraphs.append(f"The effect differs between groups of raters by {listed(changed)}; exploratory.")
     if same:
-        said.append(f"The effect does not demonstrably differ between groups of raters by {listed(same)}.")
-    return said
+        paragraphs.append(f"The effect does not demonstrably differ between groups of raters by {listed(same)}.")
+    return paragraphs
 
 
-def _steady_sentences(evidence: ObservedValues, contrast: Contrast) -> list[str]:
-    said = []
-    for measure, other, one in evidence.steady:
+def _steady_sentences(evidence: Evidence, contrast: Contrast) -> list[str]:
+    paragraphs = []
+    for measure, other, change in evidence.steady:
         if not is_same(other, contrast):
             continue
-        if not one.has_interval:
-            why = one.notes[0] if one.notes else "not enough data"
-            said.append(f"Whether consistency on {measure.label} changed is not known: {why}.")
+        if not change.has_interval:
+            why = change.notes[0] if change.notes else "not enough data"
+            paragraphs.append(f"Whether consistency on {measure.label} changed is not known: {why}.")
             continue
-        state = steadiness(one, evidence.main.options.confidence)
+        state = consistency_change(change, evidence.main.options.confidence)
         verdict = {
-            "changed": f"are {'more' if one.value > 0 else 'less'} consistent",
+            "changed": f"are {'more' if change.value > 0 else 'less'} consistent",
             "same": "are not demonstrably more or less consistent",
-            "unclear": f"are perhaps {'more' if one.value > 0 else 'less'} consistent",
+            "unclear": f"are perhaps {'more' if change.value > 0 else 'less'} consistent",
         }[state]
-        first, second = (number(float(one.details[key]), 2) for key in ("icc_first", "icc_second"))
-        said.append(
+        first, second = (number(float(change.details[key]), 2) for key in ("icc_first", "icc_second"))
+        paragraphs.append(
             f"On {measure.label}, raters under “{level_label(contrast.level)}” {verdict} than under "
-            f"“{level_label(contrast.base)}”: ICC of one rating {first} against {second}, difference {value_only(one)} "
-            f"({interval_only(one)}, {p_words(one.p_value)}{'; interval and test disagree' if state == 'unclear' else ''})."
+            f"“{level_label(contrast.base)}”: ICC of one rating {first} against {second}, difference {value_only(change)} "
+            f"({interval_only(change)}, {p_words(change.p_value)}{'; interval and test disagree' if state == 'unclear' else ''})."
         )
-    return said
+    return paragraphs

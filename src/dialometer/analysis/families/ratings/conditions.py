@@ -62,41 +62,41 @@ def condition_section(
     parts += _figures(study, measures, rows, options)
     parts += [_effects_table(effects), _sizes_table(study, effects)]
     main = effects[0]
-    said = [effect_sentence(main, one) for factor in main.factors for one in contrasts(factor)]
-    return Section("ratings_by_condition", TITLE, (*said, *_readings(main.measure)), tuple(parts))
+    paragraphs = [effect_sentence(main, contrast) for factor in main.factors for contrast in contrasts(factor)]
+    return Section("ratings_by_condition", TITLE, (*paragraphs, *_readings(main.measure)), tuple(parts))
 
 
 def _readings(measure: Measure) -> tuple[str, ...]:
-    said = "Every rater counts once: means are over raters, and intervals resample raters."
+    text = "Every rater counts once: means are over raters, and intervals resample raters."
     if measure.is_log:
-        said += (
+        text += (
             " Magnitudes are ratios, so effects are tested on logarithms and shown as ratios of geometric means; plain "
             "means are given beside them because published studies report them."
         )
-    return (said,)
+    return (text,)
 
 
 def cell_means(
     values: Floats, rows: RaterRows, options: Options, inside: np.ndarray | None = None, *, is_log: bool = False
 ) -> list[Estimate]:
     """The mean over raters in every condition; a condition without raters is unknown and says so."""
-    found = []
+    means = []
     for number, name in enumerate(cell_names(rows.study)):
         chosen = (rows.cell == number) & ~np.isnan(values)
         if inside is not None:
             chosen &= inside
         if not chosen.any():
-            found.append(unknown("mean over raters", f"no raters in “{name}”; recruit some", label=name))
+            means.append(unknown("mean over raters", f"no raters in “{name}”; recruit some", label=name))
             continue
-        one = mean_over_raters(
+        mean = mean_over_raters(
             values[chosen],
             confidence=options.confidence,
             n_resamples=options.n_resamples,
             seed=options.seed,
             label=name,
         )
-        found.append(as_geometric_mean(one) if is_log else one)
-    return found
+        means.append(as_geometric_mean(mean) if is_log else mean)
+    return means
 
 
 def cell_counts(values: Floats, rows: RaterRows, inside: np.ndarray | None = None) -> list[int]:
@@ -157,12 +157,12 @@ def main_figure(study: Study, measures: Measures, rows: RaterRows, options: Opti
     """All criteria together, by condition."""
     main = measures.main
     means = cell_means(rows.raw[main.name], rows, options)
-    told = listed(f"{one.label} {one}" for one in means)
+    details = listed(f"{mean.label} {mean}" for mean in means)
     return Figure(
         "ratings_by_condition",
         "Mean rating by condition",
         cell_chart(study, cell_dots(study, means), f"mean {unit_words(main.unit)}"),
-        alt=f"Mean rating with its interval in every condition: {told}.",
+        alt=f"Mean rating with its interval in every condition: {details}.",
         caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
     )
 
@@ -175,13 +175,13 @@ def _figures(study: Study, measures: Measures, rows: RaterRows, options: Options
             for m in measures.criteria
             for dot in cell_dots(study, cell_means(rows.raw[m.name], rows, options), m.label)
         ]
-        told = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+        details = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
         figures.append(
             Figure(
                 "ratings_by_condition_and_criterion",
                 "Mean rating by condition and criterion",
                 cell_chart(study, dots, f"mean {unit_words(measures.criteria[0].unit)}"),
-                alt=f"Mean rating by condition, one panel per criterion. {told}.",
+                alt=f"Mean rating by condition, one panel per criterion. {details}.",
                 caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
             )
         )
@@ -196,21 +196,21 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for effect in effects:
-        for term, found in effect.terms().items():
+        for term, estimate in effect.terms().items():
             permuted = effect.permuted.get(term, unknown("permutation", "no test"))
-            is_difference = found.has_interval or len(found.df) == 1
+            is_difference = estimate.has_interval or len(estimate.df) == 1
             body.append(
                 (
                     effect.measure.label,
                     effect.term_label(term),
-                    shown(effect.measure, found) if is_difference or not found.is_known else found,
-                    _statistic(found),
-                    found.p_value if found.is_known else None,
+                    shown(effect.measure, estimate) if is_difference or not estimate.is_known else estimate,
+                    _statistic(estimate),
+                    estimate.p_value if estimate.is_known else None,
                     permuted.p_value if permuted.is_known else None,
                     permuted.value if permuted.is_known else None,
                 )
             )
-            notes += [note for one in (found, permuted) if not one.is_known for note in one.notes]
+            notes += [note for test in (estimate, permuted) if not test.is_known for note in test.notes]
     if any(effect.is_by_means for effect in effects):
         notes.append("The study is too large for crossed random effects: the model works on one mean per rater.")
     return Table(
@@ -233,25 +233,27 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
     )
 
 
-def _statistic(found: Estimate) -> str:
-    if not found.is_known:
+def _statistic(estimate: Estimate) -> str:
+    if not estimate.is_known:
         return ""
-    name = "t" if len(found.df) == 1 else "F"
-    df = ", ".join(f"{df:.1f}".removesuffix(".0") for df in found.df)
-    return test_words(name, df, found.statistic)
+    name = "t" if len(estimate.df) == 1 else "F"
+    df = ", ".join(f"{df:.1f}".removesuffix(".0") for df in estimate.df)
+    return test_words(name, df, estimate.statistic)
 
 
 def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
     body: list[tuple[Cell, ...]] = []
     for effect in effects:
         for factor in study.spec.design.factors:
-            for one in (*contrasts(factor), *simple_contrasts(study, factor)):
-                first, second = effect.groups(one)
-                d, delta = effect.sizes(one)
-                difference = shown(effect.measure, effect.difference(one))
+            for contrast in (*contrasts(factor), *simple_contrasts(study, factor)):
+                first, second = effect.groups(contrast)
+                d, delta = effect.sizes(contrast)
+                difference = shown(effect.measure, effect.difference(contrast))
                 p = difference.p_value if difference.is_known else None
-                where = one.where_label
-                body.append((effect.measure.label, one.short, where, len(first), len(second), difference, p, d, delta))
+                where = contrast.where_label
+                body.append(
+                    (effect.measure.label, contrast.short, where, len(first), len(second), difference, p, d, delta)
+                )
     return Table(
         "condition_effect_sizes",
         "Sizes of the differences between conditions",
@@ -308,32 +310,34 @@ def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -
         tuple(body),
         caption="From the first to the last screen of finished sessions, pauses included.",
     )
-    told = listed(f"{one.label} {one}" for one in means)
+    details = listed(f"{mean.label} {mean}" for mean in means)
     figure = Figure(
         "minutes_by_condition",
         "Mean time by condition",
         cell_chart(study, cell_dots(study, means), "minutes per session", reference=overall.value),
-        alt=f"Mean minutes per session in every condition: {told}. Over all raters {overall}.",
+        alt=f"Mean minutes per session in every condition: {details}. Over all raters {overall}.",
         caption=f"The dashed line is the mean over all raters, {overall.value:.1f} minutes.",
     )
-    said = [
+    paragraphs = [
         f"A session took {with_interval(overall, unit='minutes')} on average over {n_of(int(known.sum()), 'rater')}."
     ]
-    said += [_sentence(effects, one, options) for factor in effects.factors for one in contrasts(factor)]
-    return Section("time", MINUTES_TITLE, tuple(said), (figure, table, _tests(effects, options)))
+    paragraphs += [
+        _sentence(effects, contrast, options) for factor in effects.factors for contrast in contrasts(factor)
+    ]
+    return Section("time", MINUTES_TITLE, tuple(paragraphs), (figure, table, _tests(effects, options)))
 
 
 def _sentence(effects: FactorEffects, contrast: Contrast, options: Options) -> str:
-    found = welch_t(*effects.groups(contrast, effects.rows.minutes), confidence=options.confidence)
+    difference = welch_t(*effects.groups(contrast, effects.rows.minutes), confidence=options.confidence)
     level, base = level_label(contrast.level), level_label(contrast.base)
-    if not found.is_known:
-        return f"Times under “{level}” and “{base}” cannot be compared: {found.notes[0]}."
-    longer = "longer" if found.value >= 0 else "less long"
-    size = abs(found.value)
-    told = f"{interval_only(found)} minutes, {p_words(found.p_value)}"
-    if excludes(found):
-        return f"Raters took {size:.1f} minutes {longer} under “{level}” than under “{base}” ({told})."
-    return f"Times under “{level}” and “{base}” are not demonstrably different: {found.value:+.1f} minutes ({told})."
+    if not difference.is_known:
+        return f"Times under “{level}” and “{base}” cannot be compared: {difference.notes[0]}."
+    longer = "longer" if difference.value >= 0 else "less long"
+    size = abs(difference.value)
+    details = f"{interval_only(difference)} minutes, {p_words(difference.p_value)}"
+    if excludes(difference):
+        return f"Raters took {size:.1f} minutes {longer} under “{level}” than under “{base}” ({details})."
+    return f"Times under “{level}” and “{base}” are not demonstrably different: {difference.value:+.1f} minutes ({details})."
 
 
 def _tests(effects: FactorEffects, options: Options) -> Table:
@@ -341,10 +345,10 @@ def _tests(effects: FactorEffects, options: Options) -> Table:
     for factor in effects.factors:
         for contrast in (*contrasts(factor), *simple_contrasts(effects.study, factor)):
             groups = effects.groups(contrast, effects.rows.minutes)
-            found = welch_t(*groups, confidence=options.confidence)
+            difference = welch_t(*groups, confidence=options.confidence)
             d = cohens_d(*groups, confidence=options.confidence)
-            p = found.p_value if found.is_known else None
-            body.append((contrast.short, contrast.where_label, len(groups[0]), len(groups[1]), found, p, d))
+            p = difference.p_value if difference.is_known else None
+            body.append((contrast.short, contrast.where_label, len(groups[0]), len(groups[1]), difference, p, d))
     return Table(
         "minutes_effects",
         "Differences in time",

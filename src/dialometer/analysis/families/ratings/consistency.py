@@ -63,16 +63,18 @@ def by_condition(
     ]
 
 
-def condition_table(study: Study, measures: Measures, found: dict[str, list[Reliability]]) -> Table:
+def condition_table(study: Study, measures: Measures, reliabilities: dict[str, list[Reliability]]) -> Table:
     """Average and single-rating ICC for every criterion and condition."""
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for measure in measures.criteria:
-        for name, one in zip(cell_names(study), found[measure.name], strict=True):
-            p = one.average.p_value if one.average.is_known else None
-            word = size_of_icc(one.average.value) if one.average.is_known else ""
-            body.append((measure.label, name, one.n_raters, one.n_targets, one.average, p, one.single, word))
-            notes += [f"{measure.label}, {name}: {note}" for note in one.average.notes]
+        for name, result in zip(cell_names(study), reliabilities[measure.name], strict=True):
+            p = result.average.p_value if result.average.is_known else None
+            word = size_of_icc(result.average.value) if result.average.is_known else ""
+            body.append(
+                (measure.label, name, result.n_raters, result.n_targets, result.average, p, result.single, word)
+            )
+            notes += [f"{measure.label}, {name}: {note}" for note in result.average.notes]
     return Table(
         "consistency_by_condition",
         "Intraclass correlation by criterion and condition",
@@ -87,36 +89,42 @@ def condition_table(study: Study, measures: Measures, found: dict[str, list[Reli
             Column("word", "Mean of all raters"),
         ),
         tuple(body),
-        caption=f"{_why(found)} Words after {KOO_LI}.",
+        caption=f"{_why(reliabilities)} Words after {KOO_LI}.",
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _why(found: dict[str, list[Reliability]]) -> str:
-    kinds = list(dict.fromkeys(one.crossing for results in found.values() for one in results if one.crossing != "none"))
+def _why(reliabilities: dict[str, list[Reliability]]) -> str:
+    kinds = list(
+        dict.fromkeys(
+            result.crossing for results in reliabilities.values() for result in results if result.crossing != "none"
+        )
+    )
     return " ".join(f"{FORM_NAMES[kind]}: {REASONS[kind]}." for kind in kinds)
 
 
-def consistency_methods(found: dict[str, list[Reliability]]) -> tuple[Method, ...]:
+def consistency_methods(reliabilities: dict[str, list[Reliability]]) -> tuple[Method, ...]:
     """Which form was used and why."""
-    kinds = dict.fromkeys(one.crossing for results in found.values() for one in results if one.crossing != "none")
+    kinds = dict.fromkeys(
+        result.crossing for results in reliabilities.values() for result in results if result.crossing != "none"
+    )
     source = "Shrout & Fleiss 1979; McGraw & Wong 1996"
     return tuple(Method("Consistency of raters", FORM_NAMES[kind], REASONS[kind], source) for kind in kinds)
 
 
-def condition_figure(study: Study, measures: Measures, found: dict[str, list[Reliability]]) -> Figure:
+def condition_figure(study: Study, measures: Measures, reliabilities: dict[str, list[Reliability]]) -> Figure:
     """The average ICC of every condition, one panel per criterion."""
     dots = [
         dot
         for measure in measures.criteria
-        for dot in cell_dots(study, [one.average for one in found[measure.name]], measure.label)
+        for dot in cell_dots(study, [result.average for result in reliabilities[measure.name]], measure.label)
     ]
-    told = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     return Figure(
         "consistency_by_condition",
         "Consistency by condition and criterion",
         cell_chart(study, dots, "ICC, mean of all raters"),
-        alt=f"Intraclass correlation with its interval in every condition. {told}.",
+        alt=f"Intraclass correlation with its interval in every condition. {details}.",
         caption="The higher, the more the raters of a condition agree on which responses are better.",
     )
 
@@ -133,7 +141,7 @@ def difference(
     every = every or scores(measure)
     inside = np.ones(rows.n, dtype=bool)
     for other, level in contrast.where:
-        inside &= rows.level(other) == [one.name for one in other.levels].index(level.name)
+        inside &= rows.level(other) == [one_level.name for one_level in other.levels].index(level.name)
     names = [level.name for level in contrast.factor.levels]
     code = np.where(inside, rows.level(contrast.factor), -1)[measure.rater]
     parts = [every.of(code == names.index(level.name)) for level in (contrast.level, contrast.base)]
@@ -147,7 +155,7 @@ def difference(
         return unknown(DIFFERENCE, "too many raters and items to resample; compare the intervals", n=len(shared))
     has_holes = any(np.isnan(table).any() for table in tables)
     n_resamples = resamples_for(sum(table.size for table in tables), options)
-    found = icc_difference(
+    estimate = icc_difference(
         tables[0],
         tables[1],
         "ICC(1,1)" if has_holes else "ICC(2,1)",
@@ -158,19 +166,21 @@ def difference(
         confidence=options.confidence,
     )
     return (
-        found.with_note("incomplete: the one-way form is compared, which uses every judgment") if has_holes else found
+        estimate.with_note("incomplete: the one-way form is compared, which uses every judgment")
+        if has_holes
+        else estimate
     )
 
 
-def difference_table(study: Study, found: list[Compared]) -> Table:
+def difference_table(study: Study, differences: list[Compared]) -> Table:
     """Is one level more consistent than the other? Over all raters, and within levels of the other factors."""
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
-    for measure, contrast, one in found:
-        first, second = (one.details.get(key) for key in ("icc_first", "icc_second"))
-        p = one.p_value if one.is_known else None
-        body.append((measure.label, contrast.short, contrast.where_label, first, second, one, p))
-        notes += one.notes
+    for measure, contrast, change in differences:
+        first, second = (change.details.get(key) for key in ("icc_first", "icc_second"))
+        p = change.p_value if change.is_known else None
+        body.append((measure.label, contrast.short, contrast.where_label, first, second, change, p))
+        notes += change.notes
     return Table(
         "consistency_differences",
         "Did a factor change the consistency?",
@@ -192,13 +202,13 @@ def difference_table(study: Study, found: list[Compared]) -> Table:
 
 def all_differences(study: Study, measures: Measures, rows: RaterRows, options: Options) -> list[Compared]:
     """Every criterion and contrast, over all raters first."""
-    found = []
+    differences = []
     for measure in measures.criteria:
         every = scores(measure)
         for factor in study.spec.design.factors:
             for contrast in (*contrasts(factor), *simple_contrasts(study, factor)):
-                found.append((measure, contrast, difference(measure, rows, contrast, options, every)))
-    return found
+                differences.append((measure, contrast, difference(measure, rows, contrast, options, every)))
+    return differences
 
 
 def group_table(study: Study, measures: Measures, rows: RaterRows, groups: RaterGroups, options: Options) -> Table:
@@ -213,8 +223,8 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, groups: Rater
         for code, group in enumerate(groups.levels):
             here = [of_measure[number] for of_measure in by_group[code]]
             cells: list[Cell] = []
-            for one in here:
-                cells += [one.average, one.average.p_value if one.average.is_known else None, one.single]
+            for result in here:
+                cells += [result.average, result.average.p_value if result.average.is_known else None, result.single]
             body.append((name, group, here[0].n_raters, *cells))
             if here[0].n_raters < 2:
                 small.append(f"“{name}”, {group}: {n_of(here[0].n_raters, 'rater')}; two are needed")
@@ -265,7 +275,7 @@ def paired_icc_difference(first: Floats, second: Floats, options: Options, label
     for size in batch_sizes(n_targets + n_raters, resamples_for(2 * first.size, options)):
         targets, raters = draw_counts(rng, n_targets, size), draw_counts(rng, n_raters, size)
         replicates.append(icc_of(first, targets, raters) - icc_of(second, targets, raters))
-    found = estimate_from(
+    estimate = estimate_from(
         parts[0] - parts[1],
         np.concatenate(replicates),
         n=n_targets,
@@ -276,7 +286,7 @@ def paired_icc_difference(first: Floats, second: Floats, options: Options, label
         label=label,
         details={"icc_first": parts[0], "icc_second": parts[1], "form": "ICC(1,1)" if has_holes else "ICC(2,1)"},
     )
-    return replace(found, p_value=_inverted_p(np.concatenate(replicates)))
+    return replace(estimate, p_value=_inverted_p(np.concatenate(replicates)))
 
 
 def _two_way(table: Floats, targets: Floats | None, raters: Floats | None) -> Floats:
@@ -325,18 +335,18 @@ def criteria_section(measures: Measures, rows: RaterRows, options: Options) -> S
     """Every pair of criteria, over all raters and in each condition."""
     title = "Consistency of one criterion against another"
     body: list[tuple[Cell, ...]] = []
-    said: list[str] = []
+    paragraphs: list[str] = []
     places: list[tuple[str, int | None]] = [("all", None)]
     if len(rows.study.cells) > 1:
         places += [(name, number) for number, name in enumerate(cell_names(rows.study))]
     for first, second in itertools.combinations(measures.criteria, 2):
         for place, number in places:
-            found = paired_icc_difference(*aligned(first, second, number, rows), options)
-            icc_first, icc_second = (found.details.get(key) for key in ("icc_first", "icc_second"))
-            p = found.p_value if found.is_known else None
-            body.append((first.label, second.label, place, icc_first, icc_second, found, p))
+            estimate = paired_icc_difference(*aligned(first, second, number, rows), options)
+            icc_first, icc_second = (estimate.details.get(key) for key in ("icc_first", "icc_second"))
+            p = estimate.p_value if estimate.is_known else None
+            body.append((first.label, second.label, place, icc_first, icc_second, estimate, p))
             if number is None:
-                said.append(_sentence(first, second, found))
+                paragraphs.append(_sentence(first, second, estimate))
     table = Table(
         "consistency_of_criteria",
         "Consistency of criteria",
@@ -352,14 +362,16 @@ def criteria_section(measures: Measures, rows: RaterRows, options: Options) -> S
         tuple(body),
         caption="ICC of a single rating. The interval draws raters and things rated, the same for both criteria.",
     )
-    return Section("consistency_of_criteria", title, tuple(said), (table,))
+    return Section("consistency_of_criteria", title, tuple(paragraphs), (table,))
 
 
-def _sentence(first: Measure, second: Measure, found: Estimate) -> str:
-    if not found.is_known:
-        return f"Whether {first.label} is rated more consistently than {second.label} is not known: {found.notes[0]}."
-    more, less = (first, second) if found.value >= 0 else (second, first)
-    told = f"the difference in ICC is {with_interval(found)}, {p_words(found.p_value)}"
-    if excludes(found):
-        return f"Raters are more consistent on {more.label} than on {less.label}: {told}."
-    return f"{first.label} and {second.label} are not demonstrably different in consistency: {told}."
+def _sentence(first: Measure, second: Measure, estimate: Estimate) -> str:
+    if not estimate.is_known:
+        return (
+            f"Whether {first.label} is rated more consistently than {second.label} is not known: {estimate.notes[0]}."
+        )
+    more, less = (first, second) if estimate.value >= 0 else (second, first)
+    details = f"the difference in ICC is {with_interval(estimate)}, {p_words(estimate.p_value)}"
+    if excludes(estimate):
+        return f"Raters are more consistent on {more.label} than on {less.label}: {details}."
+    return f"{first.label} and {second.label} are not demonstrably different in consistency: {details}."

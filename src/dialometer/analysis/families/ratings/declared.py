@@ -88,18 +88,18 @@ def declared_tests(
 
     ``systems``, ``effects`` and ``steady`` are those that the report has computed anyway; others are computed here.
     """
-    found: list[DeclaredTest] = []
+    tests: list[DeclaredTest] = []
     for comparison in study.spec.analysis.comparisons:
         for measure in _measures_of(comparison, measures, study):
             if comparison.between == "factor":
-                known = next((one for one in effects if one.measure is measure), None)
-                found += _factor_tests(study, comparison, measure, rows, options, known, steady)
+                known = next((effect for effect in effects if effect.measure is measure), None)
+                tests += _factor_tests(study, comparison, measure, rows, options, known, steady)
             elif comparison.between == "systems":
-                ratings = next((one for one in systems if one.measure is measure), None)
-                found += _system_tests(study, comparison, ratings or SystemRatings(study, measure, options))
+                ratings = next((rated for rated in systems if rated.measure is measure), None)
+                tests += _system_tests(study, comparison, ratings or SystemRatings(study, measure, options))
             else:
-                found += _item_tests(comparison, measure, options)
-    return _corrected(found, study.spec.analysis.primary, options)
+                tests += _item_tests(comparison, measure, options)
+    return _corrected(tests, study.spec.analysis.primary, options)
 
 
 def is_about_ratings(study: Study, comparison: Comparison) -> bool:
@@ -133,7 +133,7 @@ def _factor_tests(
     for contrast in _contrasts(comparison, factor):
         names = (level_label(contrast.level), level_label(contrast.base))
         tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast)))
-        steady = next((one for m, other, one in known if m is measure and is_same(other, contrast)), None)
+        steady = next((change for m, other, change in known if m is measure and is_same(other, contrast)), None)
         steady = steady or consistency_difference(measure, rows, contrast, options)
         tests.append(DeclaredTest(comparison, CONSISTENCY, measure, *names, steady))
     return tests
@@ -185,10 +185,10 @@ def _item_tests(comparison: Comparison, measure: Measure, options: Options) -> l
     for first, second in itertools.combinations(chosen, 2):
         gap = means[first] - means[second]
         gap = gap[~np.isnan(gap)]
-        one = clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
+        estimate = clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
         if not len(gap):
-            one = unknown("mean difference", "no rater saw both items")
-        tests.append(DeclaredTest(comparison, SIZE, measure, first, second, one))
+            estimate = unknown("mean difference", "no rater saw both items")
+        tests.append(DeclaredTest(comparison, SIZE, measure, first, second, estimate))
     return tests
 
 
@@ -242,15 +242,15 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
             "'analysis:' in study.yaml before the next study is frozen."
         )
         return Section("declared_ratings", "Declared comparisons", (nothing,))
-    said = []
+    paragraphs = []
     for comparison in analysis.comparisons:
         kind = "Primary comparison" if comparison.name == analysis.primary else "Declared comparison"
         own = [test for test in tests if test.comparison.name == comparison.name]
-        said.append(f"{kind} {comparison.name}. {comparison.hypothesis} {_outcome_words(own, options)}")
+        paragraphs.append(f"{kind} {comparison.name}. {comparison.hypothesis} {_outcome_words(own, options)}")
     return Section(
         "declared_ratings",
         "Declared comparisons",
-        tuple(said),
+        tuple(paragraphs),
         (_table(tests, analysis.primary, options),),
         is_confirmatory=True,
     )
@@ -260,7 +260,7 @@ def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
     """Which tests of a comparison stand, which do not, and which could not be made."""
     if not tests:
         return "No data for it yet."
-    said = []
+    paragraphs = []
     for outcome in (SIZE, CONSISTENCY):
         own = [test for test in tests if test.outcome == outcome]
         if not own:
@@ -272,12 +272,12 @@ def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
         lost = [
             f"{test.measure.label}, {test.first} against {test.second}" for test in own if math.isnan(test.p_adjusted)
         ]
-        told = [f"a difference in {listed(stands)}"] if stands else []
-        told += [f"no demonstrable difference in {listed(falls)}"] if falls else []
-        told += [f"unclear, as interval and test disagree: {listed(unclear)}"] if unclear else []
-        told += [f"not known: {listed(lost)}"] if lost else []
-        said.append(f"{outcome.capitalize()}: {'; '.join(told)}.")
-    return " ".join(said)
+        outcomes = [f"a difference in {listed(stands)}"] if stands else []
+        outcomes += [f"no demonstrable difference in {listed(falls)}"] if falls else []
+        outcomes += [f"unclear, as interval and test disagree: {listed(unclear)}"] if unclear else []
+        outcomes += [f"not known: {listed(lost)}"] if lost else []
+        paragraphs.append(f"{outcome.capitalize()}: {'; '.join(outcomes)}.")
+    return " ".join(paragraphs)
 
 
 def _brief(test: DeclaredTest) -> str:
@@ -336,13 +336,13 @@ def declared_sentence(test: DeclaredTest, options: Options) -> str:
         corrected += f" after {correction_name(options.correction)}"
     is_sure = test.p_adjusted < 1 - options.confidence
     if test.outcome == CONSISTENCY:
-        found = "differ" if is_sure else "do not demonstrably differ"
-        told = f"difference in ICC {with_interval(test.estimate)}, {corrected}"
-        return f"{test.measure.label}: “{test.first}” and “{test.second}” {found} in consistency ({told})."
-    told = difference_words(test.measure, test.estimate, f"“{test.second}”")
+        verb = "differ" if is_sure else "do not demonstrably differ"
+        details = f"difference in ICC {with_interval(test.estimate)}, {corrected}"
+        return f"{test.measure.label}: “{test.first}” and “{test.second}” {verb} in consistency ({details})."
+    details = difference_words(test.measure, test.estimate, f"“{test.second}”")
     verdict = "" if is_sure else "; no demonstrable difference"
     interval = interval_of(test.measure, test.estimate)
-    return f"{test.measure.label}: “{test.first}” is rated {told} ({interval}, {corrected}){verdict}."
+    return f"{test.measure.label}: “{test.first}” is rated {details} ({interval}, {corrected}){verdict}."
 
 
 def declared_headlines(

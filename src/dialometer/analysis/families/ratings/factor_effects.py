@@ -73,8 +73,10 @@ def contrasts(factor: Factor) -> list[Contrast]:
 
 def legend(study: Study) -> str:
     """What the short names of effects stand for."""
-    told = [f"{one.short}: {one.label}." for factor in study.spec.design.factors for one in contrasts(factor)]
-    return " ".join(told)
+    entries = [
+        f"{contrast.short}: {contrast.label}." for factor in study.spec.design.factors for contrast in contrasts(factor)
+    ]
+    return " ".join(entries)
 
 
 def simple_contrasts(study: Study, factor: Factor) -> list[Contrast]:
@@ -84,9 +86,9 @@ def simple_contrasts(study: Study, factor: Factor) -> list[Contrast]:
         return []
     combinations = itertools.product(*(other.levels for other in others))
     return [
-        Contrast(factor, one.level, one.base, tuple(zip(others, levels, strict=True)))
+        Contrast(factor, contrast.level, contrast.base, tuple(zip(others, levels, strict=True)))
         for levels in combinations
-        for one in contrasts(factor)
+        for contrast in contrasts(factor)
     ]
 
 
@@ -182,7 +184,7 @@ class FactorEffects:
 
 
 def _code(factor: Factor, level: Level) -> str:
-    return str([one.name for one in factor.levels].index(level.name))
+    return str(next(code for code, other in enumerate(factor.levels) if other.name == level.name))
 
 
 # What a factor did, in sentences: the same wording in the summary, in the section and in the conclusion.
@@ -233,16 +235,16 @@ def effect_sentence(effects: FactorEffects, contrast: Contrast) -> str:
     if not difference.is_known:
         why = difference.notes[0] if difference.notes else "not enough data"
         return f"Whether ratings{on} differ between “{level}” and “{base}” is not known: {why}."
-    said = [interval_of(measure, difference), p_words(difference.p_value)]
+    numbers = [interval_of(measure, difference), p_words(difference.p_value)]
     term = effects.permuted.get(contrast.factor.name)
     if len(contrast.factor.levels) == 2 and not contrast.where and term is not None and term.is_known:
-        said[-1] += f", by permutation {p_words(term.p_value)}"
+        numbers[-1] += f", by permutation {p_words(term.p_value)}"
     d, _ = effects.sizes(contrast)
     if d.is_known:
-        said.append(f"Cohen's {d_words(d)}")
+        numbers.append(f"Cohen's {d_words(d)}")
     compared = difference_words(measure, difference, f"under “{base}”")
     where = f" where {contrast.where_label}" if contrast.where else ""
-    return f"Ratings{on} under “{level}”{where} were {compared} ({'; '.join(said)})."
+    return f"Ratings{on} under “{level}”{where} were {compared} ({'; '.join(numbers)})."
 
 
 def is_found(effects: FactorEffects, contrast: Contrast) -> bool | None:
@@ -291,10 +293,10 @@ def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
         for contrast in contrasts(factor):
             for one, two in itertools.combinations(measures.criteria, 2):
                 gap = main.rows.y[one.name] - main.rows.y[two.name]
-                found = welch_t(*main.groups(contrast, gap), confidence=options.confidence)
+                difference = welch_t(*main.groups(contrast, gap), confidence=options.confidence)
                 d = cohens_d(*main.groups(contrast, gap), confidence=options.confidence)
-                p = found.p_value if found.is_known else None
-                body.append((contrast.short, one.label, two.label, shown(one, found), p, d))
+                p = difference.p_value if difference.is_known else None
+                body.append((contrast.short, one.label, two.label, shown(one, difference), p, d))
     return Table(
         "effects_by_criterion",
         "Is an effect larger on one criterion?",
@@ -345,24 +347,24 @@ def _nearness(main: FactorEffects, contrast: Contrast, modulus: float) -> Nearne
     return Nearness(contrast, modulus, means[0], means[1], ratio, cohens_d(*groups, confidence=options.confidence))
 
 
-def nearness_table(found: list[Nearness]) -> Table:
+def nearness_table(distances: list[Nearness]) -> Table:
     """How far raters' means lie from the anchor's value."""
     body: list[tuple[Cell, ...]] = []
-    for one in found:
-        p = one.ratio.p_value if one.ratio.is_known else None
+    for distance in distances:
+        p = distance.ratio.p_value if distance.ratio.is_known else None
         body.append(
             (
-                factor_label(one.contrast.factor),
-                level_label(one.contrast.level),
-                one.at_level,
-                level_label(one.contrast.base),
-                one.at_base,
-                one.ratio,
+                factor_label(distance.contrast.factor),
+                level_label(distance.contrast.level),
+                distance.at_level,
+                level_label(distance.contrast.base),
+                distance.at_base,
+                distance.ratio,
                 p,
-                one.size,
+                distance.size,
             )
         )
-    value = f"{found[0].anchor:g}"
+    value = f"{distances[0].anchor:g}"
     return Table(
         "nearness_to_anchor",
         f"How far raters' means lie from the anchor's value ({value})",
@@ -381,16 +383,17 @@ def nearness_table(found: list[Nearness]) -> Table:
     )
 
 
-def nearness_sentence(one: Nearness) -> str:
+def nearness_sentence(distance: Nearness) -> str:
     """Whether the anchor drew raters towards its value."""
-    if not one.ratio.is_known:
-        return f"Whether raters came nearer to {one.anchor:g} is not known: {one.ratio.notes[0]}."
-    level, base = level_label(one.contrast.level), level_label(one.contrast.base)
+    if not distance.ratio.is_known:
+        return f"Whether raters came nearer to {distance.anchor:g} is not known: {distance.ratio.notes[0]}."
+    level, base = level_label(distance.contrast.level), level_label(distance.contrast.base)
     moved = {True: "drew raters towards its value", False: "did not demonstrably draw raters towards its value"}
-    verb = moved[bool(one.is_nearer)]
-    if one.ratio.value > 1 and excludes(one.ratio, 1.0):
+    verb = moved[bool(distance.is_nearer)]
+    if distance.ratio.value > 1 and excludes(distance.ratio, 1.0):
         verb = "went with means further from its value"
     return (
-        f"The anchor {verb}: the typical rater's mean is a factor of {with_interval(one.at_level)} away from "
-        f"{one.anchor:g} under “{level}” and of {with_interval(one.at_base)} under “{base}” ({p_words(one.ratio.p_value)})."
+        f"The anchor {verb}: the typical rater's mean is a factor of {with_interval(distance.at_level)} away from "
+        f"{distance.anchor:g} under “{level}” and of {with_interval(distance.at_base)} under “{base}” "
+        f"({p_words(distance.ratio.p_value)})."
     )

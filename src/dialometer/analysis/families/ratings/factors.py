@@ -16,7 +16,7 @@ from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import is_anchor
 from dialometer.analysis.families.ratings.agreement import Reliability
-from dialometer.analysis.families.ratings.conclusion import ObservedValues, conclusion, found_words, verdict_words
+from dialometer.analysis.families.ratings.conclusion import Evidence, conclusion, summary_words, verdict_words
 from dialometer.analysis.families.ratings.conditions import TITLE as RATINGS_TITLE
 from dialometer.analysis.families.ratings.conditions import condition_section, main_figure, minutes_section
 from dialometer.analysis.families.ratings.consistency import (
@@ -142,13 +142,13 @@ class _Work(RatingWork):
         """Groups that can be formed; those that cannot have their own section that says why."""
         makers: list[Callable[[], RaterGroups]] = [lambda: time_groups(self.rows)]
         makers += [_question_maker(self.data, self.rows, name) for name in self.study.spec.analysis.subgroups]
-        found = []
+        made = []
         for make in makers:
             try:
-                found.append(make())
+                made.append(make())
             except DialometerError:
                 continue
-        return found
+        return made
 
     @cached_property
     def shifts(self) -> Section:
@@ -159,8 +159,8 @@ class _Work(RatingWork):
         )
 
     @cached_property
-    def evidence(self) -> ObservedValues:
-        return ObservedValues(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs))
+    def evidence(self) -> Evidence:
+        return Evidence(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs))
 
     @cached_property
     def figure(self) -> Figure:
@@ -217,11 +217,11 @@ class _Work(RatingWork):
         if section.problem:
             return section
         more: list[Table] = [table for table in [criteria_table(self.measures, self.effects[0])] if table is not None]
-        said = list(section.paragraphs)
+        paragraphs = list(section.paragraphs)
         if self.near:
             more.append(nearness_table(self.near))
-            said += [nearness_sentence(one) for one in self.near]
-        return replace(section, paragraphs=tuple(said), parts=(*section.parts, *more))
+            paragraphs += [nearness_sentence(distance) for distance in self.near]
+        return replace(section, paragraphs=tuple(paragraphs), parts=(*section.parts, *more))
 
     def _consistency(self) -> Section:
         parts = (
@@ -229,10 +229,10 @@ class _Work(RatingWork):
             condition_table(self.study, self.measures, self.consistent),
             difference_table(self.study, self.steady),
         )
-        said = "Consistency is the intraclass correlation: the share of the variance of ratings that is due to what was rated."
+        text = "Consistency is the intraclass correlation: the share of the variance of ratings that is due to what was rated."
         if self.measures.main.is_log:
-            said += " Magnitudes enter as logarithms relative to each rater's geometric mean (Bard et al. 1996)."
-        return Section("consistency", "Consistency of the raters", (said,), parts)
+            text += " Magnitudes enter as logarithms relative to each rater's geometric mean (Bard et al. 1996)."
+        return Section("consistency", "Consistency of the raters", (text,), parts)
 
     @property
     def chief(self) -> Factor:
@@ -240,29 +240,33 @@ class _Work(RatingWork):
         return sorted(self.study.spec.design.factors, key=lambda factor: not is_anchor(factor))[0]
 
     def answer(self) -> str:
-        said = [found_words(self.evidence, contrast) for contrast in contrasts(self.chief)]
-        return " ".join([*said, best_system(self.systems[0]).short])
+        paragraphs = [summary_words(self.evidence, contrast) for contrast in contrasts(self.chief)]
+        return " ".join([*paragraphs, best_system(self.systems[0]).short])
 
     def certainty(self) -> str:
         main = self.effects[0]
-        said = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
+        paragraphs = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
         if main.measure.unit != "z":
-            said += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
+            paragraphs += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
         best = best_system(self.systems[0])
-        said.append(best.numbers or best.sentence)
+        paragraphs.append(best.numbers or best.sentence)
         if not self.study.spec.analysis.comparisons:
-            said.append("Nothing was declared before the data: all of this is exploratory.")
-        return " ".join(part for part in said if part)
+            paragraphs.append("Nothing was declared before the data: all of this is exploratory.")
+        return " ".join(part for part in paragraphs if part)
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options))
         main = self.effects[0]
         if not made and main.measure.unit != "z":
             made += [
-                Headline(factor_question(one), shown(main.measure, main.difference(one)), effect_sentence(main, one))
-                for one in contrasts(self.chief)
+                Headline(
+                    factor_question(contrast),
+                    shown(main.measure, main.difference(contrast)),
+                    effect_sentence(main, contrast),
+                )
+                for contrast in contrasts(self.chief)
             ]
-        made += [best_headline(one, self.tests) for one in self.systems[1:] or self.systems]
+        made += [best_headline(ratings, self.tests) for ratings in self.systems[1:] or self.systems]
         return tuple(made)
 
     def methods(self) -> tuple[Method, ...]:

@@ -76,16 +76,20 @@ def group_section(
     main = effects[0]
     chief = first_factor(study)
     parts: list[Table | Figure] = []
-    said = [f"Raters are split by their answer to: {groups.text}"]
+    paragraphs = [f"Raters are split by their answer to: {groups.text}"]
     if groups.name == "time":
-        said = [f"Raters are split by {groups.text}."]
+        paragraphs = [f"Raters are split by {groups.text}."]
     if main.measure.unit != "z":
         parts += [_figure(groups, measures, rows, options), _means(groups, measures, rows, options)]
         parts.append(_effects_within(groups, effects, options))
-        said += [_sentence(main, contrast, groups, options) for contrast in contrasts(chief)]
+        paragraphs += [_sentence(main, contrast, groups, options) for contrast in contrasts(chief)]
     parts.append(group_table(study, measures, rows, groups, options))
-    said.append("Groups were not assigned at random: differences between them may have other reasons. Exploratory.")
-    return Section(f"group_{groups.name}", f"{groups.label}: groups of raters", (*said, *_notes(groups)), tuple(parts))
+    paragraphs.append(
+        "Groups were not assigned at random: differences between them may have other reasons. Exploratory."
+    )
+    return Section(
+        f"group_{groups.name}", f"{groups.label}: groups of raters", (*paragraphs, *_notes(groups)), tuple(parts)
+    )
 
 
 def _means(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Options) -> Table:
@@ -114,12 +118,12 @@ def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: O
         for code, group in enumerate(groups.levels)
         for dot in cell_dots(rows.study, cell_means(values, rows, options, groups.inside(code)), group)
     ]
-    told = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     return Figure(
         f"ratings_by_{groups.name}",
         f"Mean rating by condition and {groups.label.lower()}",
         cell_chart(rows.study, dots, f"mean {unit_words(measures.main.unit)}"),
-        alt=f"Mean rating in every condition, one panel for each group of raters. {told}.",
+        alt=f"Mean rating in every condition, one panel for each group of raters. {details}.",
         caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
     )
 
@@ -139,7 +143,7 @@ def interaction(effects: FactorEffects, contrast: Contrast, groups: RaterGroups,
     level = effects.rows.level(contrast.factor)[known]
     if min(np.bincount(level * 2 + groups.of_rater[known], minlength=4)) == 0 or len(values) < 6:
         return unknown(INTERACTION, "a group has no raters at one of the levels; recruit more")
-    names = [one.name for one in contrast.factor.levels]
+    names = [level.name for level in contrast.factor.levels]
     order = [str(names.index(contrast.base.name)), str(names.index(contrast.level.name))]
     try:
         return fitted(
@@ -163,16 +167,18 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
         for contrast in contrasts(chief):
             for code, group in enumerate(groups.levels):
                 means = within(effect, contrast, groups, code)
-                found = welch_t(*means, confidence=options.confidence)
+                difference = welch_t(*means, confidence=options.confidence)
                 d = cohens_d(*means, confidence=options.confidence)
-                p = found.p_value if found.is_known else None
+                p = difference.p_value if difference.is_known else None
                 sizes = (len(means[0]), len(means[1]))
-                body.append((effect.measure.label, contrast.short, group, *sizes, shown(effect.measure, found), p, d))
+                body.append(
+                    (effect.measure.label, contrast.short, group, *sizes, shown(effect.measure, difference), p, d)
+                )
             change = interaction(effect, contrast, groups, options)
             if change.is_known:
-                told = f"{groups.levels[1]} relative to {groups.levels[0]}"
+                compared = f"{groups.levels[1]} relative to {groups.levels[0]}"
                 ratio = shown(effect.measure, change)
-                body.append((effect.measure.label, contrast.short, told, "", "", ratio, change.p_value, ""))
+                body.append((effect.measure.label, contrast.short, compared, "", "", ratio, change.p_value, ""))
     return Table(
         f"effects_by_{groups.name}",
         f"Effect of {factor_label(chief)} within each group",
@@ -194,16 +200,14 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
 
 def _sentence(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, options: Options) -> str:
     measure = effects.measure
-    told = []
+    entries = []
     for code, group in enumerate(groups.levels):
         first, second = within(effects, contrast, groups, code)
-        found = shown(measure, welch_t(first, second, confidence=options.confidence))
-        size = "not known" if not found.is_known else f"{value_only(found)}, {interval_only(found)}"
-        told.append(f"“{group}” ({len(first)} and {len(second)} raters): {size}")
+        difference = shown(measure, welch_t(first, second, confidence=options.confidence))
+        size = "not known" if not difference.is_known else f"{value_only(difference)}, {interval_only(difference)}"
+        entries.append(f"“{group}” ({len(first)} and {len(second)} raters): {size}")
     what = "ratio" if measure.is_log else "difference"
-    text = (
-        f"The {what} of “{level_label(contrast.level)}” to “{level_label(contrast.base)}” by group: {'; '.join(told)}."
-    )
+    text = f"The {what} of “{level_label(contrast.level)}” to “{level_label(contrast.base)}” by group: {'; '.join(entries)}."
     change = interaction(effects, contrast, groups, options)
     if not change.is_known:
         return text
@@ -222,16 +226,16 @@ def rating_group_section(
     main = systems[0]
     by_group = [_of_group(main, groups, code) for code in range(len(groups.levels))]
     counts = [int(groups.inside(code).sum()) for code in range(len(groups.levels))]
-    told = listed(f"{group}: {n_of(n, 'rater')}" for group, n in zip(groups.levels, counts, strict=True))
-    table, found = _tests(main, groups, options)
-    said = (
-        f"Raters are split by their answer to: {groups.text} ({told}.)",
-        found,
+    sizes = listed(f"{group}: {n_of(n, 'rater')}" for group, n in zip(groups.levels, counts, strict=True))
+    table, verdict = _tests(main, groups, options)
+    paragraphs = (
+        f"Raters are split by their answer to: {groups.text} ({sizes}.)",
+        verdict,
         "Groups were not assigned at random: differences between them may have other reasons. Exploratory.",
         *_notes(groups),
     )
-    parts = (_rating_groups_figure(main, by_group, groups), _rating_groups_means(main, by_group, groups, counts), table)
-    return Section(f"group_{name}", f"{groups.label}: groups of raters", said, parts)
+    parts = (_system_figure(main, by_group, groups), _system_means(main, by_group, groups, counts), table)
+    return Section(f"group_{name}", f"{groups.label}: groups of raters", paragraphs, parts)
 
 
 def _of_group(main: SystemRatings, groups: RaterGroups, code: int) -> SystemRatings | None:
@@ -242,11 +246,11 @@ def _of_group(main: SystemRatings, groups: RaterGroups, code: int) -> SystemRati
     return SystemRatings(main.study, part, main.options)
 
 
-def _rating_groups_means(
+def _system_means(
     main: SystemRatings, by_group: list[SystemRatings | None], groups: RaterGroups, counts: list[int]
 ) -> Table:
     body: list[tuple[Cell, ...]] = [
-        (main.label(system), *(None if one is None else one.means.get(system) for one in by_group))
+        (main.label(system), *(None if ratings is None else ratings.means.get(system) for ratings in by_group))
         for system in main.systems
     ]
     columns = [Column("system", "System")]
@@ -258,20 +262,20 @@ def _rating_groups_means(
     return Table(f"ratings_by_{groups.name}", title, tuple(columns), tuple(body))
 
 
-def _rating_groups_figure(main: SystemRatings, by_group: list[SystemRatings | None], groups: RaterGroups) -> Figure:
+def _system_figure(main: SystemRatings, by_group: list[SystemRatings | None], groups: RaterGroups) -> Figure:
     dots = [
-        Dot(main.label(system), one.means[system], group)
+        Dot(main.label(system), ratings.means[system], group)
         for system in main.systems
-        for group, one in zip(groups.levels, by_group, strict=True)
-        if one is not None and system in one.means
+        for group, ratings in zip(groups.levels, by_group, strict=True)
+        if ratings is not None and system in ratings.means
     ]
-    told = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     unit = "mean rating, % of the scale" if main.measure.unit == "percent" else "mean rating"
     return Figure(
         f"ratings_by_{groups.name}",
         f"Ratings of the systems by {groups.label.lower()}",
         dot_interval(dots, value_title=unit, group_title=groups.label),
-        alt=f"Mean rating of each system in each group of raters. {told}.",
+        alt=f"Mean rating of each system in each group of raters. {details}.",
     )
 
 
@@ -282,16 +286,16 @@ def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[
     for pair in main.pairs:
         gaps = main.rater_gaps(pair.first, pair.second)
         parts = [gaps[groups.inside(code) & ~np.isnan(gaps)] for code in range(len(groups.levels))]
-        found = welch_t(*parts, confidence=options.confidence) if is_two else kruskal_wallis(parts)
-        rows.append((pair, found))
-    adjusted = adjust([found.p_value for _, found in rows], options.correction)
+        test = welch_t(*parts, confidence=options.confidence) if is_two else kruskal_wallis(parts)
+        rows.append((pair, test))
+    adjusted = adjust([test.p_value for _, test in rows], options.correction)
     body: list[tuple[Cell, ...]] = []
     sure = []
-    for (pair, found), p in zip(rows, adjusted, strict=True):
+    for (pair, test), p in zip(rows, adjusted, strict=True):
         names = (main.label(pair.first), main.label(pair.second))
-        value = shown(main.measure, found) if is_two else found
-        body.append((*names, value, found.p_value if found.is_known else None, float(p) if found.is_known else None))
-        if p < 1 - options.confidence and (not is_two or excludes(found)):
+        value = shown(main.measure, test) if is_two else test
+        body.append((*names, value, test.p_value if test.is_known else None, float(p) if test.is_known else None))
+        if p < 1 - options.confidence and (not is_two or excludes(test)):
             sure.append(f"{names[0]} against {names[1]} ({p_words(float(p))})")
     heading = f"{effect_heading(main.measure)}, {groups.levels[0]} to {groups.levels[1]}" if is_two else "ε²"
     table = Table(

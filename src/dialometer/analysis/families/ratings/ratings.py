@@ -78,7 +78,7 @@ class _Work(RatingWork):
         analysis = self.study.spec.analysis
         primary = next((c for c in analysis.comparisons if c.name == analysis.primary), None)
         if primary is not None and len(primary.criteria) == 1:
-            own = [one for one in self.systems if one.measure.criteria == (primary.criteria[0],)]
+            own = [ratings for ratings in self.systems if ratings.measure.criteria == (primary.criteria[0],)]
             if own:
                 return own[0]
         return self.systems[0]
@@ -132,7 +132,7 @@ class _Work(RatingWork):
     def certainty(self) -> str:
         best = best_system(self.deciding)
         means = self.deciding.means.values()
-        n = max((int(one.details.get("n_raters", 0)) for one in means), default=0)
+        n = max((int(mean.details.get("n_raters", 0)) for mean in means), default=0)
         declared = "declared before the data" if self.study.spec.analysis.comparisons else "not declared: exploratory"
         if best.system is None:
             return best.sentence
@@ -145,8 +145,8 @@ class _Work(RatingWork):
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))
-        others = [one for one in self.systems if not (made and one is self.deciding)]
-        made += [best_headline(one, self.tests) for one in others]
+        others = [ratings for ratings in self.systems if not (made and ratings is self.deciding)]
+        made += [best_headline(ratings, self.tests) for ratings in others]
         return tuple(made)
 
 

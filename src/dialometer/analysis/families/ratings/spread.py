@@ -37,16 +37,18 @@ TEXT_LENGTH = 90
 def distribution_section(study: Study, measures: Measures) -> Section:
     """The shape of the ratings: shares of the points of a Likert scale, quartiles of free numbers."""
     parts: list[Figure] = []
-    said: list[str] = []
+    paragraphs: list[str] = []
     for measure in measures.criteria:
         has_points = measure.unit == "points" and all(scale.category_labels() for scale in measure.scales)
         parts.append(_shares_figure(study, measure) if has_points else _strip_figure(study, measure))
-        said += _ends_sentence(measure)
-        said += [f"{measure.label}: {note}" for note in measure.notes]
+        paragraphs += _ends_sentence(measure)
+        paragraphs += [f"{measure.label}: {note}" for note in measure.notes]
         if measure.constant_raters:
             who = listed(measure.constant_raters)
-            said.append(f"{measure.label}: always the same number by {who}; such raters cannot tell systems apart.")
-    return Section("distribution", "Distribution of the ratings", tuple(said), tuple(parts))
+            paragraphs.append(
+                f"{measure.label}: always the same number by {who}; such raters cannot tell systems apart."
+            )
+    return Section("distribution", "Distribution of the ratings", tuple(paragraphs), tuple(parts))
 
 
 def _codes(study: Study, measure: Measure) -> list[int]:
@@ -58,19 +60,19 @@ def _codes(study: Study, measure: Measure) -> list[int]:
 def _shares_figure(study: Study, measure: Measure) -> Figure:
     points = measure.scales[0].category_labels()
     parts = list(points.values())
-    shares, told = [], []
+    shares, entries = [], []
     for code in _codes(study, measure):
         given = measure.raw[measure.system == code]
         label = system_label(study, measure.book.systems[code])
         for point, part in zip(points, parts, strict=True):
             share = float(np.mean(given == point))
             shares.append(Share(label, part, share))
-        told.append(f"{label}: {', '.join(percent(one.share) for one in shares[-len(points) :])}")
+        entries.append(f"{label}: {', '.join(percent(share.share) for share in shares[-len(points) :])}")
     return Figure(
         f"distribution_{measure.name}",
         f"Distribution of {measure.label}",
         stacked_shares(shares, parts=parts, is_ordered=True, value_title="share of judgments"),
-        alt=f"Share of judgments at each point from {min(points):g} to {max(points):g}. {'; '.join(told)}.",
+        alt=f"Share of judgments at each point from {min(points):g} to {max(points):g}. {'; '.join(entries)}.",
     )
 
 
@@ -82,7 +84,7 @@ def _strip_figure(study: Study, measure: Measure) -> Figure:
     is_log = measure.is_log
     if is_log:
         samples = {name: values[values > 0] for name, values in samples.items()}
-    told = "; ".join(
+    details = "; ".join(
         f"{name}: quartiles {', '.join(f'{q:g}' for q in np.quantile(values, [0.25, 0.5, 0.75]))}"
         for name, values in samples.items()
         if len(values)
@@ -91,7 +93,7 @@ def _strip_figure(study: Study, measure: Measure) -> Figure:
         f"distribution_{measure.name}",
         f"Distribution of {measure.label}",
         strip(samples, value_title="rating" + (" (logarithmic axis)" if is_log else ""), is_log=is_log),
-        alt=f"Single ratings of each system with quartiles. {told}.",
+        alt=f"Single ratings of each system with quartiles. {details}.",
         caption="Points are single ratings (a selection where there are many), the bar spans the middle half, the mark "
         "is the median.",
     )
@@ -102,15 +104,15 @@ def _ends_sentence(measure: Measure) -> list[str]:
     if measure.unit != "points":
         return []
     low, high = measure.scales[0].bounds()
-    said = []
+    paragraphs = []
     for end, name in ((low, "lowest"), (high, "highest")):
         share = float(np.mean(measure.raw == end))
         if share > 0.3:
-            said.append(
+            paragraphs.append(
                 f"{measure.label}: {percent(share)} of the ratings stand at the {name} end of the scale, where "
                 "differences can no longer show."
             )
-    return said
+    return paragraphs
 
 
 def disputed_section(study: Study, measures: Measures) -> Section:
@@ -139,8 +141,8 @@ def disputed_section(study: Study, measures: Measures) -> Section:
         caption="Spread between raters after each rater's own level is taken out"
         + ("; a factor of 2 means: typically half or twice." if is_log else "."),
     )
-    said = "Read these first: they show what the criterion leaves open, or items that were misunderstood."
-    return Section("disputed", "Most disputed items", (said,), (table,))
+    text = "Read these first: they show what the criterion leaves open, or items that were misunderstood."
+    return Section("disputed", "Most disputed items", (text,), (table,))
 
 
 def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...]]:
@@ -216,30 +218,32 @@ PER_ITEMS = 10
 def order_section(data: StudyData, measure: Measure, options: Options) -> Section:
     """Place on the screen, drift over the session, and pace."""
     rest = _relative(measure)
-    said: list[str] = []
+    paragraphs: list[str] = []
     parts: list[Table | Figure] = []
     design = data.study.spec.design
     places = place_effects(measure, rest, options) if design.system_order != "fixed" else []
     if places:
         parts.append(_places_table(measure, places))
-        said.append(_place_sentence(measure, places))
+        paragraphs.append(_place_sentence(measure, places))
     elif design.system_order == "fixed" and measure.side.max(initial=0) > 1:
-        said.append("Systems always stood at the same place on the screen: an effect of the place cannot be separated.")
+        paragraphs.append(
+            "Systems always stood at the same place on the screen: an effect of the place cannot be separated."
+        )
     if design.item_order != "fixed":
         drift = session_drift(measure, rest, options)
-        said.append(_drift_sentence(measure, drift))
+        paragraphs.append(_drift_sentence(measure, drift))
         if drift.is_known:
             parts.append(_drift_figure(measure, rest, options))
     else:
-        said.append(
+        paragraphs.append(
             "Items came in the same order for everybody: a drift over the session cannot be separated from them."
         )
     pace = pace_change(data, options)
     if pace.is_known:
-        said.append(_pace_sentence(pace))
-    if not said:
+        paragraphs.append(_pace_sentence(pace))
+    if not paragraphs:
         raise NotEnoughData("no places or positions are known", remedy="imports need the columns side and position")
-    return Section("order", TITLE, tuple(said), tuple(parts))
+    return Section("order", TITLE, tuple(paragraphs), tuple(parts))
 
 
 def _relative(measure: Measure) -> Floats:
@@ -252,31 +256,31 @@ def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tupl
     n_places = int(measure.side.max(initial=0))
     if not 2 <= n_places <= MOST_PLACES:
         return []
-    shown_ = measure.side > 0
+    is_placed = measure.side > 0
     n_items = len(measure.book.items)
-    screens, row = np.unique(measure.rater[shown_] * n_items + measure.item[shown_], return_inverse=True)
-    cell = row * n_places + measure.side[shown_] - 1
+    screens, row = np.unique(measure.rater[is_placed] * n_items + measure.item[is_placed], return_inverse=True)
+    cell = row * n_places + measure.side[is_placed] - 1
     # All criteria of a response on a screen count once: they stood at the same place together.
     count = np.bincount(cell, minlength=len(screens) * n_places)
-    sums = np.bincount(cell, weights=rest[shown_], minlength=len(screens) * n_places)
+    sums = np.bincount(cell, weights=rest[is_placed], minlength=len(screens) * n_places)
     table = np.divide(sums, count, out=np.full(len(sums), np.nan), where=count > 0).reshape(len(screens), n_places)
     several = np.sum(~np.isnan(table), axis=1) > 1
     table, rater = table[several], screens[several] // n_items
     if not len(table):
         return []
     table = table - np.nanmean(table, axis=1, keepdims=True)
-    found = []
+    effects = []
     for place in range(n_places):
         given = ~np.isnan(table[:, place])
-        one = clustered_mean(table[given, place], rater[given], null=0.0, confidence=options.confidence)
-        found.append((place + 1, one))
-    return found
+        estimate = clustered_mean(table[given, place], rater[given], null=0.0, confidence=options.confidence)
+        effects.append((place + 1, estimate))
+    return effects
 
 
 def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table:
     body: list[tuple[Cell, ...]] = [
-        (f"place {place}", one.n, shown(measure, one), one.p_value if one.has_interval else None)
-        for place, one in places
+        (f"place {place}", estimate.n, shown(measure, estimate), estimate.p_value if estimate.has_interval else None)
+        for place, estimate in places
     ]
     return Table(
         "place_on_screen",
@@ -292,15 +296,15 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table
 
 
 def _place_sentence(measure: Measure, places: list[tuple[int, Estimate]]) -> str:
-    found = [(place, one) for place, one in places if excludes(one)]
-    if not found:
+    clear = [(place, estimate) for place, estimate in places if excludes(estimate)]
+    if not clear:
         return "The place on the screen made no demonstrable difference."
-    told = listed(
-        f"place {place}: {value_only(shown(measure, one))} ({interval_only(shown(measure, one))})"
-        for place, one in found
+    details = listed(
+        f"place {place}: {value_only(shown(measure, estimate))} ({interval_only(shown(measure, estimate))})"
+        for place, estimate in clear
     )
     what = "ratio" if measure.is_log else "difference"
-    return f"The place on the screen mattered ({what} to the mean of the screen): {told}. Random order spreads this evenly."
+    return f"The place on the screen mattered ({what} to the mean of the screen): {details}. Random order spreads this evenly."
 
 
 def _slopes(measure: Measure, rest: Floats) -> Floats:
@@ -330,10 +334,10 @@ def _drift_sentence(measure: Measure, drift: Estimate) -> str:
         return f"Drift over the session is not known: {drift.notes[0]}."
     change = shown(measure, drift)
     what = f"by a factor of {value_only(change)}" if measure.is_log else f"by {value_only(change)} {unit_name(measure)}"
-    told = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
+    details = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
     if excludes(change, null_of(measure)):
-        return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session, {told}."
-    return f"Ratings did not demonstrably drift over the session: they changed {told}."
+        return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session, {details}."
+    return f"Ratings did not demonstrably drift over the session: they changed {details}."
 
 
 def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
@@ -350,11 +354,11 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
         inside = (stretch == number) & (measure.position > 0)
         if not inside.any():
             continue
-        found = _stretch_mean(measure, rest, inside, options)
-        found = as_ratio(found) if measure.is_log else found
+        estimate = _stretch_mean(measure, rest, inside, options)
+        estimate = as_ratio(estimate) if measure.is_log else estimate
         centre = float(measure.position[inside].mean())
-        low, high = (found.low, found.high) if found.has_interval else (None, None)
-        points.append(LinePoint(centre, found.value, low, high))
+        low, high = (estimate.low, estimate.high) if estimate.has_interval else (None, None)
+        points.append(LinePoint(centre, estimate.value, low, high))
     heading = f"{effect_heading(measure).lower()} to the mean"
     return Figure(
         "drift",
@@ -387,8 +391,8 @@ def pace_change(data: StudyData, options: Options) -> Estimate:
     if not {"0", "2"} <= set(medians.columns):
         return unknown(method, "sessions are too short to have a first and a last third")
     ratio = medians.select((pl.col("2") / pl.col("0")).log())["2"].drop_nulls().to_numpy()
-    found = clustered_mean(ratio, np.arange(len(ratio)), null=0.0, confidence=options.confidence)
-    return as_ratio(found)
+    estimate = clustered_mean(ratio, np.arange(len(ratio)), null=0.0, confidence=options.confidence)
+    return as_ratio(estimate)
 
 
 def _pace_sentence(pace: Estimate) -> str:

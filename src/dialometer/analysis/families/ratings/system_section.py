@@ -80,9 +80,9 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
 
     if not any(pair.difference.has_interval for pair in own):
         why = next((note for pair in own for note in pair.difference.notes), "not enough data")
-        said = f"Which system is best {on} is not known: {why}."
-        others_ = tuple(ratings.label(pair.second) for pair in own)
-        return Best(None, "", others_, None, said, f"Which system is best {on} is not known.")
+        text = f"Which system is best {on} is not known: {why}."
+        rivals = tuple(ratings.label(pair.second) for pair in own)
+        return Best(None, "", rivals, None, text, f"Which system is best {on} is not known.")
     alpha = 1 - options.confidence
     rivals = [pair for pair in own if not p_of(pair) < alpha]
     # The nearest by its mean decides how the lead is told.
@@ -92,7 +92,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     if options.correction != "none" and len(ratings.pairs) > 1:
         corrected = f" after {correction_name(options.correction)}"
         corrected += "" if declared_p is None else " with the other declared tests"
-    told = (
+    details = (
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(p_of(nearest))}{corrected}"
     )
@@ -100,37 +100,37 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     if not rivals:
         others = "the other system" if len(own) == 1 else "every other system"
         short = f"{label} is rated best {on}."
-        said = f"{label} is rated best {on}, ahead of {others}: {told}."
+        text = f"{label} is rated best {on}, ahead of {others}: {details}."
     elif len(rivals) == len(own):
         short = f"No system is demonstrably best {on}."
-        said = f"No best system {on}: {label} has the highest mean, but {names} cannot be told from it ({told})."
+        text = f"No best system {on}: {label} has the highest mean, but {names} cannot be told from it ({details})."
     else:
         short = f"{label} has the highest ratings {on}, but {names} cannot be told from it."
-        said = f"{label} has the highest mean {on}, but {names} cannot be told from it ({told})."
-    numbers = f"{label} is rated {told}."
-    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, said, short, numbers)
+        text = f"{label} has the highest mean {on}, but {names} cannot be told from it ({details})."
+    numbers = f"{label} is rated {details}."
+    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, text, short, numbers)
 
 
 TITLE = "Systems"
 
 
-def system_section(found: list[SystemRatings], *, is_confirmatory: bool = False) -> Section:
+def system_section(by_measure: list[SystemRatings], *, is_confirmatory: bool = False) -> Section:
     """Means of the systems on every measure and all pairwise differences; the first measure is drawn."""
-    said = [best_system(one).sentence for one in found]
-    parts: list[Table | Figure] = [*mean_figures(found), _means_table(found)]
-    if len(found[0].systems) > 1:
-        parts += [_pairs_table(found), *_pair_figure(found[0])]
-    return Section("systems", TITLE, tuple(said), tuple(parts), is_confirmatory=is_confirmatory)
+    paragraphs = [best_system(ratings).sentence for ratings in by_measure]
+    parts: list[Table | Figure] = [*mean_figures(by_measure), _means_table(by_measure)]
+    if len(by_measure[0].systems) > 1:
+        parts += [_pairs_table(by_measure), *_pair_figure(by_measure[0])]
+    return Section("systems", TITLE, tuple(paragraphs), tuple(parts), is_confirmatory=is_confirmatory)
 
 
-def _means_table(found: list[SystemRatings]) -> Table:
-    order = sorted(found[0].systems, key=lambda system: -found[0].means[system].value)
+def _means_table(by_measure: list[SystemRatings]) -> Table:
+    order = sorted(by_measure[0].systems, key=lambda system: -by_measure[0].means[system].value)
     body: list[tuple[Cell, ...]] = [
-        (found[0].label(system), *(one.means.get(system) for one in found)) for system in order
+        (by_measure[0].label(system), *(ratings.means.get(system) for ratings in by_measure)) for system in order
     ]
-    is_log = found[0].measure.is_log
+    is_log = by_measure[0].measure.is_log
     columns = [Column("system", "System")]
-    columns += [Column(one.measure.name, _headed(one.measure), "estimate") for one in found]
+    columns += [Column(ratings.measure.name, _headed(ratings.measure), "estimate") for ratings in by_measure]
     return Table(
         "system_means",
         "Geometric mean rating of each system" if is_log else "Mean rating of each system",
@@ -150,21 +150,23 @@ def _headed(measure: Measure) -> str:
     return measure.label
 
 
-def _pairs_table(found: list[SystemRatings]) -> Table:
+def _pairs_table(by_measure: list[SystemRatings]) -> Table:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
-    units = {(one.measure.unit, _headed(one.measure).removeprefix(one.measure.label)) for one in found}
-    for one in found:
-        for pair in one.pairs:
+    units = {
+        (ratings.measure.unit, _headed(ratings.measure).removeprefix(ratings.measure.label)) for ratings in by_measure
+    }
+    for ratings in by_measure:
+        for pair in ratings.pairs:
             difference = pair.difference
             is_known = difference.has_interval
             test = test_words("t", f"{difference.df[0]:.1f}", difference.statistic) if is_known else ""
             body.append(
                 (
-                    one.measure.label if len(units) == 1 else _headed(one.measure),
-                    one.label(pair.first),
-                    one.label(pair.second),
-                    shown(one.measure, difference),
+                    ratings.measure.label if len(units) == 1 else _headed(ratings.measure),
+                    ratings.label(pair.first),
+                    ratings.label(pair.second),
+                    shown(ratings.measure, difference),
                     test,
                     difference.p_value if is_known else None,
                     pair.p_adjusted if is_known else None,
@@ -172,8 +174,10 @@ def _pairs_table(found: list[SystemRatings]) -> Table:
                 )
             )
             notes += difference.notes
-    correction = found[0].options.correction
-    paired = "Differences are taken within rater and item." if found[0].is_paired else "Items show one system each."
+    correction = by_measure[0].options.correction
+    paired = (
+        "Differences are taken within rater and item." if by_measure[0].is_paired else "Items show one system each."
+    )
     return Table(
         "system_pairs",
         "Systems compared two by two",
@@ -181,7 +185,7 @@ def _pairs_table(found: list[SystemRatings]) -> Table:
             Column("criterion", "Criterion"),
             Column("first", "System"),
             Column("second", "Compared with"),
-            Column("estimate", effect_heading(found[0].measure) if len(units) == 1 else "Difference", "estimate"),
+            Column("estimate", effect_heading(by_measure[0].measure) if len(units) == 1 else "Difference", "estimate"),
             Column("test", "Test"),
             Column("p", "p", "p_value"),
             Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
@@ -193,61 +197,63 @@ def _pairs_table(found: list[SystemRatings]) -> Table:
     )
 
 
-def mean_figures(found: list[SystemRatings]) -> list[Figure]:
+def mean_figures(by_measure: list[SystemRatings]) -> list[Figure]:
     """Means of the systems, criteria on the same scale in one figure."""
-    criteria = [one for one in found if len(one.measure.criteria) == 1] or found
+    criteria = [ratings for ratings in by_measure if len(ratings.measure.criteria) == 1] or by_measure
     alike: dict[tuple[object, ...], list[SystemRatings]] = {}
-    for one in criteria:
-        ends = tuple(scale.bounds() for scale in one.measure.scales) if one.measure.unit == "points" else ()
-        alike.setdefault((one.measure.unit, ends), []).append(one)
+    for ratings in criteria:
+        ends = tuple(scale.bounds() for scale in ratings.measure.scales) if ratings.measure.unit == "points" else ()
+        alike.setdefault((ratings.measure.unit, ends), []).append(ratings)
     return [_mean_figure(group, number) for number, group in enumerate(alike.values(), start=1)]
 
 
 def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
-    facets = [one.measure.label if len(group) > 1 else "" for one in group]
+    facets = [ratings.measure.label if len(group) > 1 else "" for ratings in group]
     order = sorted(group[0].systems, key=lambda system: -group[0].means[system].value)
     dots = [
-        Dot(one.label(system), one.means[system], facet=facet)
-        for one, facet in zip(group, facets, strict=True)
-        for system in sorted(one.systems, key=lambda system: order.index(system) if system in order else len(order))
+        Dot(ratings.label(system), ratings.means[system], facet=facet)
+        for ratings, facet in zip(group, facets, strict=True)
+        for system in sorted(ratings.systems, key=lambda system: order.index(system) if system in order else len(order))
     ]
     measure = group[0].measure
-    labels = listed(one.measure.label for one in group)
+    labels = listed(ratings.measure.label for ratings in group)
     kind = "geometric mean rating" if measure.is_log else f"mean {unit_words(measure.unit)}"
-    told = "; ".join(f"{dot.facet} {dot.label}: {dot.estimate}".strip() for dot in dots)
+    details = "; ".join(f"{dot.facet} {dot.label}: {dot.estimate}".strip() for dot in dots)
     return Figure(
         f"system_means_{number}",
         f"Ratings of the systems: {labels}",
         dot_interval(dots, value_title=kind),
-        alt=f"{kind} of each system with its interval. {told}.",
+        alt=f"{kind} of each system with its interval. {details}.",
         caption=f"{100 * group[0].options.confidence:g}% intervals that speak for other raters and items.",
     )
 
 
-def _pair_figure(one: SystemRatings) -> list[Figure]:
+def _pair_figure(ratings: SystemRatings) -> list[Figure]:
     dots = [
-        Dot(f"{one.label(pair.first)} against {one.label(pair.second)}", shown(one.measure, pair.difference))
-        for pair in one.pairs
+        Dot(
+            f"{ratings.label(pair.first)} against {ratings.label(pair.second)}", shown(ratings.measure, pair.difference)
+        )
+        for pair in ratings.pairs
     ]
     if not any(dot.estimate.has_interval for dot in dots):
         return []
-    told = "; ".join(f"{dot.label}: {dot.estimate}" for dot in dots)
-    heading = effect_heading(one.measure).lower()
+    details = "; ".join(f"{dot.label}: {dot.estimate}" for dot in dots)
+    heading = effect_heading(ratings.measure).lower()
     return [
         Figure(
             "system_differences",
-            f"Differences between the systems, {one.measure.label.lower()}",
-            forest(dots, value_title=heading, reference=null_of(one.measure)),
-            alt=f"{heading.capitalize()} of each pair of systems. {told}.",
+            f"Differences between the systems, {ratings.measure.label.lower()}",
+            forest(dots, value_title=heading, reference=null_of(ratings.measure)),
+            alt=f"{heading.capitalize()} of each pair of systems. {details}.",
             caption="Intervals are not corrected for the number of pairs; the p values in the table are.",
         )
     ]
 
 
-def system_methods(found: list[SystemRatings]) -> tuple[Method, ...]:
+def system_methods(by_measure: list[SystemRatings]) -> tuple[Method, ...]:
     """How systems were compared and why so."""
-    one = found[0]
-    if one.is_paired:
+    ratings = by_measure[0]
+    if ratings.is_paired:
         why = "raters judged several systems on the same item, so the rater's level and the item's difficulty cancel"
         method = "Linear mixed model (REML) of paired differences with random raters and items, Satterthwaite's t"
     else:
@@ -284,7 +290,7 @@ class Shift:
 def shifts(effects: FactorEffects, ratings: SystemRatings) -> list[Shift]:
     """Every pair of systems under every contrast of the factors, from each rater's mean difference."""
     options = effects.options
-    found: list[Shift] = []
+    changes: list[Shift] = []
     for factor in effects.factors:
         for contrast in contrasts(factor):
             rows: list[tuple[str, str, Estimate, Estimate, Estimate]] = []
@@ -294,33 +300,33 @@ def shifts(effects: FactorEffects, ratings: SystemRatings) -> list[Shift]:
                 names = ratings.label(pair.first), ratings.label(pair.second)
                 rows.append((*names, _mean(level, options.confidence), _mean(base, options.confidence), change))
             adjusted = adjust([row[-1].p_value for row in rows], options.correction)
-            found += [Shift(contrast, *row, float(p)) for row, p in zip(rows, adjusted, strict=True)]
-    return found
+            changes += [Shift(contrast, *row, float(p)) for row, p in zip(rows, adjusted, strict=True)]
+    return changes
 
 
 def _mean(gaps: Floats, confidence: float) -> Estimate:
-    found = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=confidence)
-    return replace(found, method="mean over raters")
+    mean = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=confidence)
+    return replace(mean, method="mean over raters")
 
 
 def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
     """The table of shifts, and whether the order of systems depends on the condition."""
-    found = shifts(effects, ratings)
-    if not found:
+    found_shifts = shifts(effects, ratings)
+    if not found_shifts:
         raise NotEnoughData("fewer than two systems with judgments", remedy="compare at least two systems")
     measure = ratings.measure
     body: list[tuple[Cell, ...]] = [
         (
-            one.contrast.short,
-            one.first,
-            one.second,
-            shown(measure, one.at_level),
-            shown(measure, one.at_base),
-            shown(measure, one.change),
-            one.change.p_value if one.change.is_known else None,
-            one.p_adjusted if one.change.is_known else None,
+            ratings.contrast.short,
+            ratings.first,
+            ratings.second,
+            shown(measure, ratings.at_level),
+            shown(measure, ratings.at_base),
+            shown(measure, ratings.change),
+            ratings.change.p_value if ratings.change.is_known else None,
+            ratings.p_adjusted if ratings.change.is_known else None,
         )
-        for one in found
+        for ratings in found_shifts
     ]
     heading = effect_heading(measure)
     correction = effects.options.correction
@@ -341,26 +347,26 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
         caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; intervals speak for "
         "other raters, not for other items. Exploratory.",
     )
-    return Section("systems_by_condition", BY_CONDITION_TITLE, tuple(shift_sentences(effects, found)), (table,))
+    return Section("systems_by_condition", BY_CONDITION_TITLE, tuple(shift_sentences(effects, found_shifts)), (table,))
 
 
-def shift_sentences(effects: FactorEffects, found: list[Shift]) -> list[str]:
+def shift_sentences(effects: FactorEffects, found_shifts: list[Shift]) -> list[str]:
     """For every contrast: whether systems change places, only their distance changes, or nothing is demonstrable."""
-    said = []
+    paragraphs = []
     alpha = 1 - effects.options.confidence
     for factor in effects.factors:
         for contrast in contrasts(factor):
-            own = [one for one in found if one.contrast == contrast]
+            own = [ratings for ratings in found_shifts if ratings.contrast == contrast]
             level, base = level_label(contrast.level), level_label(contrast.base)
-            turned = [f"{one.first} and {one.second}" for one in own if one.is_reversed]
-            moved = [f"{one.first} and {one.second}" for one in own if one.p_adjusted < alpha]
+            turned = [f"{shift.first} and {shift.second}" for shift in own if shift.is_reversed]
+            moved = [f"{shift.first} and {shift.second}" for shift in own if shift.p_adjusted < alpha]
             if turned:
-                said.append(f"Between “{level}” and “{base}” these systems change places: {listed(turned)}.")
+                paragraphs.append(f"Between “{level}” and “{base}” these systems change places: {listed(turned)}.")
             elif moved:
-                said.append(
+                paragraphs.append(
                     f"Between “{level}” and “{base}” the distance between {listed(moved)} changes; none change places "
                     "demonstrably."
                 )
             else:
-                said.append(f"Differences between systems do not demonstrably depend on “{level}” or “{base}”.")
-    return said
+                paragraphs.append(f"Differences between systems do not demonstrably depend on “{level}” or “{base}”.")
+    return paragraphs

@@ -39,7 +39,7 @@ ROBUST = "mean, two-way cluster-robust by rater and item (Cameron, Gelbach and M
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Combination:
     """A linear combination of means with its standard error and degrees of freedom."""
 
     value: float
@@ -75,17 +75,17 @@ def crossed_mean(
         return _without_interval(values, problem, confidence, label)
     balanced = _balanced(values, raters, items, n_raters, n_items)
     if balanced is not None:
-        found = balanced
+        combination = balanced
     elif min(n_raters, n_items) > MOST_LEVELS:
         mean = float(values.mean())
-        found = _robust(mean, (values - mean) / len(values), raters, items)
+        combination = _robust(mean, (values - mean) / len(values), raters, items)
     else:
         try:
             fit = fitted(lambda: fit_crossed(values, np.ones((len(values), 1)), raters, items))
         except NotEnoughData as error:
             return _without_interval(values, str(error), confidence, label)
-        found = _Found(*fit.contrast([1.0]), MIXED, MIXED_INTERVAL, _remarks(fit))
-    return _estimate(found, len(values), n_raters, n_items, confidence, label, is_test=is_test)
+        combination = _Combination(*fit.contrast([1.0]), MIXED, MIXED_INTERVAL, _remarks(fit))
+    return _estimate(combination, len(values), n_raters, n_items, confidence, label, is_test=is_test)
 
 
 def crossed_differences(
@@ -102,28 +102,28 @@ def crossed_differences(
     place = {int(code): index for index, code in enumerate(present)}
     usable = [pair for pair in pairs if pair[0] in place and pair[1] in place]
     why = "one of the two has no judgments; collect some for both"
-    found = {pair: unknown(MIXED, why) for pair in pairs if pair not in usable}
+    differences = {pair: unknown(MIXED, why) for pair in pairs if pair not in usable}
     n_raters, n_items = _n_levels(raters), _n_levels(items)
     problem = _problem(values, n_raters) or ("" if n_items > len(present) else "one item each: rate more items")
     if problem or not usable:
-        return found | {pair: unknown(MIXED, problem, n=len(values)) for pair in usable}
+        return differences | {pair: unknown(MIXED, problem, n=len(values)) for pair in usable}
     if min(n_raters, n_items) > MOST_LEVELS:
         for pair in usable:
             parts = _robust_difference(values, group, raters, items, place[pair[0]], place[pair[1]])
-            found[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
-        return found
+            differences[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
+        return differences
     design = np.zeros((len(values), len(present)))
     design[np.arange(len(values)), group] = 1.0
     try:
         fit = fitted(lambda: fit_crossed(values, design, raters, items))
     except NotEnoughData as error:
-        return found | {pair: unknown(MIXED, str(error), n=len(values)) for pair in usable}
+        return differences | {pair: unknown(MIXED, str(error), n=len(values)) for pair in usable}
     for pair in usable:
         weights = np.zeros(len(present))
         weights[place[pair[0]]], weights[place[pair[1]]] = 1.0, -1.0
-        parts = _Found(*fit.contrast(weights), MIXED, MIXED_INTERVAL, _remarks(fit))
-        found[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
-    return found
+        parts = _Combination(*fit.contrast(weights), MIXED, MIXED_INTERVAL, _remarks(fit))
+        differences[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
+    return differences
 
 
 def _remarks(fit: CrossedFit) -> tuple[str, ...]:
@@ -152,35 +152,37 @@ def _without_interval(values: Floats, why: str, confidence: float, label: str) -
 
 
 def _estimate(
-    found: _Found, n: int, n_raters: int, n_items: int, confidence: float, label: str, *, is_test: bool
+    combination: _Combination, n: int, n_raters: int, n_items: int, confidence: float, label: str, *, is_test: bool
 ) -> Estimate:
-    details = {"standard_error": found.error, "n_raters": n_raters, "n_items": n_items}
-    notes = found.notes
+    details = {"standard_error": combination.error, "n_raters": n_raters, "n_items": n_items}
+    notes = combination.notes
     if n_items < 2:
         notes = (*notes, "one item: the interval says nothing about other items")
-    if not found.error > 0:
+    if not combination.error > 0:
         why = "no variation between raters and items: no interval"
-        return Estimate(found.value, n, found.method, confidence=confidence, label=label, notes=(*notes, why))
-    half = float(stats.t.isf((1 - confidence) / 2, found.df)) * found.error
-    t = found.value / found.error
+        return Estimate(
+            combination.value, n, combination.method, confidence=confidence, label=label, notes=(*notes, why)
+        )
+    half = float(stats.t.isf((1 - confidence) / 2, combination.df)) * combination.error
+    t = combination.value / combination.error
     return Estimate(
-        value=found.value,
+        value=combination.value,
         n=n,
-        method=f"{found.method}{', t-test' if is_test else ''}",
-        low=found.value - half,
-        high=found.value + half,
+        method=f"{combination.method}{', t-test' if is_test else ''}",
+        low=combination.value - half,
+        high=combination.value + half,
         confidence=confidence,
-        interval_method=found.interval_method,
+        interval_method=combination.interval_method,
         statistic=t if is_test else math.nan,
-        df=(found.df,),
-        p_value=float(2 * stats.t.sf(abs(t), found.df)) if is_test else math.nan,
+        df=(combination.df,),
+        p_value=float(2 * stats.t.sf(abs(t), combination.df)) if is_test else math.nan,
         label=label,
         notes=notes,
         details=details,
     )
 
 
-def _balanced(values: Floats, raters: Ints, items: Ints, n_raters: int, n_items: int) -> _Found | None:
+def _balanced(values: Floats, raters: Ints, items: Ints, n_raters: int, n_items: int) -> _Combination | None:
     """Every rater judged every item once: REML is the analysis of variance, as long as no component is negative."""
     if len(values) != n_raters * n_items or n_items < 2:
         return None
@@ -201,10 +203,10 @@ def _balanced(values: Floats, raters: Ints, items: Ints, n_raters: int, n_items:
         return None
     spread = of_rater + of_item - rest
     df = spread**2 / (of_rater**2 / df_rater + of_item**2 / df_item + rest**2 / (df_rater * df_item))
-    return _Found(mean, math.sqrt(spread / len(values)), df, MIXED, MIXED_INTERVAL)
+    return _Combination(mean, math.sqrt(spread / len(values)), df, MIXED, MIXED_INTERVAL)
 
 
-def _robust(value: float, influence: Floats, raters: Ints, items: Ints) -> _Found:
+def _robust(value: float, influence: Floats, raters: Ints, items: Ints) -> _Combination:
     """Squared sums over raters, plus over items, minus over their meetings; each scaled for its number of clusters."""
     meeting = raters * (int(items.max()) + 1) + items
     _, meeting = np.unique(meeting, return_inverse=True)
@@ -214,10 +216,12 @@ def _robust(value: float, influence: Floats, raters: Ints, items: Ints) -> _Foun
         sums = np.bincount(codes, weights=influence)
         variance += sign * n / (n - 1) * float(sums @ sums)
         fewest = min(fewest, n)
-    return _Found(value, math.sqrt(max(variance, 0.0)), fewest - 1, ROBUST, "Student's t, levels of the smaller factor")
+    return _Combination(
+        value, math.sqrt(max(variance, 0.0)), fewest - 1, ROBUST, "Student's t, levels of the smaller factor"
+    )
 
 
-def _robust_difference(values: Floats, group: Ints, raters: Ints, items: Ints, first: int, second: int) -> _Found:
+def _robust_difference(values: Floats, group: Ints, raters: Ints, items: Ints, first: int, second: int) -> _Combination:
     influence = np.zeros(len(values))
     means = []
     for code, sign in ((first, 1.0), (second, -1.0)):
@@ -286,19 +290,19 @@ class SystemRatings:
     @cached_property
     def means(self) -> dict[int, Estimate]:
         """The mean of every system; geometric for magnitudes."""
-        found = {}
+        means = {}
         for system in self.systems:
             y = self.table.y[:, system]
             given = ~np.isnan(y)
-            one = crossed_mean(
+            mean = crossed_mean(
                 y[given],
                 self.table.rater[given],
                 self.table.item[given],
                 confidence=self.options.confidence,
                 label=self.label(system),
             )
-            found[system] = as_geometric_mean(one) if self.measure.is_log else one
-        return found
+            means[system] = as_geometric_mean(mean) if self.measure.is_log else mean
+        return means
 
     @cached_property
     def table(self) -> _Table:
@@ -333,19 +337,22 @@ class SystemRatings:
 
     def compare(self, chosen: Sequence[tuple[int, int]]) -> list[SystemPair]:
         """These pairs as one family of tests."""
-        found: dict[tuple[int, int], Estimate] = {}
+        differences: dict[tuple[int, int], Estimate] = {}
         unpaired = []
         for pair in chosen:
             gap, rater, item = self.differences(*pair)
             if self.is_paired and len(gap) >= FEWEST_PAIRS:
-                one = crossed_mean(gap, rater, item, confidence=self.options.confidence, is_test=True)
-                found[pair] = replace(one, method=f"{one.method} on paired differences")
+                difference = crossed_mean(gap, rater, item, confidence=self.options.confidence, is_test=True)
+                differences[pair] = replace(difference, method=f"{difference.method} on paired differences")
             else:
                 unpaired.append(pair)
         if unpaired:
-            found |= self._unpaired(unpaired)
-        adjusted = corrected([found[pair] for pair in chosen], self.options)
-        return [SystemPair(*pair, one, self._raters_for(*pair)) for pair, one in zip(chosen, adjusted, strict=True)]
+            differences |= self._unpaired(unpaired)
+        adjusted = corrected([differences[pair] for pair in chosen], self.options)
+        return [
+            SystemPair(*pair, difference, self._raters_for(*pair))
+            for pair, difference in zip(chosen, adjusted, strict=True)
+        ]
 
     def _unpaired(self, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], Estimate]:
         # What a system shows on an item is the random item here; its turns and criteria are no samples of their own.

@@ -17,9 +17,9 @@ from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, system_label, with_interval
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
-    BestWorstStanding,
+    BestWorstRanking,
     best_worst_data,
-    best_worst_standing,
+    rank_by_best_worst,
     score_differences,
     scores,
 )
@@ -36,7 +36,7 @@ from dialometer.analysis.shared.comparisons import (
     p_cell,
     primary_between_systems,
 )
-from dialometer.analysis.shared.ranking import pair_columns, pair_rows, standing_words
+from dialometer.analysis.shared.ranking import lead_words, pair_columns, pair_rows
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -46,47 +46,47 @@ from dialometer.report.charts import Dot, Share, dot_interval, ranking_intervals
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 
 
-def board_section(main: BestWorstStanding, found: BestWorstData, primary: Comparison | None) -> Section:
+def board_section(main: BestWorstRanking, given: BestWorstData, primary: Comparison | None) -> Section:
     """The ranking that gives the answer, its shares of best and worst, and the differences behind it."""
-    said = []
+    paragraphs = []
     if not math.isnan(main.differ.p_value):
         is_clear = main.differ.p_value <= 1 - main.differ.confidence
         differ = "differ in how often they are best or worst" if is_clear else "cannot be told apart as a whole"
-        said.append(f"The {len(main.ranked)} systems {differ} ({p_words(main.differ.p_value)}).")
+        paragraphs.append(f"The {len(main.ranked)} systems {differ} ({p_words(main.differ.p_value)}).")
     if main.model.is_penalised:
-        said.append(
+        paragraphs.append(
             f"The choice model has no finite maximum-likelihood answer ({'; '.join(main.model.notes)}): the utilities shown are "
             "a regularised fit; read their order, not their size."
         )
     is_confirmatory = primary is not None
     board = board_table("board", main, is_confirmatory=is_confirmatory)
     parts: list[Table | Figure] = [board, _picks_figure(main)]
-    if primary is None or (primary.levels and not set(found.names) <= set(primary.levels)):
+    if primary is None or (primary.levels and not set(given.names) <= set(primary.levels)):
         parts += _differences(main)
-    return Section("board", f"Ranking: {main.label}", tuple(said), tuple(parts), is_confirmatory=is_confirmatory)
+    return Section("board", f"Ranking: {main.label}", tuple(paragraphs), tuple(parts), is_confirmatory=is_confirmatory)
 
 
-def board_table(name: str, one: BestWorstStanding, *, is_confirmatory: bool = False) -> Table:
+def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool = False) -> Table:
     """Ranks with intervals, scores, counts and utilities."""
     rows: list[tuple[Cell, ...]] = []
-    for system in (*one.ranked, *(s for s in one.choices.systems if s not in one.ranked)):
-        score = one.scores[system]
-        best = one.ranks.best_share[system]
+    for system in (*ranking.ranked, *(s for s in ranking.choices.systems if s not in ranking.ranked)):
+        score = ranking.scores[system]
+        best = ranking.ranks.best_share[system]
         counts = score.details if score.is_known else {"best": 0, "worst": 0, "shown": 0}
         rows.append(
             (
                 system,
-                one.ranked.index(system) + 1 if system in one.ranked else None,
-                rank_words(one.ranks.ranks[system]),
+                ranking.ranked.index(system) + 1 if system in ranking.ranked else None,
+                rank_words(ranking.ranks.ranks[system]),
                 None if math.isnan(best) else best,
                 known_cell(score),
                 counts["best"],
                 counts["worst"],
                 counts["shown"],
-                known_cell(one.utilities[system]),
+                known_cell(ranking.utilities[system]),
             )
         )
-    fitted = "choice model, regularised" if one.model.is_penalised else "choice model"
+    fitted = "choice model, regularised" if ranking.model.is_penalised else "choice model"
     columns = (
         Column("system", "System"),
         Column("rank", "Rank", "count"),
@@ -100,54 +100,54 @@ def board_table(name: str, one: BestWorstStanding, *, is_confirmatory: bool = Fa
     )
     return Table(
         name,
-        f"Ranking: {one.label}",
+        f"Ranking: {ranking.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(one.choices.n, 'choice')} of {n_of(len(one.choices.raters), 'rater')}. “Interval” and “first” are the "
+        caption=f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')}. “Interval” and “first” are the "
         "ranks a system had, and how often it came first, when whole raters were resampled; the score is how often it was "
         "picked best less how often worst, per appearance; utilities are log odds with mean 0.",
-        notes=tuple(sentence(note) for note in one.model.notes),
+        notes=tuple(sentence(note) for note in ranking.model.notes),
         is_confirmatory=is_confirmatory,
     )
 
 
-def ranking_figure(name: str, one: BestWorstStanding, *, is_confirmatory: bool = False) -> Figure:
+def ranking_figure(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool = False) -> Figure:
     """Systems in order with the interval of their score, and their ranks beside."""
-    dots = [Dot(system, one.scores[system]) for system in one.choices.systems]
+    dots = [Dot(system, ranking.scores[system]) for system in ranking.choices.systems]
     ranges = {
-        system: (round(rank.low), round(rank.high)) for system, rank in one.ranks.ranks.items() if rank.has_interval
+        system: (round(rank.low), round(rank.high)) for system, rank in ranking.ranks.ranks.items() if rank.has_interval
     }
     spec = ranking_intervals(dots, value_title="score (best less worst)", rank_ranges=ranges or None, reference=0.0)
-    told = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
+    details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     return Figure(
-        name, f"Ranking: {one.label}", spec, f"Scores with intervals. {told}.", is_confirmatory=is_confirmatory
+        name, f"Ranking: {ranking.label}", spec, f"Scores with intervals. {details}.", is_confirmatory=is_confirmatory
     )
 
 
-def _picks_figure(one: BestWorstStanding) -> Figure:
-    shares, told = [], []
-    for system in one.ranked:
-        counts = one.scores[system].details
+def _picks_figure(ranking: BestWorstRanking) -> Figure:
+    shares, entries = [], []
+    for system in ranking.ranked:
+        counts = ranking.scores[system].details
         best, worst = counts["best"] / counts["shown"], counts["worst"] / counts["shown"]
         parts = (("worst", worst), ("neither", 1 - best - worst), ("best", best))
         shares += [Share(system, part, share) for part, share in parts]
-        told.append(f"{system}: best {percent(best)}, worst {percent(worst)}")
+        entries.append(f"{system}: best {percent(best)}, worst {percent(worst)}")
     spec = stacked_shares(
         shares, parts=("worst", "neither", "best"), value_title="share of appearances", is_ordered=True
     )
-    return Figure("picks", f"How often best and worst: {one.label}", spec, f"{'; '.join(told)}.")
+    return Figure("picks", f"How often best and worst: {ranking.label}", spec, f"{'; '.join(entries)}.")
 
 
-def _differences(one: BestWorstStanding) -> tuple[Table, ...]:
+def _differences(ranking: BestWorstRanking) -> tuple[Table, ...]:
     """Every two systems."""
-    pairs = {pair: found for pair, found in one.pairs.items() if found.is_known}
+    pairs = {pair: gap for pair, gap in ranking.pairs.items() if gap.is_known}
     if not pairs:
         return ()
-    correction = correction_of(one)
+    correction = correction_of(ranking)
     return (
         Table(
             "differences",
-            f"Differences between systems: {one.label}",
+            f"Differences between systems: {ranking.label}",
             pair_columns(correction, value="Difference of scores"),
             pair_rows(pairs, correction),
             caption="Scores of two systems in the same choices; each rater as one cluster (CR2).",
@@ -155,52 +155,52 @@ def _differences(one: BestWorstStanding) -> tuple[Table, ...]:
     )
 
 
-def correction_of(one: BestWorstStanding) -> str:
+def correction_of(ranking: BestWorstRanking) -> str:
     """The correction under which the pairs were tested."""
-    return str(next(iter(one.pairs.values())).details.get("correction", "none"))
+    return str(next(iter(ranking.pairs.values())).details.get("correction", "none"))
 
 
 def questions_section(
-    standings: Sequence[BestWorstStanding], overall: BestWorstStanding, main: BestWorstStanding
+    rankings: Sequence[BestWorstRanking], overall: BestWorstRanking, main: BestWorstRanking
 ) -> Section:
     """The systems on every question side by side, and the other questions in full."""
-    shown = [*standings, overall]
+    shown = [*rankings, overall]
     systems = list(overall.ranked)
     columns = (
         Column("system", "System"),
-        *(Column(f"question-{k}", one.label, "estimate") for k, one in enumerate(shown)),
+        *(Column(f"question-{k}", ranking.label, "estimate") for k, ranking in enumerate(shown)),
     )
     wide = Table(
         "questions",
         "Scores by question",
         columns,
-        tuple((system, *(known_cell(one.scores[system]) for one in shown)) for system in systems),
+        tuple((system, *(known_cell(ranking.scores[system]) for ranking in shown)) for system in systems),
         caption="Picked best less picked worst, per appearance: from −1 (always worst) to 1 (always best).",
     )
-    dots = [Dot(system, one.scores[system], facet=one.label) for one in standings for system in systems]
-    told = "; ".join(f"{d.facet}, {d.label}: {with_interval(d.estimate)}" for d in dots)
+    dots = [Dot(system, ranking.scores[system], facet=ranking.label) for ranking in rankings for system in systems]
+    details = "; ".join(f"{d.facet}, {d.label}: {with_interval(d.estimate)}" for d in dots)
     figure = Figure(
         "questions-figure",
         "Scores by question",
         dot_interval(dots, value_title="score (best less worst)", reference=0.0),
-        f"Scores with intervals: {told}.",
+        f"Scores with intervals: {details}.",
     )
-    firsts = {one.ranked[0] for one in standings}
-    said = [_leader_words(one) for one in standings]
-    said.append(
+    firsts = {ranking.ranked[0] for ranking in rankings}
+    paragraphs = [_leader_words(ranking) for ranking in rankings]
+    paragraphs.append(
         f"{next(iter(firsts))} comes first on every question."
         if len(firsts) == 1
         else f"The questions do not agree on the first place: {listed(sorted(firsts))} each lead somewhere."
     )
-    tables = [board_table(f"board-{k}", one) for k, one in enumerate(shown) if one.label != main.label]
-    return Section("questions", "Question by question", tuple(said), (wide, figure, *tables))
+    tables = [board_table(f"board-{k}", ranking) for k, ranking in enumerate(shown) if ranking.label != main.label]
+    return Section("questions", "Question by question", tuple(paragraphs), (wide, figure, *tables))
 
 
-def _leader_words(one: BestWorstStanding) -> str:
-    first = one.ranked[0]
-    text = f"{one.label}: {first} comes first with a score of {with_interval(one.scores[first])}"
-    rivals = one.rivals()
-    if not one.has_ranks:
+def _leader_words(ranking: BestWorstRanking) -> str:
+    first = ranking.ranked[0]
+    text = f"{ranking.label}: {first} comes first with a score of {with_interval(ranking.scores[first])}"
+    rivals = ranking.rivals()
+    if not ranking.has_ranks:
         return f"{text}."
     return (
         f"{text}, but cannot be told from {listed(rivals, most=6)}."
@@ -209,23 +209,23 @@ def _leader_words(one: BestWorstStanding) -> str:
     )
 
 
-def declared_section(study: Study, found: BestWorstData, options: Options) -> list[Section]:
+def declared_section(study: Study, given: BestWorstData, options: Options) -> list[Section]:
     """Declared comparisons between systems: differences of scores over the comparison's questions."""
-    tables, said = [], []
+    tables, paragraphs = [], []
     for comparison in study.spec.analysis.comparisons:
-        questions = tuple(q for q in found.criteria if not comparison.criteria or q in comparison.criteria)
+        questions = tuple(q for q in given.criteria if not comparison.criteria or q in comparison.criteria)
         if comparison.between != "systems" or not questions:
             continue
-        choices = found.on(questions)
+        choices = given.on(questions)
         title = sentence(comparison.name.replace("_", " "))[:-1]
-        codes = [k for k, name in enumerate(found.names) if not comparison.levels or name in comparison.levels]
+        codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
         if not choices.n or len(codes) < 2:
-            said.append(f"{title}: there are no choices on it yet.")
+            paragraphs.append(f"{title}: there are no choices on it yet.")
             continue
         pairs = score_differences(choices, scores(choices), options, codes)
         role = "the comparison that decides the study" if comparison.name == study.spec.analysis.primary else "declared"
-        said.append(f"{title} ({role}): {_pairs_words(pairs, options)}.")
-        asked = listed(found.criterion_labels[found.criteria.index(q)] for q in questions)
+        paragraphs.append(f"{title} ({role}): {_pairs_words(pairs, options)}.")
+        asked = listed(given.criterion_labels[given.criteria.index(q)] for q in questions)
         tables.append(
             Table(
                 f"declared-{comparison.name}",
@@ -239,7 +239,9 @@ def declared_section(study: Study, found: BestWorstData, options: Options) -> li
             )
         )
     return (
-        [Section("declared", "Declared comparisons", tuple(said), tuple(tables), is_confirmatory=True)] if said else []
+        [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
+        if paragraphs
+        else []
     )
 
 
@@ -258,10 +260,10 @@ def _pairs_words(pairs: dict[tuple[str, str], Estimate], options: Options) -> st
     return "; ".join(f"{better} is preferred to {listed(others)}" for better, others in above.items()) + rest
 
 
-def place_section(data: StudyData, found: BestWorstData, options: Options) -> Section:
+def place_section(data: StudyData, given: BestWorstData, options: Options) -> Section:
     """Whether systems at some place on the screen were picked best more often than by chance."""
-    size = (found.choices.shown >= 0).sum(axis=1)
-    if not (found.place > 0).any() or len(np.unique(size)) != 1:
+    size = (given.choices.shown >= 0).sum(axis=1)
+    if not (given.place > 0).any() or len(np.unique(size)) != 1:
         raise NotEnoughData(
             "the data do not say where each system stood on the screen, or sets differ in size",
             remedy="import the order in which systems were shown",
@@ -270,8 +272,8 @@ def place_section(data: StudyData, found: BestWorstData, options: Options) -> Se
     tested = corrected(
         [
             clustered_proportion(
-                np.where(found.place > 0, found.place == place, np.nan),
-                found.choices.rater,
+                np.where(given.place > 0, given.place == place, np.nan),
+                given.choices.rater,
                 null=1 / k,
                 confidence=options.confidence,
                 label=str(place),
@@ -281,7 +283,7 @@ def place_section(data: StudyData, found: BestWorstData, options: Options) -> Se
         options,
     )
     rows: list[tuple[Cell, ...]] = [
-        (f"place {one.label}", known_cell(one), p_cell(one.p_value), p_cell(p_adjusted(one))) for one in tested
+        (f"place {test.label}", known_cell(test), p_cell(test.p_value), p_cell(p_adjusted(test))) for test in tested
     ]
     columns = (
         Column("place", "Place"),
@@ -289,26 +291,26 @@ def place_section(data: StudyData, found: BestWorstData, options: Options) -> Se
         Column("p", "p", "p_value"),
         Column("p_adjusted", "p, corrected", "p_value"),
     )
-    clear = [f"place {one.label}" for one in tested if p_adjusted(one) <= 1 - options.confidence]
+    clear = [f"place {test.label}" for test in tested if p_adjusted(test) <= 1 - options.confidence]
     drawn = data.study.spec.design.system_order != "fixed"
-    said = (
+    text = (
         f"More or less often best than by chance: {listed(clear)}."
         if clear
         else "There is no sign that the place on the screen mattered."
     )
-    said += (
+    text += (
         " Places were drawn anew for each rater and item, so this favours no system."
         if drawn
         else " The order was fixed, so the place cannot be told from the system that stood there."
     )
     caption = f"By chance, each of {k} places would be best in {percent(1 / k)}; cluster-robust by rater (CR2)."
     table = Table("place", "The best by place on the screen", columns, tuple(rows), caption=caption)
-    return Section("place", "Did the place on the screen matter?", (said,), (table,))
+    return Section("place", "Did the place on the screen matter?", (text,), (table,))
 
 
-def group_section(data: StudyData, found: BestWorstData, question: str, options: Options) -> Section:
+def group_section(data: StudyData, given: BestWorstData, question: str, options: Options) -> Section:
     """Scores of every system within each group of raters, and whether the groups differ."""
-    choices = found.choices
+    choices = given.choices
     groups = rater_groups(data, question, choices.raters)
     table = scores(choices)
 
@@ -364,27 +366,27 @@ class BestWorst(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The ranking of the primary question, every question beside it, and the tests."""
-        study, found = data.study, best_worst_data(data)
-        asked = [k for k in range(len(found.criteria)) if np.any(found.criterion == k)]
-        overall = best_worst_standing(found.choices, _label(found), options)
+        study, given = data.study, best_worst_data(data)
+        asked = [k for k in range(len(given.criteria)) if np.any(given.criterion == k)]
+        overall = rank_by_best_worst(given.choices, _label(given), options)
         singles = [
-            best_worst_standing(found.on((found.criteria[k],)), found.criterion_labels[k], options) for k in asked
+            rank_by_best_worst(given.on((given.criteria[k],)), given.criterion_labels[k], options) for k in asked
         ] if len(asked) > 1 else []  # fmt: skip
-        primary = primary_between_systems(study, found.criteria)
-        main = _main(primary, found, singles, overall, options)
-        sections = [*declared_section(study, found, options), board_section(main, found, primary)]
+        primary = primary_between_systems(study, given.criteria)
+        main = _main(primary, given, singles, overall, options)
+        sections = [*declared_section(study, given, options), board_section(main, given, primary)]
         if singles:
             sections.append(questions_section(singles, overall, main))
         sections.append(
             section_or_problem(
-                "place", "Did the place on the screen matter?", partial(place_section, data, found, options)
+                "place", "Did the place on the screen matter?", partial(place_section, data, given, options)
             )
         )
         sections += [
             section_or_problem(
                 f"subgroup-{question}",
                 f"Subgroups of raters: {question.replace('_', ' ')}",
-                partial(group_section, data, found, question, options),
+                partial(group_section, data, given, question, options),
             )
             for question in study.spec.analysis.subgroups
         ]
@@ -395,7 +397,7 @@ class BestWorst(Family):
             figure=ranking_figure("summary", main, is_confirmatory=primary is not None),
             sections=tuple(sections),
             methods=_methods(main, options),
-            warnings=_warnings(found, main),
+            warnings=_warnings(given, main),
         )
         return with_prefix(findings, "best-worst")
 
@@ -403,29 +405,29 @@ class BestWorst(Family):
 ANALYSES.register("best_worst")(BestWorst())
 
 
-def _label(found: BestWorstData) -> str:
-    return ALL_QUESTIONS if len(found.criteria) > 1 else found.criterion_labels[0]
+def _label(given: BestWorstData) -> str:
+    return ALL_QUESTIONS if len(given.criteria) > 1 else given.criterion_labels[0]
 
 
 def _main(
     primary: Comparison | None,
-    found: BestWorstData,
-    singles: Sequence[BestWorstStanding],
-    overall: BestWorstStanding,
+    given: BestWorstData,
+    singles: Sequence[BestWorstRanking],
+    overall: BestWorstRanking,
     options: Options,
-) -> BestWorstStanding:
+) -> BestWorstRanking:
     """The ranking that gives the answer: the primary comparison's questions, else everything."""
     if primary is None:
         return overall
-    questions = tuple(name for name in found.criteria if not primary.criteria or name in primary.criteria)
-    if questions == found.criteria:
+    questions = tuple(name for name in given.criteria if not primary.criteria or name in primary.criteria)
+    if questions == given.criteria:
         return overall
-    labels = [found.criterion_labels[found.criteria.index(name)] for name in questions]
-    single = next((one for one in singles if [one.label] == labels), None)
-    return single or best_worst_standing(found.on(questions), listed(labels), options)
+    labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
+    single = next((single for single in singles if [single.label] == labels), None)
+    return single or rank_by_best_worst(given.on(questions), listed(labels), options)
 
 
-def _answer(main: BestWorstStanding) -> str:
+def _answer(main: BestWorstRanking) -> str:
     first, n = main.ranked[0], len(main.ranked)
     where = "" if main.label == ALL_QUESTIONS else f" on {main.label.lower()}"
     counts = main.scores[first].details
@@ -442,39 +444,39 @@ def _answer(main: BestWorstStanding) -> str:
     return f"{first} comes first{where} ({picked} of its appearances), but {listed(rivals, most=MOST_RIVALS)} may be as good."
 
 
-def _certainty(main: BestWorstStanding, options: Options, *, is_declared: bool) -> str:
+def _certainty(main: BestWorstRanking, options: Options, *, is_declared: bool) -> str:
     basis = f"{n_of(len(main.choices.raters), 'rater')} made {n_of(main.choices.n, 'choice')}"
     declared = (
         "The comparison was declared beforehand." if is_declared else "No comparison was declared: this is exploratory."
     )
     if not main.has_ranks:
         return f"{basis}. {declared}"
-    text = f"{standing_words(main.leader(), main.pairs, options.correction)} "
+    text = f"{lead_words(main.leader(), main.pairs, options.correction)} "
     return f"{text}{basis}. {declared}"
 
 
-def _headlines(main: BestWorstStanding, *, is_declared: bool) -> tuple[Headline, ...]:
-    found = []
+def _headlines(main: BestWorstRanking, *, is_declared: bool) -> tuple[Headline, ...]:
+    lines = []
     for system in main.ranked[:3]:
         score, rank = main.scores[system], main.ranks.ranks[system]
         place = f"Rank interval {rank_words(rank)}; " if rank.has_interval else ""
         counts = score.details
         words = f"{place}picked best {counts['best']} and worst {counts['worst']} of {counts['shown']} times."
-        found.append(Headline(f"{system}: score", score, sentence(words), is_declared))
-    return tuple(found)
+        lines.append(Headline(f"{system}: score", score, sentence(words), is_declared))
+    return tuple(lines)
 
 
-def _warnings(found: BestWorstData, main: BestWorstStanding) -> tuple[str, ...]:
-    said = list(found.notes)
-    silent = [name for name in found.systems if name not in main.ranked]
+def _warnings(given: BestWorstData, main: BestWorstRanking) -> tuple[str, ...]:
+    notes = list(given.notes)
+    silent = [name for name in given.systems if name not in main.ranked]
     if silent:
-        said.append(f"{listed(silent)} was never shown yet and is not ranked.")
+        notes.append(f"{listed(silent)} was never shown yet and is not ranked.")
     if main.model.is_penalised:
-        said.append(f"Not all systems can be placed by maximum likelihood ({'; '.join(main.model.notes)}).")
-    return tuple(said)
+        notes.append(f"Not all systems can be placed by maximum likelihood ({'; '.join(main.model.notes)}).")
+    return tuple(notes)
 
 
-def _methods(main: BestWorstStanding, options: Options) -> tuple[Method, ...]:
+def _methods(main: BestWorstRanking, options: Options) -> tuple[Method, ...]:
     return (
         Method(
             "scores and ranks",

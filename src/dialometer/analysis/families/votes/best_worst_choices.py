@@ -157,7 +157,7 @@ def _codes(column: pl.Series, names: list[str]) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class BestWorstStanding:
+class BestWorstRanking:
     """Everything about one ranking; systems stand in it by their score, -1 (always worst) to 1 (always best)."""
 
     label: str
@@ -172,7 +172,7 @@ class BestWorstStanding:
     @property
     def ranked(self) -> tuple[str, ...]:
         """Systems that were shown, the best first."""
-        known = [name for name, one in self.scores.items() if one.is_known]
+        known = [name for name, score in self.scores.items() if score.is_known]
         return tuple(sorted(known, key=lambda name: -self.scores[name].value))
 
     @property
@@ -182,16 +182,16 @@ class BestWorstStanding:
 
     def leader(self) -> Lead:
         """Who is first, and of whom that can be said after correction."""
-        found = lead(self.scores, self.pairs, confidence=self.differ.confidence)
-        return found or Lead(self.ranked[0], (), self.ranked[1:])
+        leader = lead(self.scores, self.pairs, confidence=self.differ.confidence)
+        return leader or Lead(self.ranked[0], (), self.ranked[1:])
 
     def rivals(self) -> tuple[str, ...]:
         """Systems that cannot be told from the first, the best first."""
-        found = self.leader()
-        return tuple(name for name in self.ranked if name in (*found.level, *found.untested))
+        leader = self.leader()
+        return tuple(name for name in self.ranked if name in (*leader.level, *leader.untested))
 
 
-def best_worst_standing(choices: BestWorstChoices, label: str, options: Options) -> BestWorstStanding:
+def rank_by_best_worst(choices: BestWorstChoices, label: str, options: Options) -> BestWorstRanking:
     """The ranking that a set of choices makes."""
     n_raters = len(choices.raters)
     wide = expanded_confidence(options.confidence, n_raters) if n_raters > 1 else options.confidence
@@ -203,11 +203,11 @@ def best_worst_standing(choices: BestWorstChoices, label: str, options: Options)
     counted = best_worst_counts(drawn, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
     model = maxdiff(drawn, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
     table = scores(choices)
-    return BestWorstStanding(
+    return BestWorstRanking(
         label=label,
         choices=choices,
-        scores={name: _named(one, options) for name, one in counted.scores.items()},
-        utilities={name: _named(one, options) for name, one in model.utilities.items()},
+        scores={name: _named(estimate, options) for name, estimate in counted.scores.items()},
+        utilities={name: _named(estimate, options) for name, estimate in model.utilities.items()},
         model=model,
         ranks=_named_ranks(counted, options),
         pairs=score_differences(choices, table, options),
@@ -215,14 +215,16 @@ def best_worst_standing(choices: BestWorstChoices, label: str, options: Options)
     )
 
 
-def _named(one: Estimate, options: Options) -> Estimate:
-    if not one.has_interval or "bootstrap" not in one.interval_method:
-        return replace(one, confidence=options.confidence)
-    return replace(one, confidence=options.confidence, interval_method=EXPANDED)
+def _named(estimate: Estimate, options: Options) -> Estimate:
+    if not estimate.has_interval or "bootstrap" not in estimate.interval_method:
+        return replace(estimate, confidence=options.confidence)
+    return replace(estimate, confidence=options.confidence, interval_method=EXPANDED)
 
 
 def _named_ranks(counted: BestWorstScores, options: Options) -> RankIntervals:
-    return replace(counted.ranks, ranks={name: _named(one, options) for name, one in counted.ranks.ranks.items()})
+    return replace(
+        counted.ranks, ranks={name: _named(estimate, options) for name, estimate in counted.ranks.ranks.items()}
+    )
 
 
 def score_differences(
@@ -230,19 +232,19 @@ def score_differences(
 ) -> dict[tuple[str, str], Estimate]:
     """Every two systems: mean difference of their scores where both were shown, each rater as one cluster; one family."""
     chosen = list(range(len(choices.systems))) if systems is None else systems
-    found = {}
+    differences = {}
     for a, b in combinations(chosen, 2):
         gap = table[:, a] - table[:, b]
         label = f"{choices.systems[a]} - {choices.systems[b]}"
         if np.isnan(gap).all():
-            found[choices.systems[a], choices.systems[b]] = unknown(
+            differences[choices.systems[a], choices.systems[b]] = unknown(
                 "difference of scores", "never shown together", label=label
             )
             continue
-        found[choices.systems[a], choices.systems[b]] = clustered_mean(
+        differences[choices.systems[a], choices.systems[b]] = clustered_mean(
             gap, choices.rater, null=0.0, confidence=options.confidence, label=label
         )
-    return adjusted_pairs(found, options.correction)
+    return adjusted_pairs(differences, options.correction)
 
 
 def systems_differ(choices: BestWorstChoices, table: NDArray[np.float64]) -> Estimate:

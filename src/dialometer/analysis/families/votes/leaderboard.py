@@ -15,8 +15,14 @@ import numpy as np
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
+from dialometer.analysis.families.votes.rankings import (
+    SystemRanking,
+    head_to_head_by_rater,
+    rank_systems,
+    systems_differ,
+)
 from dialometer.analysis.families.votes.sections import (
-    Met,
+    HeadToHead,
     board_figure,
     board_section,
     head_to_head_section,
@@ -26,7 +32,6 @@ from dialometer.analysis.families.votes.sections import (
     rank_words,
     system_group_section,
 )
-from dialometer.analysis.families.votes.standings import Standing, head_to_head_by_rater, standing, systems_differ
 from dialometer.analysis.families.votes.system_votes import SystemVotes, duplicate_votes, system_votes, votes_where
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
@@ -35,7 +40,7 @@ from dialometer.analysis.shared.comparisons import (
     p_adjusted,
     primary_between_systems,
 )
-from dialometer.analysis.shared.ranking import standing_words
+from dialometer.analysis.shared.ranking import lead_words
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
@@ -48,7 +53,7 @@ from dialometer.stats.ranking.votes import win_matrix
 MOST_RIVALS = 5
 
 
-def answer_words(main: Standing, *, name: str) -> str:
+def answer_words(main: SystemRanking, *, name: str) -> str:
     """Who is best, or why nobody can be called so; ``name`` is the question, empty for all together."""
     first, n = main.ranked[0], len(main.ranked)
     where = f" on {name.lower()}" if name else ""
@@ -64,7 +69,7 @@ def answer_words(main: Standing, *, name: str) -> str:
     return f"{first} comes first{where} with {share}, but {listed(rivals, most=MOST_RIVALS)} may be as good."
 
 
-def certainty_words(main: Standing, options: Options, *, is_declared: bool) -> str:
+def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool) -> str:
     """How sure the first place is, by the model of all votes and by direct votes alone."""
     first = main.ranked[0]
     basis = f"{n_of(len(main.votes.raters), 'rater')} cast {n_of(main.votes.n, 'vote')}"
@@ -73,12 +78,12 @@ def certainty_words(main: Standing, options: Options, *, is_declared: bool) -> s
     )
     if main.ranks is None:
         return f"{basis}. {declared}"
-    text = f"By the model of all votes, {standing_words(main.leader(), main.contrasts, options.correction)} "
-    tested = {pair: one for pair, one in main.pairs.items() if first in pair and not math.isnan(p_adjusted(one))}
+    text = f"By the model of all votes, {lead_words(main.leader(), main.contrasts, options.correction)} "
+    tested = {pair: share for pair, share in main.pairs.items() if first in pair and not math.isnan(p_adjusted(share))}
     behind = [
         pair
-        for pair, one in tested.items()
-        if p_adjusted(one) <= 1 - options.confidence and (one.value > 0.5) == (pair[0] == first)
+        for pair, share in tested.items()
+        if p_adjusted(share) <= 1 - options.confidence and (share.value > 0.5) == (pair[0] == first)
     ]
     if tested:
         text += f"Direct votes alone, without the model, put it ahead of {len(behind)} of the {len(tested)} it met. "
@@ -87,36 +92,36 @@ def certainty_words(main: Standing, options: Options, *, is_declared: bool) -> s
     return f"{text}{basis}. {declared}"
 
 
-def headlines(main: Standing, *, is_declared: bool) -> tuple[Headline, ...]:
+def headlines(main: SystemRanking, *, is_declared: bool) -> tuple[Headline, ...]:
     """The first three systems."""
-    found = []
+    lines = []
     for system in main.ranked[:3]:
         rank = main.ranks.ranks[system] if main.ranks is not None else None
         place = "" if rank is None or not rank.has_interval else f"Rank interval {rank_words(rank)}; "
         record = main.records[system]
         words = f"{place}won {record.wins}, lost {record.losses}"
         words += f", tied {record.ties}." if record.ties else "."
-        found.append(Headline(f"{system}: wins against the others", main.wins[system], sentence(words), is_declared))
-    return tuple(found)
+        lines.append(Headline(f"{system}: wins against the others", main.wins[system], sentence(words), is_declared))
+    return tuple(lines)
 
 
-def warnings_of(found: SystemVotes, main: Standing) -> tuple[str, ...]:
+def warnings_of(given: SystemVotes, main: SystemRanking) -> tuple[str, ...]:
     """What a reader must know before the first number."""
-    said = list(found.notes)
-    silent = [name for name in found.systems if name not in main.ranked]
+    notes = list(given.notes)
+    silent = [name for name in given.systems if name not in main.ranked]
     if silent:
-        said.append(f"There are no votes on {listed(silent)} yet, so they are not ranked.")
+        notes.append(f"There are no votes on {listed(silent)} yet, so they are not ranked.")
     if main.fit.is_penalised:
-        said.append(
+        notes.append(
             f"Not all systems can be placed by maximum likelihood ({'; '.join(main.fit.notes)}): more votes between the groups "
             "are needed."
         )
-    repeats = duplicate_votes(found)
+    repeats = duplicate_votes(given)
     if repeats:
-        said.append(
+        notes.append(
             f"{n_of(len(repeats), 'comparison')} received more than one vote of the same rater; see “Repeated votes”."
         )
-    return tuple(said)
+    return tuple(notes)
 
 
 # What was declared about systems before the votes came in, and votes that came in twice.
@@ -125,39 +130,39 @@ def warnings_of(found: SystemVotes, main: Standing) -> tuple[str, ...]:
 MOST_REPEATS = 50
 
 
-def questions_of(comparison: Comparison, found: SystemVotes) -> tuple[str, ...]:
+def questions_of(comparison: Comparison, given: SystemVotes) -> tuple[str, ...]:
     """The questions a declared comparison is about."""
-    return tuple(name for name in found.criteria if not comparison.criteria or name in comparison.criteria)
+    return tuple(name for name in given.criteria if not comparison.criteria or name in comparison.criteria)
 
 
-def declared_sections(study: Study, found: SystemVotes, options: Options) -> list[Section]:
+def declared_sections(study: Study, given: SystemVotes, options: Options) -> list[Section]:
     """Declared comparisons between systems: every two of their systems in direct votes, over their questions."""
-    tables, said = [], []
+    tables, paragraphs = [], []
     for comparison in study.spec.analysis.comparisons:
-        questions = questions_of(comparison, found)
+        questions = questions_of(comparison, given)
         if comparison.between != "systems" or not questions:
             continue
-        codes = [k for k, name in enumerate(found.names) if not comparison.levels or name in comparison.levels]
-        votes = found.on(questions)
+        codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
+        votes = given.on(questions)
         votes = votes_where(votes, np.isin(votes.first, codes) & np.isin(votes.second, codes))
         title = sentence(comparison.name.replace("_", " "))[:-1]
         if votes.n == 0:
-            said.append(f"{title}: there are no votes between {listed(found.systems[k] for k in codes)} yet.")
+            paragraphs.append(f"{title}: there are no votes between {listed(given.systems[k] for k in codes)} yet.")
             continue
         matrix = win_matrix(votes)
         pairs = head_to_head_by_rater(votes, matrix, options)
         role = "the comparison that decides the study" if comparison.name == study.spec.analysis.primary else "declared"
-        said.append(f"{title} ({role}): {preferred_words(pairs, options)}.")
-        asked = listed(found.criterion_labels[found.criteria.index(name)] for name in questions)
+        paragraphs.append(f"{title} ({role}): {preferred_words(pairs, options)}.")
+        asked = listed(given.criterion_labels[given.criteria.index(name)] for name in questions)
         caption = f"Questions: {asked}." + (f" Hypothesis: {comparison.hypothesis}" if comparison.hypothesis else "")
-        met = Met(title, pairs, bradley_terry(matrix, confidence=options.confidence))
+        met = HeadToHead(title, pairs, bradley_terry(matrix, confidence=options.confidence))
         name = f"declared-{comparison.name}"
         tables.append(
             pairs_table(name, f"{title}: direct votes", [met], options, is_confirmatory=True, caption=caption)
         )
-    if not said:
+    if not paragraphs:
         return []
-    return [Section("declared", "Declared comparisons", tuple(said), tuple(tables), is_confirmatory=True)]
+    return [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
 
 
 def preferred_words(pairs: dict[tuple[str, str], Estimate], options: Options) -> str:
@@ -172,25 +177,25 @@ def preferred_words(pairs: dict[tuple[str, str], Estimate], options: Options) ->
             n_open += 1
     if not beaten:
         return "no two of these systems can be told apart in direct votes"
-    told = [f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()]
+    wins = [f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()]
     rest = f"; {n_of(n_open, 'other pair')} cannot be told apart" if n_open else ""
-    return "; ".join(told) + rest
+    return "; ".join(wins) + rest
 
 
-def duplicates_sections(found: SystemVotes) -> list[Section]:
+def duplicates_sections(given: SystemVotes) -> list[Section]:
     """A chapter on repeated votes, where there are any."""
-    repeats = duplicate_votes(found)
+    repeats = duplicate_votes(given)
     if not repeats:
         return []
     rows: list[tuple[Cell, ...]] = [
         (
-            one.rater,
-            " and ".join(one.systems),
-            one.item or "any",
-            len(one.rows),
-            "the same" if one.is_same else "different",
+            repeat.rater,
+            " and ".join(repeat.systems),
+            repeat.item or "any",
+            len(repeat.rows),
+            "the same" if repeat.is_same else "different",
         )
-        for one in repeats[:MOST_REPEATS]
+        for repeat in repeats[:MOST_REPEATS]
     ]
     columns = (
         Column("rater", "Rater"),
@@ -199,15 +204,15 @@ def duplicates_sections(found: SystemVotes) -> list[Section]:
         Column("n", "Votes", "count"),
         Column("vote", "Votes were"),
     )
-    n_same = sum(one.is_same for one in repeats)
-    said = (
+    n_same = sum(repeat.is_same for repeat in repeats)
+    text = (
         f"A rater voted more than once on the same comparison {n_of(len(repeats), 'time')}, with the same vote in {n_same}. "
         "All votes are counted. Raters are resampled whole, so that repeating a vote does not make intervals narrower, but it "
         "gives that rater more weight: exclude the session, or correct the import, if votes were sent twice by mistake."
     )
     more = (f"The first {MOST_REPEATS} of {len(repeats)}.",) if len(repeats) > MOST_REPEATS else ()
     table = Table("duplicates", "Repeated votes", columns, tuple(rows), notes=more)
-    return [Section("duplicates", "Repeated votes", (said,), (table,))]
+    return [Section("duplicates", "Repeated votes", (text,), (table,))]
 
 
 ALL_QUESTIONS = "All questions"
@@ -235,48 +240,48 @@ class Leaderboard(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The leaderboard of the primary question, every question beside it, and the tests."""
-        study, found = data.study, system_votes(data)
+        study, given = data.study, system_votes(data)
         is_drawn = study.spec.design.system_order != "fixed"
-        fit = partial(standing, options=options, is_order_drawn=is_drawn)
-        overall = fit(found.votes, ALL_QUESTIONS if len(found.criteria) > 1 else found.criterion_labels[0])
-        asked = [k for k in range(len(found.criteria)) if np.any(found.criterion == k)]
+        fit = partial(rank_systems, options=options, is_order_drawn=is_drawn)
+        overall = fit(given.votes, ALL_QUESTIONS if len(given.criteria) > 1 else given.criterion_labels[0])
+        asked = [k for k in range(len(given.criteria)) if np.any(given.criterion == k)]
         singles = (
-            [fit(found.on((found.criteria[k],)), found.criterion_labels[k]) for k in asked] if len(asked) > 1 else []
+            [fit(given.on((given.criteria[k],)), given.criterion_labels[k]) for k in asked] if len(asked) > 1 else []
         )
-        primary = primary_between_systems(study, found.criteria)
-        main = _main(primary, found, singles, overall, fit)
+        primary = primary_between_systems(study, given.criteria)
+        main = _main(primary, given, singles, overall, fit)
         is_declared = primary is not None
         sections = [
-            *declared_sections(study, found, options),
+            *declared_sections(study, given, options),
             board_section(main, options, is_confirmatory=is_declared),
             head_to_head_section(
                 main,
-                [one for one in singles if one.label != main.label],
+                [single for single in singles if single.label != main.label],
                 options,
-                is_declared=primary is not None and (not primary.levels or set(found.names) <= set(primary.levels)),
+                is_declared=primary is not None and (not primary.levels or set(given.names) <= set(primary.levels)),
             ),
         ]
         if singles:
             sections.append(questions_section(singles, overall, main))
-        standings = [main, *(one for one in [*singles, overall] if one.label != main.label)]
-        sections.append(model_section(standings, has_rankings=found.has_rankings, is_order_drawn=is_drawn))
+        rankings = [main, *(board for board in [*singles, overall] if board.label != main.label)]
+        sections.append(model_section(rankings, has_rankings=given.has_rankings, is_order_drawn=is_drawn))
         sections += [
             section_or_problem(
                 f"subgroup-{question}",
                 f"Subgroups of raters: {question.replace('_', ' ')}",
-                partial(system_group_section, data, found, question, options),
+                partial(system_group_section, data, given, question, options),
             )
             for question in study.spec.analysis.subgroups
         ]
-        sections += duplicates_sections(found)
+        sections += duplicates_sections(given)
         findings = Findings(
             answer=answer_words(main, name=_name(main)),
             certainty=certainty_words(main, options, is_declared=is_declared),
             headlines=headlines(main, is_declared=is_declared),
             figure=board_figure("summary", main, is_confirmatory=is_declared),
             sections=tuple(sections),
-            methods=_methods(main, options, has_rankings=found.has_rankings),
-            warnings=warnings_of(found, main),
+            methods=_methods(main, options, has_rankings=given.has_rankings),
+            warnings=warnings_of(given, main),
         )
         return with_prefix(findings, "leaderboard")
 
@@ -285,25 +290,29 @@ ANALYSES.register("leaderboard")(Leaderboard())
 
 
 def _main(
-    primary: Comparison | None, found: SystemVotes, singles: list[Standing], overall: Standing, fit: partial[Standing]
-) -> Standing:
-    """The standing that gives the answer: the primary comparison's questions, else everything."""
+    primary: Comparison | None,
+    given: SystemVotes,
+    singles: list[SystemRanking],
+    overall: SystemRanking,
+    fit: partial[SystemRanking],
+) -> SystemRanking:
+    """The ranking that gives the answer: the primary comparison's questions, else everything."""
     if primary is None:
         return overall
-    questions = questions_of(primary, found)
-    if questions == found.criteria:
+    questions = questions_of(primary, given)
+    if questions == given.criteria:
         return overall
-    labels = [found.criterion_labels[found.criteria.index(name)] for name in questions]
-    single = next((one for one in singles if [one.label] == labels), None)
-    return single or fit(found.on(questions), listed(labels))
+    labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
+    single = next((single for single in singles if [single.label] == labels), None)
+    return single or fit(given.on(questions), listed(labels))
 
 
-def _name(main: Standing) -> str:
+def _name(main: SystemRanking) -> str:
     return "" if main.label == ALL_QUESTIONS else main.label
 
 
-def _methods(main: Standing, options: Options, *, has_rankings: bool) -> tuple[Method, ...]:
-    found = [
+def _methods(main: SystemRanking, options: Options, *, has_rankings: bool) -> tuple[Method, ...]:
+    methods = [
         Method(
             "strengths, ranks and the leaderboard",
             f"{main.fit.method}; expanded percentile bootstrap over raters, {options.n_resamples:,} resamples",
@@ -325,11 +334,11 @@ def _methods(main: Standing, options: Options, *, has_rankings: bool) -> tuple[M
         Method("several tests at once", CORRECTIONS.get(options.correction, "none"), "declared in the study; one family per question"),
     ]  # fmt: skip
     if has_rankings:
-        found.append(
+        methods.append(
             Method(
                 "rankings",
                 "broken into all pairs",
                 "pairs of a ranking follow Bradley-Terry where rankings follow Plackett-Luce",
             )
         )
-    return tuple(found)
+    return tuple(methods)

@@ -209,5 +209,5 @@ def duplicate_votes(found: SystemVotes) -> tuple[RepeatedVote, ...]:
     for criterion in np.unique(found.criterion[is_suspect]).tolist():
         inside = votes_where(votes, is_suspect & (found.criterion == criterion))
         given = replace(inside, item=None, items=()) if is_arena else inside
-        repeats += [one for one in repeated_votes(given) if one.is_same or not is_arena]
+        repeats += [vote for vote in repeated_votes(given) if vote.is_same or not is_arena]
     return tuple(repeats)

@@ -41,7 +41,7 @@ FEWEST_ORDERS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class SystemRanking:
     """Everything about one ranking. Without resampled raters (one rater only) ``ranks`` is None and intervals are Wald's."""
 
     label: str
@@ -70,23 +70,23 @@ class Standing:
 
     def leader(self) -> Lead:
         """Who is first, and of whom that can be said after correction."""
-        found = lead(self.strengths, self.contrasts, confidence=self.differ.confidence)
-        return found or Lead(self.ranked[0], (), self.ranked[1:])
+        leader = lead(self.strengths, self.contrasts, confidence=self.differ.confidence)
+        return leader or Lead(self.ranked[0], (), self.ranked[1:])
 
     def rivals(self) -> tuple[str, ...]:
         """Systems that cannot be told from the first, strongest first."""
-        found = self.leader()
-        return tuple(name for name in self.ranked if name in (*found.level, *found.untested))
+        leader = self.leader()
+        return tuple(name for name in self.ranked if name in (*leader.level, *leader.untested))
 
 
-def standing(votes: Votes, label: str, options: Options, *, is_order_drawn: bool) -> Standing:
+def rank_systems(votes: Votes, label: str, options: Options, *, is_order_drawn: bool) -> SystemRanking:
     """The ranking that a set of votes makes."""
     if votes.n == 0:
         raise NotEnoughData("no votes yet", where=label, remedy="collect judgments on this question")
     matrix = win_matrix(votes)
     boot, fit = _fit(votes, matrix, options, is_order_drawn=is_order_drawn)
     strengths = dict(boot.strengths if boot else fit.strengths)
-    return Standing(
+    return SystemRanking(
         label=label,
         votes=votes,
         matrix=matrix,
@@ -173,15 +173,15 @@ def head_to_head_by_rater(votes: Votes, matrix: WinMatrix, options: Options) -> 
     order = np.argsort(low * n + high, kind="stable")
     keys, starts = np.unique((low * n + high)[order], return_index=True)
     rater = votes.rater if votes.rater is not None else np.arange(votes.n)
-    found: dict[tuple[str, str], Estimate] = {}
+    shares: dict[tuple[str, str], Estimate] = {}
     for key, rows in zip(keys.tolist(), np.split(order, starts[1:]), strict=True):
         pair = (votes.systems[key // n], votes.systems[key % n])
         share = records[pair].share
         if len(np.unique(rater[rows])) < len(rows):
             share = clustered_preference(signed[rows], rater[rows], confidence=options.confidence, label=share.label)
         counts = {"wins": records[pair].wins, "losses": records[pair].losses, "ties": records[pair].ties}
-        found[pair] = replace(share, unit="share", details={**share.details, **counts, "null": 0.5})
-    return corrected_by_name(found, options)
+        shares[pair] = replace(share, unit="share", details={**share.details, **counts, "null": 0.5})
+    return corrected_by_name(shares, options)
 
 
 def strength_differences(boot: BradleyTerryBootstrap, options: Options) -> dict[tuple[str, str], Estimate]:
@@ -189,14 +189,14 @@ def strength_differences(boot: BradleyTerryBootstrap, options: Options) -> dict[
     names = [name for name in boot.fit.systems if boot.strengths[name].is_known]
     n_raters = n_resampled(boot.ranks)
     quantile = float(stats.t.isf((1 - options.confidence) / 2, n_raters - 1))
-    found = {}
+    differences = {}
     pairs = combinations(names, 2) if len(names) <= MOST_PAIRED else product(boot.fit.ranked[:1], boot.fit.ranked[1:])
     for a, b in pairs:
         drawn = boot.replicates[:, boot.fit.systems.index(a)] - boot.replicates[:, boot.fit.systems.index(b)]
         value = boot.strengths[a].value - boot.strengths[b].value
         se = float(drawn.std(ddof=1)) * math.sqrt(n_raters / (n_raters - 1))
         t = value / se if se > 0 else math.nan
-        found[a, b] = Estimate(
+        differences[a, b] = Estimate(
             value=value,
             n=round(boot.fit.n_votes),
             method=f"difference of strengths, {boot.fit.method}, t-test with the spread over resampled raters",
@@ -212,7 +212,7 @@ def strength_differences(boot: BradleyTerryBootstrap, options: Options) -> dict[
             label=f"{a} - {b}",
             unit="log odds",
         )
-    return adjusted_pairs(found, options.correction)
+    return adjusted_pairs(differences, options.correction)
 
 
 def systems_differ(votes: Votes) -> Estimate:
