@@ -56,7 +56,7 @@ class SelfRatings:
     @property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest number of the scale; what was given where it has none."""
-        low, high = self.scale.bounds()
+        low, high = (float(end) for end in self.scale.bounds())
         return (low, high) if math.isfinite(high - low) else (float(self.value.min()), float(self.value.max()))
 
     @property

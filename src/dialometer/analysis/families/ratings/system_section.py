@@ -81,8 +81,8 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     if not any(pair.difference.has_interval for pair in own):
         why = next((note for pair in own for note in pair.difference.notes), "not enough data")
         text = f"Which system is best {on} is not known: {why}."
-        rivals = tuple(ratings.label(pair.second) for pair in own)
-        return Best(None, "", rivals, None, text, f"Which system is best {on} is not known.")
+        names_behind = tuple(ratings.label(pair.second) for pair in own)
+        return Best(None, "", names_behind, None, text, f"Which system is best {on} is not known.")
     alpha = 1 - options.confidence
     rivals = [pair for pair in own if not p_of(pair) < alpha]
     # The nearest by its mean decides how the lead is told.
