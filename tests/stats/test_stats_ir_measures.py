@@ -118,8 +118,15 @@ def evaluate(ranks, cuts=(1, 2, 10), *, unanswerable="exclude"):
     values = {f"recall@{k}": recall_at(ranks, k) for k in cuts}
     values |= {"MRR": reciprocal_rank(ranks), "MAP": average_precision(ranks)}
     values |= {f"success_rate@{k}": success_at(ranks, k) for k in cuts}
-    rules = {name: "exclude" if name.startswith("recall") else unanswerable for name in values}
-    return {name: mean_over_questions(values[name], label=name, unanswerable=rules[name]) for name in values}
+    return {
+        name: mean_over_questions(
+            value,
+            label=name,
+            unanswerable="exclude" if name.startswith("recall") else unanswerable,
+            shares="wilson" if name.startswith("success") else "bootstrap",
+        )
+        for name, value in values.items()
+    }
 
 
 def test_questions_without_a_right_answer_are_never_silently_zero():

@@ -23,8 +23,10 @@ def simulate_ratings(n_dialogues: int = 400, *, seed: int = 1, careless_share: f
     """Simulated conversations that their users rated, some without care, to try an evaluator on; their truth is known."""
     talks = simulate_talks(n_dialogues, seed, TalkHabits(careless_share=careless_share))
     return clean(
-        RatedDialogue(one, float(one.metadata["rating"]), one.metadata["user"], "simulation", one.metadata["system"])
-        for one in talks
+        RatedDialogue(
+            talk, float(talk.metadata["rating"]), talk.metadata["user"], "simulation", talk.metadata["system"]
+        )
+        for talk in talks
     )
 
 
@@ -57,8 +59,8 @@ def load_evaluator(folder: str | Path) -> Evaluator:
 def score_dialogues(evaluator: Evaluator | GaussianFit, dialogues: Iterable[Dialogue]) -> pl.DataFrame:
     """A score for each dialogue and how uncertain it is; 0 is a typical training dialogue, differences are log odds."""
     chosen = list(dialogues)
-    found = (evaluator.evaluator if isinstance(evaluator, GaussianFit) else evaluator).score(chosen)
-    columns = {"id": [one.id for one in chosen], "score": found.values, "deviation": found.deviations}
+    scores = (evaluator.evaluator if isinstance(evaluator, GaussianFit) else evaluator).score(chosen)
+    columns = {"id": [dialogue.id for dialogue in chosen], "score": scores.values, "deviation": scores.deviations}
     return pl.DataFrame(columns, schema={"id": pl.String, "score": pl.Float64, "deviation": pl.Float64})
 
 
@@ -67,11 +69,11 @@ def report_evaluator(
     ratings: RatingSet | str | Path, *, aspects: Sequence[Aspect] = ASPECTS, seed: int = 0, name: str = ""
 ) -> Report:
     """How often an evaluator of these ratings is right on held-out users, beside simpler judges, and whom it doubts."""
-    found = _read(ratings)
+    given = _read(ratings)
     data = name or (Path(ratings).name if isinstance(ratings, str | Path) else "ratings")
     command = f"dialometer learn report {data} --aspects {','.join(aspects)} --seed {seed}"
     return evaluator_report(
-        found.rated, aspects=tuple(aspects), data=data, command=command, left_out=found.n_left_out, seed=seed
+        given.rated, aspects=tuple(aspects), data=data, command=command, left_out=given.n_left_out, seed=seed
     )
 
 

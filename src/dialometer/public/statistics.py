@@ -41,8 +41,8 @@ def statistics() -> pl.DataFrame:
 def compute(name: str, judgments: pl.DataFrame, criterion: str = "", **settings: Any) -> Result:
     """A statistic by its name (see :func:`statistics`): an estimate, or one for each group such as a rater.
 
-    ``settings`` are those of the statistic, such as ``confidence`` and ``seed``. How to add a statistic of your own is told in
-    ``docs/how-to/add-a-statistic.md``.
+    ``settings`` are those of the statistic, such as ``confidence`` and ``seed``. ``docs/how-to/add-a-statistic.md`` shows
+    how to add a statistic of your own.
     """
     statistic = STATISTICS.get(name)
     rows = of_criterion(judgments, criterion) if "criterion" not in statistic.columns else judgments

@@ -64,8 +64,8 @@ def draw_svg(spec: Mapping[str, Any], *, where: str = "figure") -> str:
     try:
         svg: str = vl_convert.vegalite_to_svg(themed(spec), vl_version=_VEGA_LITE, allowed_base_urls=[])
     except ValueError as error:
-        told = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("    at ")]
-        reason = (told[1] if len(told) > 1 else told[0] if told else "no reason given")[:300]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("    at ")]
+        reason = (lines[1] if len(lines) > 1 else lines[0] if lines else "no reason given")[:300]
         raise DrawingError(f"cannot be drawn: {reason}", where=where, remedy="correct its specification") from error
     return _renumbered(svg)
 
@@ -73,16 +73,16 @@ def draw_svg(spec: Mapping[str, Any], *, where: str = "figure") -> str:
 def _renumbered(svg: str) -> str:
     """Ids counted from the start of this drawing: the drawing program counts on from one drawing to the next."""
     new = {old: f"d{i}" for i, old in enumerate(dict.fromkeys(_ID.findall(svg)))}
-    svg = _ID.sub(lambda found: f'id="{new[found[1]]}"', svg)
-    return _REFERENCE.sub(lambda found: _pointing(found, lambda name: new.get(name, name)), svg)
+    svg = _ID.sub(lambda match: f'id="{new[match[1]]}"', svg)
+    return _REFERENCE.sub(lambda match: _pointing(match, lambda name: new.get(name, name)), svg)
 
 
 def for_page(svg: str, *, prefix: str, alt: str) -> str:
     """Makes a drawing fit to stand among others in a page: one picture with one description, its parts not read out."""
     svg = svg.split("?>", 1)[-1].strip() if svg.startswith("<?xml") else svg
     safe = re.sub(r"[^A-Za-z0-9_-]", "-", prefix)
-    svg = _ID.sub(lambda found: f'id="{safe}{found[1]}"', svg)
-    svg = _REFERENCE.sub(lambda found: _pointing(found, lambda name: safe + name), svg)
+    svg = _ID.sub(lambda match: f'id="{safe}{match[1]}"', svg)
+    svg = _REFERENCE.sub(lambda match: _pointing(match, lambda name: safe + name), svg)
     svg = _MARK_ROLE.sub("", svg)
     root = _ROOT.match(svg)
     size = _SIZE.search(root[0]) if root else None
@@ -96,7 +96,7 @@ def for_page(svg: str, *, prefix: str, alt: str) -> str:
     return head + body
 
 
-def _pointing(found: re.Match[str], rename: Callable[[str], str]) -> str:
-    if found[1] is not None:
-        return f"url(#{rename(found[1])})"
-    return f'href="#{rename(found[2])}"'
+def _pointing(match: re.Match[str], rename: Callable[[str], str]) -> str:
+    if match[1] is not None:
+        return f"url(#{rename(match[1])})"
+    return f'href="#{rename(match[2])}"'

@@ -51,11 +51,11 @@ def estimate_html(estimate: Estimate) -> str:
     n_digits = digits_of(estimate, 3)
     if not estimate.is_known:
         return f"<p>{head}<i>not enough data</i><br><small>{escape('; '.join(estimate.notes))}</small></p>"
-    told = f"<b>{write_number(estimate.value, n_digits)}</b>"
+    text = f"<b>{write_number(estimate.value, n_digits)}</b>"
     if estimate.has_interval:
         low, high = (write_number(end, n_digits) for end in (estimate.low, estimate.high))
-        told += f" ({estimate.confidence:.0%} interval {low} to {high})"
+        text += f" ({estimate.confidence:.0%} interval {low} to {high})"
     if not math.isnan(estimate.p_value):
-        told += f", {escape(write_p(estimate.p_value))}"
+        text += f", {escape(write_p(estimate.p_value))}"
     small = "; ".join([f"{estimate.method}, n = {estimate.n:,}", *estimate.notes])
-    return f"<p>{head}{told}<br><small>{escape(small)}</small></p>"
+    return f"<p>{head}{text}<br><small>{escape(small)}</small></p>"

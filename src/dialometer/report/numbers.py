@@ -80,10 +80,10 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
 
 def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: bool = False) -> int | None:
     """One number of digits for a column if its intervals are alike, so that points line up; None if they are not."""
-    found = [digits_of(e, fallback, is_percent=is_percent) for e in estimates if e.is_known and e.has_interval]
-    if not found:
+    digits = [digits_of(e, fallback, is_percent=is_percent) for e in estimates if e.is_known and e.has_interval]
+    if not digits:
         return fallback
-    return max(found) if max(found) - min(found) <= 1 else None
+    return max(digits) if max(digits) - min(digits) <= 1 else None
 
 
 def write_estimate(

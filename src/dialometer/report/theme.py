@@ -254,8 +254,8 @@ def fragment_style() -> str:
 def _within(scope: str, rules: str) -> str:
     """The rules with every selector put below ``scope``; conditions (``@…``) stay as they are."""
 
-    def narrowed(found: re.Match[str]) -> str:
-        selectors = found[1].strip()
+    def narrowed(match: re.Match[str]) -> str:
+        selectors = match[1].strip()
         if selectors.startswith("@"):
             return f"{selectors}{{"
         return ",".join(f"{scope} {selector.strip()}" for selector in selectors.split(",")) + "{"

@@ -4,13 +4,11 @@ Analyses give estimates, counts or shares; colours, labels, facets and the form 
 """
 
 from dialometer.report.charts.bars import Bar, Share, bars, stacked_shares
-from dialometer.report.charts.dot_interval import Dot, dot_interval
-from dialometer.report.charts.forest import forest, ranking_intervals
+from dialometer.report.charts.distributions import Bin, bin_values, histogram, strip
 from dialometer.report.charts.frame import Spec
 from dialometer.report.charts.heatmap import HeatCell, heatmap
-from dialometer.report.charts.histogram import Bin, bin_values, histogram
+from dialometer.report.charts.intervals import Dot, dot_interval, forest, ranking_intervals
 from dialometer.report.charts.lines import LinePoint, lines
-from dialometer.report.charts.strip import strip
 
 __all__ = [
     "Bar",

@@ -66,8 +66,8 @@ def _field(cell: Cell, field: str) -> Cell:
         return None
     if field == "note":
         return "; ".join(cell.notes) or None
-    found: Cell = getattr(cell, field)
-    return found
+    value: Cell = getattr(cell, field)
+    return value
 
 
 def _text(value: Cell) -> str:
