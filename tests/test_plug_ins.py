@@ -1,110 +1,193 @@
-"""Parts from other packages: what docs/how-to/add-a-scale.md and write-a-quality-rule.md tell works as they tell it."""
+"""Parts from other packages: one package for each page of docs/how-to that shows one, installed once and walked to the report."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent / "judges"))
+
+from model_on_loopback import Model
 
 ROOT = Path(__file__).parents[1]
 FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', flags=re.DOTALL | re.MULTILINE)
+PAGES = ("add-a-scale.md", "write-a-quality-rule.md", "add-a-statistic.md")
+SERVED_PAGE = """
+import re, sys
+from pathlib import Path
+from starlette.testclient import TestClient
+from dialometer.design.load import load_study
+from dialometer.web.server.turns import TurnTakingStore
+from dialometer.web.study_app import create_app
+
+store = TurnTakingStore.open(Path("served.db"))
+client = TestClient(create_app(load_study(Path(sys.argv[1])), store))
+with client:
+    csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/").text)[1]
+    print(client.post("/start", data={"csrf": csrf}).text)
+"""
 
 
-def install(page, folder, group, name, module):
-    """The page's files as if pip had installed them: the modules, and the entry point that names them."""
-    for title, text in FILE.findall((ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8")):
+def install(page, folder):
+    """The page's files as if pip had installed them: the modules, and the entry points that its pyproject.toml names."""
+    files = FILE.findall((ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8"))
+    for title, text in files:
         (folder / Path(title).name).write_text(text, encoding="utf-8")
-    note = folder / f"{module}-0.1.dist-info"
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    note = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     note.mkdir()
-    (note / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 0.1\n")
-    (note / "entry_points.txt").write_text(f"[{group}]\n{name} = {module}\n")
+    (note / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = project["entry-points"].items()
+    lines = [line for group, parts in groups for line in (f"[{group}]", *(f"{n} = {m}" for n, m in parts.items()))]
+    (note / "entry_points.txt").write_text("\n".join([*lines, ""]))
 
 
-@pytest.fixture
-def dialometer(tmp_path):
-    """The command line with one more folder of packages."""
-    packages = tmp_path / "packages"
-    packages.mkdir()
+class Commands:
+    """The command line, with one more folder of packages."""
 
-    path = os.pathsep.join([str(packages), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"}
+    def __init__(self, folder):
+        self.folder = folder
+        self.packages = folder / "packages"
+        self.packages.mkdir()
+        path = os.pathsep.join([str(self.packages), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.environment = {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"}
 
-    def python(*arguments, is_fine=True):
+    def python(self, *arguments, is_fine=True):
         done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
+            [sys.executable, *map(str, arguments)],
+            cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert (done.returncode == 0) is is_fine, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def run(*arguments, is_fine=True):
-        return python("-m", "dialometer", *arguments, is_fine=is_fine)
-
-    run.python = python
-    run.packages = packages
-    return run
+    def __call__(self, *arguments, is_fine=True):
+        return self.python("-m", "dialometer", *arguments, is_fine=is_fine)
 
 
-def test_a_scale_of_another_package_is_checked_simulated_and_reported(dialometer, tmp_path):
-    install("add-a-scale.md", dialometer.packages, "dialometer.scales", "grades", "grades_scale")
+@pytest.fixture(scope="module")
+def dialometer(tmp_path_factory):
+    """The command line with all packages of the pages installed."""
+    commands = Commands(tmp_path_factory.mktemp("plug-ins"))
+    for page in PAGES:
+        install(page, commands.packages)
+    return commands
+
+
+@pytest.fixture(scope="module")
+def study(dialometer):
+    """A study that asks its primary question on the scale and excludes by the rule, checked, simulated and exported."""
     dialometer("new", "likert", "s")
-    file = tmp_path / "s" / "study.yaml"
-    text = file.read_text()
-    changed = re.sub(r"(?m)^scales:\n(  \w+):.*(?:\n    .*)*", r"scales:\n\1: {type: grades}", text, count=1)
-    assert changed != text
-    file.write_text(changed)
+    file = dialometer.folder / "s" / "study.yaml"
+    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
+    spec["scales"]["helpfulness_7"] = {"type": "grades"}
+    spec["screening"] = [{"name": "own_grade", "text": "Your last grade in English?", "scale": "helpfulness_7"}]
+    spec["quality"] = [{"rule": "few_numbers", "at_least": 5, "action": "exclude"}]
+    file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
     dialometer("check", "s")
+    dialometer("simulate", "s", "--raters", "12", "--seed", "4")
+    dialometer("export", "s", "--out", "data", "--format", "csv")
+    dialometer("report", "s", "--out", "shown", "--format", "json", "--format", "html")
+    return dialometer.folder
+
+
+@pytest.fixture(scope="module")
+def report(study):
+    return json.loads(next((study / "shown").glob("*.json")).read_text(encoding="utf-8"))
+
+
+def test_the_scale_is_in_the_schema_and_in_the_simulated_and_exported_answers(dialometer, study):
     assert '"Grades"' in dialometer("schema")
-    dialometer("simulate", "s", "--raters", "6")
-    dialometer("export", "s", "--out", "data", "--format", "csv")
-    judgments = (tmp_path / "data" / "judgments.csv").read_text()
-    assert re.search(r"\bgrades\b", judgments)
-    assert {letter for letter in "ABCDF" if re.search(rf",\"?{letter}\"?,", judgments)} >= {"B", "C"}
+    judgments = pl.read_csv(study / "data" / "judgments.csv").filter(pl.col("scale") == "grades")
+    assert len(judgments) > 100
+    given = dict(judgments.select("choice", "value").unique().iter_rows())
+    assert given.items() <= {"F": 0.0, "D": 1.0, "C": 2.0, "B": 3.0, "A": 4.0}.items()
+    assert {"D", "C", "B"} <= given.keys()
+    dictionary = (study / "data" / "data_dictionary.md").read_text(encoding="utf-8")
+    assert "grades from A to F" in dictionary
 
 
-def test_a_rule_of_another_package_finds_and_is_stored(dialometer, tmp_path):
-    install("write-a-quality-rule.md", dialometer.packages, "dialometer.quality", "few_numbers", "few_numbers")
-    dialometer("new", "likert", "s")
-    file = tmp_path / "s" / "study.yaml"
-    text = file.read_text()
-    rule = "  - {rule: few_numbers, at_least: 99, action: flag}\n"
-    changed = (
-        text.replace("quality:\n", f"quality:\n{rule}", 1) if "quality:\n" in text else f"{text}\nquality:\n{rule}"
-    )
-    file.write_text(changed)
-    dialometer("check", "s")
-    dialometer("simulate", "s", "--raters", "3")
-    dialometer("export", "s", "--out", "data", "--format", "csv")
-    assert (tmp_path / "data" / "findings.csv").read_text().count("few_numbers") >= 3
+def test_the_scale_is_in_the_declared_comparison(report):
+    [declared] = [section for section in report["sections"] if section["is_confirmatory"]]
+    rows = [row for row in declared["parts"][0]["rows"] if row[:2] == ["system_helpfulness (primary)", "Helpfulness"]]
+    assert len(rows) == 3
+    for *_, difference in (row[:5] for row in rows):
+        estimate = difference["estimate"]
+        assert -4 < estimate["low"] < estimate["value"] < estimate["high"] < 4
 
 
-def test_a_statistic_of_another_package_is_listed_computed_and_reported(dialometer, tmp_path):
-    install("add-a-statistic.md", dialometer.packages, "dialometer.statistics", "extreme_answers", "extreme_answers")
-    printed = dialometer.python(str(dialometer.packages / "try_it.py")).splitlines()
+def test_the_distribution_shows_the_letters(report):
+    parts = {part["name"]: part for section in report["sections"] for part in section["parts"]}
+    assert all(f'"{grade}"' in json.dumps(parts["distribution_helpfulness"]) for grade in "ABCDF")
+
+
+def test_the_scale_is_on_the_served_page_with_its_own_template_or_without(dialometer, study, tmp_path):
+    page = dialometer.python("-c", SERVED_PAGE, "s")
+    assert re.search(r'<select class="grades"[^>]*name="own_grade"', page)
+    template = dialometer.packages / "grades.html"
+    text = template.read_text(encoding="utf-8")
+    template.unlink()
+    try:
+        page = dialometer.python("-c", SERVED_PAGE, "s")
+    finally:
+        template.write_text(text, encoding="utf-8")
+    assert re.findall(r'<input type="radio"[^>]*name="own_grade" value="(\w)"', page) == ["F", "D", "C", "B", "A"]
+
+
+def test_a_model_is_asked_on_the_scale_and_its_grades_are_stored(dialometer, study):
+    with Model() as model:
+        dialometer("judge", "s", "--endpoint", model.endpoint, "--model", "little")
+    asked = [request["messages"][-1]["content"] for request in model.requests]
+    assert any('→ one of "F", "D", "C", "B", "A".' in prompt for prompt in asked)
+
+
+def test_the_rule_excludes_and_the_report_says_what_that_changed(study, report):
+    findings = (study / "data" / "findings.csv").read_text(encoding="utf-8")
+    n_excluded = findings.count("few_numbers,exclude")
+    assert n_excluded >= 1
+    parts = {part["name"]: part for section in report["sections"] for part in section["parts"]}
+    assert [row[:3] for row in parts["rule_counts"]["rows"]] == [["few_numbers", "excludes", n_excluded]]
+    assert "Helpfulness" in [row[2] for row in parts["rule_effects"]["rows"]]
+
+
+def test_the_preregistration_states_the_rule(dialometer, study):
+    dialometer("preregister", "s")
+    text = (study / "s" / "preregistration.md").read_text(encoding="utf-8")
+    assert "**few_numbers** keeps the rater out of the analysis (at_least: 5)" in text
+
+
+def test_a_statistic_of_another_package_is_listed_computed_and_reported(dialometer):
+    printed = dialometer.python(dialometer.packages / "try_it.py").splitlines()
     assert "extreme_answers" in printed[-2]
     value, interval = printed[-1].split(" ", 1)
     assert 0 < float(value) < 1
     assert interval.startswith("[")
-    dialometer("report", "my-ratings", "--out", "shown", "--format", "html", "--format", "csv")
-    [page] = (tmp_path / "shown").glob("*.html")
+    dialometer("report", "my-ratings", "--out", "ratings", "--format", "html", "--format", "csv")
+    [page] = (dialometer.folder / "ratings").glob("*.html")
     text = page.read_text(encoding="utf-8")
     assert "Further statistics" in text
     assert "Share of ratings at either end of the scale" in text
     assert "Greenleaf 1992" in text
-    table = next((tmp_path / "shown").rglob("further_extreme_answers.csv")).read_text(encoding="utf-8")
-    [fluency] = [line for line in table.splitlines() if "luency" in line]
+    file = next((dialometer.folder / "ratings").rglob("further_extreme_answers.csv"))
+    [fluency] = [line for line in file.read_text(encoding="utf-8").splitlines() if "luency" in line]
     assert float(fluency.split(",")[2]) == pytest.approx(float(value), abs=5e-4)
     dialometer("new", "acute", "pairs")
     dialometer("simulate", "pairs", "--raters", "4")
     dialometer("report", "pairs", "--out", "without", "--format", "html")
-    assert "Further statistics" not in next((tmp_path / "without").glob("*.html")).read_text(encoding="utf-8")
+    page = next((dialometer.folder / "without").glob("*.html"))
+    assert "Further statistics" not in page.read_text(encoding="utf-8")
 
 
-def test_a_broken_package_is_named(dialometer, tmp_path):
-    install("add-a-scale.md", dialometer.packages, "dialometer.scales", "grades", "grades_scale")
-    (dialometer.packages / "grades_scale.py").write_text("import a_package_that_is_not_there\n")
-    told = dialometer("schema", is_fine=False)
-    assert "'grades' of another package cannot be loaded" in told
-    assert "uninstall" in told
+def test_a_broken_package_is_named(tmp_path):
+    commands = Commands(tmp_path)
+    install("add-a-scale.md", commands.packages)
+    (commands.packages / "grades_scale.py").write_text("import a_package_that_is_not_there\n")
+    message = commands("schema", is_fine=False)
+    assert "'grades' of another package cannot be loaded" in message
+    assert "uninstall" in message
