@@ -15,7 +15,7 @@ import screenshots
 from playwright.sync_api import sync_playwright
 from walking import CHROMIUM_ARGS, chromium
 
-from dialometer.cli.demo._studies import LINES
+from dialometer.cli.demo._studies import DEMO_REPORTS
 
 SCRIPTS = ("screenshots.py", "dashboard_screenshots.py", "avatar_screenshots.py")
 IMAGES = screenshots.ROOT / "docs" / "images"
@@ -28,7 +28,7 @@ def make_reports(folder: Path) -> dict[str, Path]:
     """The reports of the demo that are shown, by picture."""
     pages = {}
     for picture, name in REPORTS.items():
-        line = next(line for line in LINES if line.name == name)
+        line = next(line for line in DEMO_REPORTS if line.name == name)
         for step in line.steps(Path(name), Path(f"{name}-report")):
             subprocess.run([sys.executable, "-m", "dialometer", *step], cwd=folder, check=True, capture_output=True)
         pages[picture] = folder / f"{name}-report" / "index.html"

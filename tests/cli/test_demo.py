@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from dialometer.cli.demo._page import home_page
-from dialometer.cli.demo._studies import LINES, STUDIES, Line, Workshop, report_page
+from dialometer.cli.demo._studies import DEMO_REPORTS, STUDIES, DemoReport, ReportMaker, report_page
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def test_everything_is_one_click_away_and_gone_afterwards(running, tmp_path):
             except httpx.TransportError:
                 assert time.monotonic() < until
                 time.sleep(0.2)
-        assert all(line.title in home.text for line in LINES)
+        assert all(line.title in home.text for line in DEMO_REPORTS)
         typed = [re.sub(r"<[^>]+>", "", line) for line in re.findall(r"<code>.*?</code>", home.text)]
         assert "dialometer new anchoring anchoring" in typed
-        assert typed == [" ".join(parts) for line in LINES for parts in line.shown()]
+        assert typed == [" ".join(parts) for line in DEMO_REPORTS for parts in line.shown()]
         assert browser.get("/reports/anchoring/index.html").url.path == "/", "what is not made yet leads back"
         assert browser.get("/live/").raise_for_status().text.count("<form") >= 1
         assert browser.get("/desk/").url.path == "/desk/login", "an outsider does not get in without the demo's door"
@@ -70,7 +70,7 @@ def test_the_page_says_what_is_missing_and_what_failed():
         {"anchoring": "no <space>"},
         live=[("A", "/a/", "b")],
     )
-    assert page.count("Waits for its turn") == len(LINES) - 2
+    assert page.count("Waits for its turn") == len(DEMO_REPORTS) - 2
     assert "no &lt;space&gt;" in page
     assert 'http-equiv="refresh"' in page
     done = home_page(lambda line: "x", {})
@@ -84,11 +84,11 @@ def test_the_page_says_what_is_missing_and_what_failed():
 
 
 def test_the_evaluator_is_trained_and_its_pages_are_linked(tmp_path):
-    line = next(line for line in LINES if line.name == "evaluator")
-    workshop = Workshop(tmp_path)
-    workshop.make(line)
-    assert not workshop.failed
-    assert workshop.n_done == {"evaluator": len(line.commands)}
+    line = next(line for line in DEMO_REPORTS if line.name == "evaluator")
+    maker = ReportMaker(tmp_path)
+    maker.make(line)
+    assert not maker.failed
+    assert maker.n_done == {"evaluator": len(line.commands)}
     report = report_page(line, tmp_path)
     assert "Simulated conversations whose truth is known" in report.read_text(encoding="utf-8")
     assert (tmp_path / STUDIES / "evaluator" / "evaluator.json").is_file()
@@ -98,7 +98,7 @@ def test_the_evaluator_is_trained_and_its_pages_are_linked(tmp_path):
 
 
 def test_a_command_that_fails_is_told_by_its_last_line(tmp_path):
-    workshop = Workshop(tmp_path)
-    workshop.make(Line("lost", "Lost", "", (("report", "{study}"), ("new", "chat", "{study}"))))
-    assert "lost" in workshop.failed["lost"] or "no" in workshop.failed["lost"]
+    maker = ReportMaker(tmp_path)
+    maker.make(DemoReport("lost", "Lost", "", (("report", "{study}"), ("new", "chat", "{study}"))))
+    assert "lost" in maker.failed["lost"] or "no" in maker.failed["lost"]
     assert not (tmp_path / STUDIES / "lost").exists(), "nothing is done after a failure"

@@ -13,7 +13,7 @@ from dialometer.cli.verbs import add_verbs
 from dialometer.errors import DialometerError
 
 EXIT_PROBLEM = 1
-"""Something is wrong with the input, or the study refused; the message says what."""
+"""The exit status for a mistake in the input or a refused request; the message says which."""
 
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -50,7 +50,7 @@ def build_app() -> typer.Typer:
 
 
 def main() -> None:
-    """Runs the command line; what is wrong is said in one message, without a traceback."""
+    """Runs the command line. Errors are printed as one message without a traceback."""
     try:
         command = typer.main.get_command(build_app())
         name_values(command)
@@ -72,17 +72,17 @@ def main() -> None:
         _end_with(_explain(error))
 
 
-def _end_with(told: str) -> NoReturn:
+def _end_with(message: str) -> NoReturn:
     from rich.markup import escape
 
     from dialometer.cli.console import errors
 
-    errors.print(f"[bold red]error:[/] {escape(told)}", soft_wrap=True)
+    errors.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     sys.exit(EXIT_PROBLEM)
 
 
 def _explain(error: OSError) -> str:
-    """What the system said about a file, in the form of every other message."""
+    """An error about a file, worded like all other messages."""
     remedies = {
         FileExistsError: "something is there already; choose another place",
         FileNotFoundError: "check the path; folders above it must exist",
@@ -95,12 +95,12 @@ def _explain(error: OSError) -> str:
 
 
 def name_values(command: Any) -> None:
-    """What stands behind an option in the help, in words: nothing for a switch, NUMBER rather than the name of a type."""
+    """The value of an option in the help: nothing for a switch, NUMBER rather than the name of a type."""
     for child in getattr(command, "commands", {}).values():
         name_values(child)
-    # The library makes --help only when it is asked for, and keeps what it made.
-    asking = command.get_help_option(typer.Context(command, **_CONTEXT))
-    for parameter in (*command.params, *([asking] if asking else ())):
+    # The library creates --help on demand and keeps it.
+    help_option = command.get_help_option(typer.Context(command, **_CONTEXT))
+    for parameter in (*command.params, *([help_option] if help_option else ())):
         if parameter.metavar is None and parameter.param_type_name == "option":
             kind = str(getattr(getattr(parameter, "type_descriptor", None), "annotation", ""))
             word = next((word for part, word in _WORDS.items() if part in kind), None)
@@ -108,7 +108,7 @@ def name_values(command: Any) -> None:
 
 
 def _extra_of(module: str) -> str:
-    """The extra of this package that brings a module along; empty for modules that no extra names."""
+    """The extra of this package that installs a module; empty where there is none."""
     from importlib.metadata import requires
 
     names = {"faiss": "faiss-cpu", "PIL": "pillow"}

@@ -20,13 +20,13 @@ def add_verbs(app: typer.Typer, package: str) -> None:
 
 def _verbs(package: str) -> list[tuple[str, str]]:
     folder = importlib.import_module(package)
-    found = []
+    verbs = []
     for module in pkgutil.iter_modules(folder.__path__):
         name = f"{package}.{module.name}"
         if module.name.startswith("_") or not (module.ispkg or hasattr(importlib.import_module(name), "add_to")):
             continue
         if module.ispkg and not hasattr(importlib.import_module(name), "add_to"):
-            found += _verbs(name)
+            verbs += _verbs(name)
         else:
-            found.append((module.name, name))
-    return found
+            verbs.append((module.name, name))
+    return verbs

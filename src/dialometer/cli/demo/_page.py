@@ -1,4 +1,4 @@
-"""The server of the demo: its first page and the reports before, and behind them studies and dashboard as they always are."""
+"""The demo's application: its first page and the reports, before the studies and the dashboard of any server."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dialometer.cli.demo._studies import LINES, LIVE, REPORTS, Line, Workshop, report_page
+from dialometer.cli.demo._studies import DEMO_REPORTS, LIVE, REPORTS, DemoReport, ReportMaker, report_page
 from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Accounts
 from dialometer.web.dashboard.login import Login, first_owner_token
 from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE
 from dialometer.web.run import ServerApp
 from dialometer.web.server.security import set_cookie
-
-# The first page of the demo: what there is to see, how far it is, and the commands that made it.
-
 
 REFRESH_S = 3
 _PAGE = """<!doctype html>
@@ -44,7 +41,7 @@ li span {{ white-space: nowrap; }} li.now {{ color: var(--ink); font-weight: 650
 </style></head><body><main>
 <h1>dialometer at work</h1>
 <p class="soft">Studies from the templates and rated conversations, all simulated so that the truth is known, and reported as real
-ones would be. {told}</p>
+ones would be. {progress}</p>
 {live}
 <h2>Reports, and the commands that made them</h2>
 <div class="cards">
@@ -55,7 +52,7 @@ ones would be. {told}</p>
 
 
 def home_page(
-    link: Callable[[Line], str],
+    link: Callable[[DemoReport], str],
     failed: Mapping[str, str],
     *,
     n_done: Mapping[str, int] | None = None,
@@ -65,23 +62,27 @@ def home_page(
 
     ``n_done`` says how many commands of a line have ended; a line that is not in it has not begun.
     """
-    n_open = sum(not link(line) and line.name not in failed for line in LINES)
-    told = f"{n_open} of {len(LINES)} reports are still being made; this page looks again by itself." if n_open else ""
+    n_open = sum(not link(line) and line.name not in failed for line in DEMO_REPORTS)
+    progress = (
+        f"{n_open} of {len(DEMO_REPORTS)} reports are still being made; this page looks again by itself."
+        if n_open
+        else ""
+    )
     begun = n_done or {}
-    cards = "\n".join(_card(line, link(line), failed.get(line.name, ""), begun.get(line.name)) for line in LINES)
+    cards = "\n".join(_card(line, link(line), failed.get(line.name, ""), begun.get(line.name)) for line in DEMO_REPORTS)
     running = "".join(
         f"<article><h3>{_anchor(address, title)}</h3><p>{html.escape(about)}</p></article>"
         for title, address, about in live
     )
     return _PAGE.format(
         refresh=f'<meta http-equiv="refresh" content="{REFRESH_S}">' if n_open and live else "",
-        told=told,
+        progress=progress,
         live=f'<h2>Running now</h2>\n<div class="cards">{running}</div>' if running else "",
         cards=cards,
     )
 
 
-def _card(line: Line, folder: str, failure: str, n_done: int | None) -> str:
+def _card(line: DemoReport, folder: str, failure: str, n_done: int | None) -> str:
     pages = [(words, f"{folder}/{file}") for words, file in line.pages] if folder else []
     head = _anchor(pages[0][1], line.title) if pages else html.escape(line.title)
     if pages:
@@ -96,13 +97,13 @@ def _card(line: Line, folder: str, failure: str, n_done: int | None) -> str:
 
 
 def _command(parts: Sequence[str], is_at_work: bool) -> str:
-    """One command, broken between its parts only; the one that is at work stands out."""
+    """One command, with line breaks only between its parts; the running one is highlighted."""
     words = " ".join(f"<span>{html.escape(part)}</span>" for part in parts)
     return f"<li{' class=now' if is_at_work else ''}><code>{words}</code></li>"
 
 
 def _anchor(address: str, words: str) -> str:
-    """A link that leaves this page open."""
+    """A link that opens in a new tab."""
     return f'<a href="{html.escape(address)}" target="_blank" rel="noopener">{html.escape(words)}</a>'
 
 
@@ -112,11 +113,11 @@ VISITOR = "visitor"
 
 
 class DemoApp:
-    """An ASGI application for this machine only: whoever opens the dashboard from the first page is let in as an owner."""
+    """An ASGI application for this machine only: the first page's link to the dashboard signs in as an owner."""
 
-    def __init__(self, server: ServerApp, workshop: Workshop) -> None:
-        self.folder = folder = workshop.folder
-        self.workshop = workshop
+    def __init__(self, server: ServerApp, maker: ReportMaker) -> None:
+        self.folder = folder = maker.folder
+        self.maker = maker
         self._server = server
         (folder / REPORTS).mkdir(exist_ok=True)
         self._reports: ASGIApp = StaticFiles(directory=folder / REPORTS, html=True)
@@ -128,7 +129,7 @@ class DemoApp:
         if path == "/":
             await HTMLResponse(self._home(), headers=_STYLED)(scope, receive, send)
         elif path == DASHBOARD_LOGIN:
-            await self._let_in(Request(scope))(scope, receive, send)
+            await self._sign_in(Request(scope))(scope, receive, send)
         elif path.startswith(f"/{REPORTS}/"):
             try:
                 await self._reports({**scope, "path": path.removeprefix(f"/{REPORTS}")}, receive, send)
@@ -138,7 +139,7 @@ class DemoApp:
             await self._server(scope, receive, send)
 
     def _home(self) -> str:
-        def link(line: Line) -> str:
+        def link(line: DemoReport) -> str:
             return f"/{REPORTS}/{line.name}" if report_page(line, self.folder).is_file() else ""
 
         live = (
@@ -149,16 +150,16 @@ class DemoApp:
                 "The experimenter's dashboard; simulated raters arrive while you look. You are under 'person' once you take part.",
             ),
         )
-        return home_page(link, self.workshop.failed, n_done=self.workshop.n_done, live=live)
+        return home_page(link, self.maker.failed, n_done=self.maker.n_done, live=live)
 
-    def _let_in(self, request: Request) -> Response:
+    def _sign_in(self, request: Request) -> Response:
         response = RedirectResponse(f"/desk/studies/{LIVE}/?source=simulated", 303)
         set_cookie(request, response, DASHBOARD_COOKIE, self._secret, path="/desk", is_embedded=False)
         return response
 
 
 def _owner(accounts: Accounts, login: Login) -> str:
-    """The secret of a browser that is signed in as the demo's only account, whose password nobody needs."""
+    """Makes the demo's only account and returns the secret of a browser signed in to it."""
     token = first_owner_token(accounts)
     secret, _ = login.join(token, VISITOR, token, now_ms())
     return secret

@@ -1,4 +1,4 @@
-"""What the demo shows: which studies, how they are made, and the report of each."""
+"""The reports of the demo, and the commands that make them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Command = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of work and the commands that make its report; ``{study}``, ``{folder}`` and ``{out}`` are filled in."""
+class DemoReport:
+    """A report and the commands that make it; ``{study}``, ``{folder}`` and ``{out}`` are filled in."""
 
     name: str
     title: str
     about: str
     commands: Sequence[Command]
     pages: Sequence[tuple[str, str]] = (("Open the report", "index.html"),)
-    """What there is to open in the report's folder, the first one first: words and file."""
+    """Links to files in the report's folder: their text and the file."""
 
     def steps(self, study: Path, out: Path) -> list[list[str]]:
         """The arguments of every command, in order."""
@@ -39,7 +39,7 @@ class Line:
         return [[part.format(**filled) for part in command] for command in self.commands]
 
     def shown(self) -> list[list[str]]:
-        """The commands as somebody would type them, an option together with its value."""
+        """The commands as one would type them, each option together with its value."""
         return [_together(step) for step in self.steps(Path(self.name), Path(f"{self.name}-report"))]
 
 
@@ -78,27 +78,27 @@ def _evaluator() -> tuple[Command, ...]:
     )
 
 
-LINES = (
-    Line(
+DEMO_REPORTS = (
+    DemoReport(
         "strategies",
         "Controlled transcript pairs",
         "Which interaction strategy do people prefer, before anybody builds it?",
         _study("strategies", 145),
     ),
-    Line(
+    DemoReport(
         "evaluator",
         "An evaluator learned from ratings",
         "Can a model learn from noisy ratings which of two conversations is better, and which ratings not to believe?",
         _evaluator(),
         (("Open the report", "index.html"), ("Read the ratings in doubt", "noisy.html")),
     ),
-    Line(
+    DemoReport(
         "avatar",
         "Retrieved answers judged by a crowd",
         "How good are the answers of an avatar, and who agrees?",
         _study("avatar", 20),
     ),
-    Line(
+    DemoReport(
         "anchoring",
         "A bias audit of ratings",
         "Do a shown number and a standard response pull ratings, and make raters agree?",
@@ -110,22 +110,22 @@ LIVE_TEMPLATE = "strategies"
 """The study that visitors take part in while simulated raters arrive."""
 
 
-class Workshop:
-    """Makes studies and their reports by the commands that the page shows; :meth:`stop` leaves no process behind."""
+class ReportMaker:
+    """Runs the commands that the page shows; :meth:`stop` leaves no process behind."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.failed: dict[str, str] = {}
         self.n_done: dict[str, int] = {}
-        """How many commands of each line that has begun have ended."""
+        """How many commands have ended, for every report that has begun."""
         self._running: set[subprocess.Popen[str]] = set()
         self._is_stopped = False
         self._lock = threading.Lock()
 
-    def make(self, line: Line) -> None:
-        """One study with its report; what went wrong stands in ``failed``."""
+    def make(self, line: DemoReport) -> None:
+        """Makes one report; an error is kept in ``failed``."""
         self.n_done[line.name] = 0
-        # Small matrices gain nothing from more threads, and the pages want the rest of the machine.
+        # More threads do not speed up small matrices, and the pages need the rest of the machine.
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         for step in line.steps(self.folder / STUDIES / line.name, self.folder / REPORTS / line.name):
             with self._lock:
@@ -136,16 +136,16 @@ class Workshop:
                     command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
                 )
                 self._running.add(work)
-            said = work.communicate()[0].strip().splitlines()
+            output = work.communicate()[0].strip().splitlines()
             self._running.discard(work)
             if work.returncode:
-                self.failed[line.name] = said[-1] if said else f"{step[0]} ended with {work.returncode}"
+                self.failed[line.name] = output[-1] if output else f"{step[0]} ended with {work.returncode}"
                 return
             self.n_done[line.name] += 1
 
-    def make_all_aside(self, n_at_once: int) -> None:
-        """All lines, while the caller goes on."""
-        left = iter(LINES)
+    def make_all_in_background(self, n_at_once: int) -> None:
+        """Makes all reports while the caller continues."""
+        left = iter(DEMO_REPORTS)
 
         def work() -> None:
             while True:
@@ -159,7 +159,7 @@ class Workshop:
             threading.Thread(target=work, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends what is under way."""
+        """Ends the running commands."""
         with self._lock:
             self._is_stopped = True
             running = list(self._running)
@@ -169,6 +169,6 @@ class Workshop:
             work.wait()
 
 
-def report_page(line: Line, folder: Path) -> Path:
-    """Where the report of a line begins."""
+def report_page(line: DemoReport, folder: Path) -> Path:
+    """The first page of a report."""
     return folder / REPORTS / line.name / "index.html"

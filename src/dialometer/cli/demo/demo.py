@@ -16,11 +16,11 @@ import typer
 
 N_LIVE_RATERS = 200
 SESSION_MS = 25 * 60_000
-"""Sessions are shorter; a simulated rater who began so long ago has ended."""
+"""Longer than any session: a simulated rater who began this long ago has finished."""
 N_EARLIER, EARLIER_APART_MS = 12, 5 * 60_000
-"""Raters of the last hour, so that there is something to see at once."""
+"""Raters of the last hour, so that the dashboard shows data at once."""
 PAUSE_S = 4.0
-"""Between the simulated raters that follow: slow enough to watch."""
+"""Between the following simulated raters: slow enough to watch."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 
         Everything lies in a temporary folder; Ctrl+C ends the demo and leaves nothing behind.
         """
-        # A polite request to end is like Ctrl+C: the temporary folder goes with it.
+        # SIGTERM ends like Ctrl+C, so that the temporary folder is removed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         run = _make_all if once else _serve
         if keep is not None:
@@ -54,18 +54,18 @@ def _make_all(folder: Path, _port: int, *, is_opened: bool) -> None:
     """All reports, one after the other, and a page that links them."""
     from dialometer.cli.console import results
     from dialometer.cli.demo._page import home_page
-    from dialometer.cli.demo._studies import LINES, Workshop, report_page
+    from dialometer.cli.demo._studies import DEMO_REPORTS, ReportMaker, report_page
     from dialometer.errors import DialometerError
 
-    workshop = Workshop(folder)
-    for line in LINES:
+    maker = ReportMaker(folder)
+    for line in DEMO_REPORTS:
         with results.status(f"{line.title} …"):
-            workshop.make(line)
-        if line.name in workshop.failed:
-            raise DialometerError(f"{line.title}: {workshop.failed[line.name]}")
+            maker.make(line)
+        if line.name in maker.failed:
+            raise DialometerError(f"{line.title}: {maker.failed[line.name]}")
         results.print(f"[green]✓[/] {line.title}", soft_wrap=True)
     index = folder / "index.html"
-    links = {line.name: report_page(line, folder).parent.relative_to(folder).as_posix() for line in LINES}
+    links = {line.name: report_page(line, folder).parent.relative_to(folder).as_posix() for line in DEMO_REPORTS}
     index.write_text(home_page(lambda line: links[line.name], {}), encoding="utf-8")
     results.print(f"\nThe reports start at {index}", soft_wrap=True)
     if is_opened and results.is_terminal:
@@ -73,10 +73,10 @@ def _make_all(folder: Path, _port: int, *, is_opened: bool) -> None:
 
 
 def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
-    """The page at once; reports and raters come while it is looked at."""
+    """Serves the page at once; reports and raters appear while it is open."""
     from dialometer.cli.console import results
     from dialometer.cli.demo._page import DASHBOARD_LOGIN, DemoApp
-    from dialometer.cli.demo._studies import LIVE, LIVE_TEMPLATE, STUDIES, Workshop
+    from dialometer.cli.demo._studies import LIVE, LIVE_TEMPLATE, STUDIES, ReportMaker
     from dialometer.design.templates import copy_template
     from dialometer.web.dashboard.running_studies import StudyFolders
     from dialometer.web.run import Listening, address_of, bind, new_key, open_server, serve_app
@@ -91,8 +91,8 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     everybody = ("--source", "person", "--source", "simulated")
     command = (*report, *everybody, "--format", "json", "--format", "html", "--resamples", "200")
     server = open_server(StudyFolders((str(running),), str(folder / STUDIES), "", "", command), settings)
-    workshop = Workshop(folder)
-    app = DemoApp(server, workshop)
+    maker = ReportMaker(folder)
+    app = DemoApp(server, maker)
     sock = bind(listening)
     address = address_of(sock, "")
     results.print(f"All of it      [bold]{address}[/]", soft_wrap=True)
@@ -103,17 +103,17 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     results.print("Reports of four lines of work are made meanwhile. Ctrl+C ends the demo and removes its folder.")
     results.file.flush()
     # Half of the machine, so that the pages stay quick.
-    workshop.make_all_aside(max(1, (os.cpu_count() or 2) // 2))
+    maker.make_all_in_background(max(1, (os.cpu_count() or 2) // 2))
     arriving = (running, f"{address}{LIVE}/", settings.api_key)
     threading.Thread(target=_send_raters, args=arriving, daemon=True).start()
     if is_opened:
         webbrowser.open(address)
     try:
         serve_app(app, listening, sock)
-    except KeyboardInterrupt:  # the way in which a demo ends
+    except KeyboardInterrupt:
         results.print("\nThe demo has ended.")
     finally:
-        workshop.stop()
+        maker.stop()
 
 
 def _send_raters(folder: Path, url: str, api_key: str) -> None:
