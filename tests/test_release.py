@@ -64,9 +64,7 @@ def test_the_wheel_works_in_a_clean_environment(built, tmp_path):
             [command, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
-    packages = subprocess.run(
-        [*pip, "list"], capture_output=True, text=True, timeout=60, check=True
-    )
+    packages = subprocess.run([*pip, "list"], capture_output=True, text=True, timeout=60, check=True)
     assert "torch" not in packages.stdout  # the workbench for studies works without the learning parts
 
 
