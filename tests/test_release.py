@@ -43,7 +43,7 @@ def test_the_wheel_is_small_and_holds_what_the_pages_need(built):
         "py.typed",
         "web/static/",
         "web/templates/base.html",
-        "web/locales/ar.json",
+        "flow/locales/ar.json",
         "templates/anchoring/study.yaml",
     ):
         assert any(needed in name for name in names), needed

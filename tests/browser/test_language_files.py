@@ -16,15 +16,8 @@ import dialometer.flow
 import dialometer.scales
 from dialometer.design.load import load_study
 from dialometer.errors import AnswerError, StudyError
+from dialometer.flow.language import Language, languages, load_texts, placeholders, plural_category, wording_problems
 from dialometer.scales import SCALES
-from dialometer.web.rater.language import (
-    Language,
-    languages,
-    load_texts,
-    placeholders,
-    plural_category,
-    wording_problems,
-)
 from dialometer.web.rater.pages import MESSAGES, Pages
 
 WEB = Path(str(dialometer.scales.__file__)).parent.parent / "web"

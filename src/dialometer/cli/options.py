@@ -31,21 +31,14 @@ Cache = Annotated[
 
 
 def open_study(folder: Path) -> Study:
-    """The study, refused when it is not in order or was changed after it was frozen."""
-    from dialometer.design.lock import verify
-    from dialometer.errors import StudyError
-    from dialometer.web.rater.study_check import check_all
+    """The study, refused when it has errors or was changed after it was frozen."""
+    from dialometer.flow.study_check import open_study
 
-    study, problems = check_all(folder)
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors or study is None:
-        raise StudyError(errors)
-    verify(study, folder)
-    return study
+    return open_study(folder)
 
 
 def open_store(folder: Path, database: str, *, create: bool = True) -> Store:
-    """The study's database; where it is to be read and nobody has come yet, that is said in so many words."""
+    """The study's database; with ``create=False``, one that nobody has come to yet is an error that says so."""
     from dialometer.storage.store import Store, open_collected
 
     return Store.open(database or folder / DATABASE_FILE) if create else open_collected(folder, database)

@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
         ] = True,
     ) -> None:
         """List every problem of a study with file, line and remedy, then its protocol: conditions, raters, minutes, cost."""
-        from dialometer.web.rater.study_check import check_all
+        from dialometer.flow.study_check import check_all
 
         study, problems = check_all(folder)
         errors = [problem for problem in problems if problem.severity == "error"]

@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.console import results
         from dialometer.design.lock import LOCK_FILE, freeze
         from dialometer.errors import StudyError
-        from dialometer.web.rater.study_check import check_all
+        from dialometer.flow.study_check import check_all
 
         study, problems = check_all(folder)
         errors = [problem for problem in problems if problem.severity == "error"]

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Self
 
 from dialometer.design.load import STUDY_FILE
-from dialometer.design.lock import LOCK_FILE, verify
+from dialometer.design.lock import LOCK_FILE
 from dialometer.errors import DialometerError, Problem, StudyError
+from dialometer.flow.study_check import check_all, open_study
 from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
-from dialometer.web.rater.study_check import check_all
 from dialometer.web.rater.wizard import has_wizard
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
@@ -216,8 +216,7 @@ class RunningStudies:
         return without_errors(*self.checked(name))
 
     def _open(self, name: str, folder: Path) -> RunningStudy:
-        study = without_errors(*check_all(folder))
-        verify(study, folder)
+        study = open_study(folder)
         if self.settings.runtime_folder and has_wizard(study):
             raise DialometerError(
                 "a study with a wizard is served by one process", remedy="start the server without --workers"

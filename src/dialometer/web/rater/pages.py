@@ -19,13 +19,13 @@ from markupsafe import Markup
 from dialometer.design.protocol import estimate_minutes
 from dialometer.flow.chat import MAX_MESSAGE_LENGTH
 from dialometer.flow.engine import Flow
+from dialometer.flow.language import Language
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, fill
 from dialometer.flow.steps import comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.scales import SCALES
-from dialometer.web.rater.language import Language
 from dialometer.web.rater.layout import OTHER, Control, arrange, make_controls, typed_answers
 from dialometer.web.server.static_files import static_version
 

@@ -42,7 +42,7 @@ def plural_category(language: str, n: int) -> str:
 @cache
 def load_texts(language: str) -> Mapping[str, Text]:
     """All texts of one language file."""
-    source = files("dialometer.web").joinpath("locales", f"{language}.json").read_text(encoding="utf-8")
+    source = files("dialometer.flow").joinpath("locales", f"{language}.json").read_text(encoding="utf-8")
     texts: Mapping[str, Text] = json.loads(source)
     return texts
 
@@ -50,7 +50,7 @@ def load_texts(language: str) -> Mapping[str, Text]:
 @cache
 def languages() -> tuple[str, ...]:
     """The languages that have a file."""
-    folder = files("dialometer.web").joinpath("locales")
+    folder = files("dialometer.flow").joinpath("locales")
     return tuple(sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".json")))
 
 

@@ -1,4 +1,4 @@
-"""The whole check of a study folder, agents and wording included: the same words on the command line and in the browser."""
+"""Checking and opening a study folder, agents and wording included: the same for the command line and the dashboard."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 
 from dialometer.design.check import check_study
 from dialometer.design.load import STUDY_FILE
+from dialometer.design.lock import verify
 from dialometer.design.positions import parse_yaml
-from dialometer.errors import Problem
+from dialometer.errors import Problem, StudyError
 from dialometer.flow.agents import agent_problems
+from dialometer.flow.language import wording_problems
 from dialometer.model.study import Study
-from dialometer.web.rater.language import wording_problems
 
 
 def check_all(folder: Path) -> tuple[Study | None, list[Problem]]:
@@ -36,3 +37,13 @@ def _placed(folder: Path, problems: list[Problem]) -> list[Problem]:
         line, column = source.at(("wording", key))
         placed.append(replace(problem, line=line, column=column))
     return placed
+
+
+def open_study(folder: Path) -> Study:
+    """The study, refused when it has errors or was changed after it was frozen."""
+    study, problems = check_all(folder)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors or study is None:
+        raise StudyError(errors)
+    verify(study, folder)
+    return study
