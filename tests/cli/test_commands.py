@@ -65,7 +65,8 @@ def test_new_check_simulate_export(tmp_path):
     assert sorted(counts) == [2, 2, 2, 3]
     told = [json.loads(line)["judgments_stored"] for line in done.stderr.splitlines()]
     assert told == sorted(told)
-    assert told[-1] == result["n_judgments"] == 9 * 306
+    assert told[-1] == result["n_judgments"] == 9 * 300
+    assert result["n_practice"] == 9 * 6
     dialometer("export", "s", cwd=tmp_path)
 
 

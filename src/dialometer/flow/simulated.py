@@ -57,8 +57,8 @@ class EngineDoor:
         path = self.flow.path(held)
         return view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
 
-    def submit(self, visits: list[Visit]) -> int:
-        """Stores the screens and returns how many judgments were acknowledged."""
+    def submit(self, visits: list[Visit]) -> tuple[int, int]:
+        """Stores the screens and returns how many judgments and practice judgments were acknowledged."""
         batch: list[Submission] = []
         for visit in visits:
             timing = Timing(visit.shown_at_ms, visit.submitted_at_ms, visit.first_input_at_ms, device=visit.device)
@@ -67,13 +67,15 @@ class EngineDoor:
             if not isinstance(prepared, Receipt):
                 batch.append(prepared)
         if not batch:
-            return 0
+            return 0, 0
         receipts = self.flow.store.submissions.record(batch, max(visit.submitted_at_ms for visit in visits))
         if any(receipt.outcome == "outdated" for receipt in receipts):
             raise FlowError(
                 "a simulated rater's session moved while it was answering", remedy="run one simulation at a time"
             )
-        return sum(len(s.judgments) for s, r in zip(batch, receipts, strict=True) if r.outcome == "stored")
+        stored = [s for s, receipt in zip(batch, receipts, strict=True) if receipt.outcome == "stored"]
+        is_practice = [judgment.is_practice for submission in stored for judgment in submission.judgments]
+        return len(is_practice) - sum(is_practice), sum(is_practice)
 
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
         """One message in a chat; the reply is stored before it is returned."""

@@ -29,7 +29,7 @@ class Door(Protocol):
         """The screen where the session stands."""
 
     def submit(self, session: str, screen: str, answers: dict[str, Any], shown_at_ms: int, token: str) -> int:
-        """Sends the answers; returns how many judgments were stored. Raises :class:`AnswersRejected`."""
+        """Sends the answers; returns how many judgments were stored, practice ones not counted. Raises :class:`AnswersRejected`."""
 
     def say(self, session: str, item_id: str, text: str) -> None:
         """One message in a conversation; the reply is stored before this returns."""
@@ -71,7 +71,8 @@ class LocalDoor:
         receipt = self.flow.store.submissions.record([prepared], timing.submitted_at_ms)[0]
         if receipt.outcome in ("outdated", "ended"):
             raise _moved()
-        return len(prepared.judgments) if receipt.outcome == "stored" else 0
+        n_judgments = sum(not judgment.is_practice for judgment in prepared.judgments)
+        return n_judgments if receipt.outcome == "stored" else 0
 
     def say(self, session: str, item_id: str, text: str) -> None:
         """The reply is stored before this returns."""
@@ -125,7 +126,8 @@ class ServerDoor:
             raise _moved()
         if response.status_code == 422 and "fields" in response.json():
             raise AnswersRejected(response.json()["fields"])
-        return int(expect(response, 200)["n_judgments"])
+        n_stored = int(expect(response, 200)["n_judgments"])
+        return 0 if screen.startswith("practice/") else n_stored
 
     def say(self, session: str, item_id: str, text: str) -> None:
         """Says it once; a reply that failed is asked for again."""

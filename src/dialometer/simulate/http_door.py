@@ -58,15 +58,19 @@ class HttpDoor:
         """The screen where the session stands."""
         return view_from(expect(self.call("GET", "/session/screen", self._tokens[session]), 200))
 
-    def submit(self, visits: list[Visit]) -> int:
-        """Sends all screens at once and returns how many judgments were acknowledged.
+    def submit(self, visits: list[Visit]) -> tuple[int, int]:
+        """Sends all screens at once and returns how many judgments and practice judgments were acknowledged.
 
         Those that draw further items go first and one by one, because what they draw depends on their order.
         """
         drawing = [visit for visit in visits if visit.screen.startswith("more/")]
-        n_judgments = sum(self._submit(visit) for visit in drawing)
+        n_drawn = [self._submit(visit) for visit in drawing]
         others = [visit for visit in visits if not visit.screen.startswith("more/")]
-        return n_judgments + sum(self._pool.map(self._submit, others))
+        n_stored = [*n_drawn, *self._pool.map(self._submit, others)]
+        n_practice = sum(
+            n for visit, n in zip([*drawing, *others], n_stored, strict=True) if visit.screen.startswith("practice/")
+        )
+        return sum(n_stored) - n_practice, n_practice
 
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
         """One message in a chat; the reply is stored before it is returned."""

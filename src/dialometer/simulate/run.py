@@ -40,6 +40,8 @@ class Progress:
     n_left: int = 0
     n_screens: int = 0
     n_judgments: int = 0
+    n_practice: int = 0
+    """Practice judgments, which are not among the judgments."""
     states: dict[str, int] = field(default_factory=dict)
 
 
@@ -87,7 +89,9 @@ def simulate(
                 visits.append(visit)
                 events.append(event)
         if visits:
-            progress.n_judgments += door.submit(visits)
+            n_judgments, n_practice = door.submit(visits)
+            progress.n_judgments += n_judgments
+            progress.n_practice += n_practice
             progress.n_screens += len(visits)
         for event, visit in zip(events, visits, strict=True):
             heapq.heappush(queue, _Event(visit.submitted_at_ms, event.number, event.session))

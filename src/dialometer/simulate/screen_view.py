@@ -60,8 +60,9 @@ class Door(Protocol):
     def screen(self, session: str) -> ScreenView:
         """The screen where the session stands."""
 
-    def submit(self, visits: list[Visit]) -> int:
-        """Sends screens of different sessions; returns how many judgments were acknowledged as stored."""
+    def submit(self, visits: list[Visit]) -> tuple[int, int]:
+        """Sends screens of different sessions; returns how many judgments, and how many practice judgments apart from
+        them, were acknowledged as stored."""
 
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
         """One message in a chat; returns the agent's reply."""

@@ -1,12 +1,32 @@
-"""How many sessions, raters and judgments there are."""
+"""The one place where raters, sessions and judgments are counted, and where it is said what counts.
+
+**Judgment.** One answer to one criterion about one item (and system, and turn). An answer that a correction has replaced is no
+judgment any more; the correction is. An answer on a practice item is a *practice judgment* and never a judgment. Gold items
+are items like others: their judgments are judgments.
+
+**Judgment that counts.** A judgment of a session that counts. Reports are about these.
+
+**Session that counts.** One that is not excluded and was neither screened out, declined nor withdrawn. Sessions under way and
+sessions that were left (stale) count with what they hold.
+
+**Rater.** Who takes part in a session. A person has one session; only imports can give one rater several. A withdrawn session has
+lost its rater and stays a session.
+
+**Rater of an item.** A rater with at least one judgment that counts on it.
+
+**Source.** People, simulated raters, models and imported raters are never mixed unless somebody asks for it: what is shown is of
+people, imported ones included, or, where there are none, of simulated raters, or else of models (:func:`main_sources`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from sqlalchemy import Select, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, distinct, func, select
 
 from dialometer.model.scale import Value
 from dialometer.model.session import Source, State
@@ -24,6 +44,93 @@ from dialometer.storage.schema import (
     withdrawals,
 )
 
+OUTSIDE_STATES: tuple[State, ...] = ("screened_out", "declined", "withdrawn")
+"""Sessions in these states do not count."""
+SOURCES: tuple[Source, ...] = ("person", "imported", "simulated", "model")
+PEOPLE: tuple[Source, ...] = ("person", "imported")
+
+SESSION_COUNTS: ColumnElement[bool] = and_(sessions.c.is_excluded.is_(False), sessions.c.state.not_in(OUTSIDE_STATES))
+IS_JUDGMENT: ColumnElement[bool] = and_(judgments.c.is_practice.is_(False), is_current(judgments))
+
+
+class CountedSession(Protocol):
+    """What must be known of a session to count it."""
+
+    @property
+    def state(self) -> State: ...
+    @property
+    def is_excluded(self) -> bool: ...
+    @property
+    def source(self) -> Source: ...
+
+
+def does_count(session: CountedSession) -> bool:
+    """Whether a session's judgments count."""
+    return not session.is_excluded and session.state not in OUTSIDE_STATES
+
+
+def main_sources(present: Collection[str]) -> tuple[Source, ...]:
+    """The sources that numbers and reports are about when nobody asks for others."""
+    people = tuple(source for source in PEOPLE if source in present)
+    programs: tuple[Source, ...] = ("simulated", "model")
+    return people or next(((source,) for source in programs if source in present), PEOPLE)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCounts:
+    """Sessions by what became of them. Excluded ones are counted under their state as well."""
+
+    arrived: int
+    active: int
+    finished: int
+    screened_out: int
+    declined: int
+    left: int
+    withdrawn: int
+    excluded: int
+    valid: int
+    """Finished and not excluded."""
+
+
+def count_sessions(of: Iterable[CountedSession]) -> SessionCounts:
+    """Sessions by what became of them."""
+    all_sessions = list(of)
+    states = Counter(session.state for session in all_sessions)
+    return SessionCounts(
+        arrived=len(all_sessions),
+        active=states["active"],
+        finished=states["completed"],
+        screened_out=states["screened_out"],
+        declined=states["declined"],
+        left=states["stale"],
+        withdrawn=states["withdrawn"],
+        excluded=sum(session.is_excluded for session in all_sessions),
+        valid=sum(session.state == "completed" and not session.is_excluded for session in all_sessions),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentCounts:
+    """Judgments, those of them that count, and apart from them practice judgments."""
+
+    judgments: int = 0
+    counted: int = 0
+    practice: int = 0
+
+    @property
+    def not_counted(self) -> int:
+        """Judgments of sessions that are excluded or were screened out."""
+        return self.judgments - self.counted
+
+    def __add__(self, other: JudgmentCounts) -> JudgmentCounts:
+        return JudgmentCounts(
+            self.judgments + other.judgments, self.counted + other.counted, self.practice + other.practice
+        )
+
+    def __str__(self) -> str:
+        practice = f" and {self.practice:,} practice judgments" if self.practice else ""
+        return f"{self.judgments:,} judgments{practice}"
+
 
 class Counts(StorePart):
     """Every count of a study."""
@@ -36,8 +143,49 @@ class Counts(StorePart):
         with self.database.reading() as connection:
             return {(cell, state): n for cell, state, n in connection.execute(query)}
 
+    def judgments_by_source(self) -> dict[Source, JudgmentCounts]:
+        """Judgments of each source that has sessions."""
+        of_source = {source: JudgmentCounts() for source in SOURCES}
+        present = set()
+        of_session = self.judgments_by_session()
+        query = select(sessions.c.id, sessions.c.source)
+        with self.database.reading() as connection:
+            for session_id, source in connection.execute(query):
+                present.add(source)
+                of_source[source] += of_session.get(session_id, JudgmentCounts())
+        return {source: counts for source, counts in of_source.items() if source in present}
+
+    def judgments_by_session(self, session_id: str | None = None) -> dict[str, JudgmentCounts]:
+        """Judgments of each session that has any, or of one session."""
+        key = (judgments.c.session_id, judgments.c.is_practice)
+        rows = select(*key, func.count()).where(is_current(judgments)).group_by(*key)
+        counting = select(sessions.c.id).where(SESSION_COUNTS)
+        if session_id is not None:
+            rows, counting = rows.where(key[0] == session_id), counting.where(sessions.c.id == session_id)
+        by_session: dict[str, JudgmentCounts] = {}
+        with self.database.reading() as connection:
+            counts = set(connection.scalars(counting))
+            for of_session, is_practice, n in connection.execute(rows):
+                more = JudgmentCounts(0, 0, n) if is_practice else JudgmentCounts(n, n if of_session in counts else 0)
+                by_session[of_session] = by_session.get(of_session, JudgmentCounts()) + more
+        return by_session
+
+    def raters_by_item(self, sources: Sequence[Source], item_id: str | None = None) -> dict[str, int]:
+        """Raters of each item that has any, or of one item."""
+        rater = func.coalesce(sessions.c.rater_id, sessions.c.id)
+        query = (
+            select(judgments.c.item_id, func.count(distinct(rater)))
+            .join(sessions, sessions.c.id == judgments.c.session_id)
+            .where(sessions.c.source.in_(sources), SESSION_COUNTS, IS_JUDGMENT)
+            .group_by(judgments.c.item_id)
+        )
+        if item_id is not None:
+            query = query.where(judgments.c.item_id == item_id)
+        with self.database.reading() as connection:
+            return dict(connection.execute(query).all())
+
     def item_counts(self, *, source: Source | None = None) -> dict[tuple[int, str], dict[str, int]]:
-        """By cell and item, how many places are ``reserved``, ``done`` and ``released``."""
+        """By cell and item, how many slots are ``reserved``, ``done`` and ``released``: what assignment works with."""
         is_done = slots.c.done_at_ms.is_not(None)
         state = case((slots.c.is_released, "released"), (is_done, "done"), else_="reserved").label("place")
         columns = (slots.c.cell, slots.c.item_id, state)
@@ -50,21 +198,10 @@ class Counts(StorePart):
                 counts.setdefault((cell, item), {"reserved": 0, "done": 0, "released": 0})[state] = n
         return counts
 
-    def n_judgments(self) -> int:
-        """How many judgments are stored, practice and replaced ones included."""
-        with self.database.reading() as connection:
-            return connection.scalar(select(func.count()).select_from(judgments)) or 0
-
-    def n_judgments_by_session(self) -> dict[str, int]:
-        """Judgments of each session that has any."""
-        by_session = select(judgments.c.session_id, func.count()).group_by(judgments.c.session_id)
-        with self.database.reading() as connection:
-            return dict(connection.execute(by_session).all())
-
     def value_counts(
         self, source: Source, *, without: Sequence[str] = ()
     ) -> list[tuple[str, str, str, int, Value, int]]:
-        """Item, criterion, system, turn, answer and how often it was given, of sessions of one source that count.
+        """Item, criterion, system, turn, answer and how often it was given, of judgments of one source that count.
 
         The database counts, so that a million judgments are a few thousand rows here. Scales of the types ``without`` are
         left out.
@@ -73,14 +210,7 @@ class Counts(StorePart):
         counted = (
             select(*key, func.count())
             .join(sessions, sessions.c.id == judgments.c.session_id)
-            .where(
-                sessions.c.source == source,
-                sessions.c.is_excluded.is_(False),
-                sessions.c.state.in_(("active", "completed", "stale")),
-                judgments.c.is_practice.is_(False),
-                judgments.c.scale.not_in(list(without)),
-                is_current(judgments),
-            )
+            .where(sessions.c.source == source, judgments.c.scale.not_in(list(without)), SESSION_COUNTS, IS_JUDGMENT)
             .group_by(*key)
         )
         with self.database.reading() as connection:

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from dialometer.errors import DialometerError
 from dialometer.model.session import Session
 from dialometer.model.study import Study
+from dialometer.storage.counts import OUTSIDE_STATES, main_sources
 from dialometer.storage.store import Store
 from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_name, session_name
 
-OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
 EXCLUDED = "raters excluded by quality rules or by hand"
-_PEOPLE = ("person", "imported")
 
 MODEL_NAME = ("model", "name")
 """Part and question under which the name of a model stands among the answers."""
@@ -142,7 +141,7 @@ def select_data(
 ) -> StudyData:
     """The data that an analysis works on, from everything there is, wherever it was read."""
     table = _renamed(table, sessions)
-    sources = sources or _default_sources(sessions)
+    sources = sources or main_sources(set(sessions["source"].unique()))
     judgments, n_left_out, set_aside = _select(table, sources)
     by_models = _select(table, ("model",))[0] if "model" not in sources else table.clear()
     return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models)
@@ -232,12 +231,6 @@ def chats_table(said_turns: Iterable[tuple[str, tuple[str, str, str, int]]]) -> 
         n_agent = sum(role == "agent" for _, role, _, _ in turns)
         rows.append((rater, item, len(texts), n_agent, sum(len(text.split()) for text in texts), duration_s))
     return pl.DataFrame(rows, schema=CHAT_COLUMNS, orient="row")
-
-
-def _default_sources(sessions: pl.DataFrame) -> tuple[str, ...]:
-    present = set(sessions["source"].unique())
-    people = tuple(source for source in _PEOPLE if source in present)
-    return people or next(((source,) for source in ("simulated", "model") if source in present), _PEOPLE)
 
 
 def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, int], pl.DataFrame]:

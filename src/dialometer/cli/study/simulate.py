@@ -166,6 +166,7 @@ def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> N
 
 def _tell_progress(progress: Progress, *, as_json: bool = False) -> None:
     from dialometer.cli.console import results
+    from dialometer.storage.counts import JudgmentCounts
 
     if as_json:
         typer.echo(json.dumps(asdict(progress), indent=2))
@@ -175,10 +176,8 @@ def _tell_progress(progress: Progress, *, as_json: bool = False) -> None:
             f"\nThese {progress.n_arrived} raters had been here before: nothing new. Ask for more with --raters."
         )
     else:
-        results.print(
-            f"\n{progress.n_judgments:,} judgments stored, {progress.n_arrived} raters came, "
-            f"{progress.n_left} left early."
-        )
+        stored = JudgmentCounts(progress.n_judgments, practice=progress.n_practice)
+        results.print(f"\n{stored} stored, {progress.n_arrived} raters came, {progress.n_left} left early.")
     if progress.n_refused:
         results.print(f"{progress.n_refused} more found no place left.")
 

@@ -11,7 +11,7 @@ from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_
 from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
-    from dialometer.model.session import Source, State
+    from dialometer.model.session import State
     from dialometer.model.study import Study
     from dialometer.storage.store import Store
 
@@ -28,13 +28,13 @@ def add_to(app: typer.Typer) -> None:
         study = open_study(folder)
         if database or (folder / DATABASE_FILE).exists():
             with open_store(folder, database, create=False) as store:
-                found = _collect(study, store)
+                progress = _collect(study, store)
         else:
-            found = _before_anybody(study)
+            progress = _before_anybody(study)
         if as_json:
-            typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(progress, indent=2, ensure_ascii=False))
         else:
-            _show(found)
+            _show(progress)
 
 
 def _before_anybody(study: Study) -> dict[str, object]:
@@ -44,15 +44,19 @@ def _before_anybody(study: Study) -> dict[str, object]:
         "state": "not started",
         "quota": study.spec.recruitment.quota,
         "sessions": {},
+        "judgments": {},
         "raters_per_item": {"least": 0, "most": 0, "wanted": study.spec.design.judgments_per_item},
     }
 
 
 def _collect(study: Study, store: Store) -> dict[str, object]:
+    from dataclasses import asdict
+
+    from dialometer.storage.counts import SOURCES, main_sources
+
     controls = store.control.current()
     by_source: dict[str, list[dict[str, object]]] = {}
-    sources: tuple[Source, ...] = ("person", "model", "imported", "simulated")
-    for source in sources:
+    for source in SOURCES:
         counts = store.counts.session_counts(source=source)
         if not counts:
             continue
@@ -65,18 +69,14 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
             }
             for cell, condition in enumerate(study.cells)
         ]
-    done: dict[str, int] = {}
-    # As in the report: people where there are any, else whoever there is.
-    came = [source for source in sources if source in by_source]
-    for source in [one for one in came if one in ("person", "imported")] or came:
-        for (_, item), states in store.counts.item_counts(source=source).items():
-            done[item] = done.get(item, 0) + states.get("done", 0)
-    per_item = [done.get(item.id, 0) for item in study.rated_items]
+    n_raters = store.counts.raters_by_item(main_sources(by_source))
+    per_item = [n_raters.get(item.id, 0) for item in study.rated_items]
     return {
         "study": study.spec.name,
         "state": controls.state,
         "quota": controls.quota if controls.quota is not None else study.spec.recruitment.quota,
         "sessions": by_source,
+        "judgments": {source: asdict(counts) for source, counts in store.counts.judgments_by_source().items()},
         "raters_per_item": {
             "least": min(per_item),
             "most": max(per_item),
@@ -85,13 +85,16 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
     }
 
 
-def _show(found: dict[str, object]) -> None:
+def _show(progress: dict[str, object]) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
 
-    results.print(f"[bold]{found['study']}[/] is {found['state']}; raters wanted: {found['quota'] or 'no limit'}")
-    sessions: dict[str, list[dict[str, object]]] = found["sessions"]  # type: ignore[assignment]
+    results.print(
+        f"[bold]{progress['study']}[/] is {progress['state']}; raters wanted: {progress['quota'] or 'no limit'}"
+    )
+    sessions: dict[str, list[dict[str, object]]] = progress["sessions"]  # type: ignore[assignment]
+    judgments: dict[str, dict[str, int]] = progress["judgments"]  # type: ignore[assignment]
     if not sessions:
         results.print("Nobody has come yet.")
     for source, cells in sessions.items():
@@ -110,8 +113,16 @@ def _show(found: dict[str, object]) -> None:
             )
         results.print(f"\nraters ({source})")
         results.print(table)
-    items: dict[str, object] = found["raters_per_item"]  # type: ignore[assignment]
+        results.print(_judgments(judgments[source]))
+    items: dict[str, object] = progress["raters_per_item"]  # type: ignore[assignment]
     wanted = f" of {items['wanted']} wanted" if items["wanted"] else ""
     least, most = items["least"], items["most"]
     between = str(least) if least == most else f"{least} to {most}"
     results.print(f"\neach item has been judged by {between} raters{wanted}")
+
+
+def _judgments(counts: dict[str, int]) -> str:
+    from dialometer.storage.counts import JudgmentCounts
+
+    judgments = JudgmentCounts(**counts)
+    return f"{judgments}; {judgments.counted:,} count in the analysis" if judgments.not_counted else str(judgments)

@@ -15,11 +15,9 @@ from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.item import DialogueItem
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
+from dialometer.storage.counts import OUTSIDE_STATES, PEOPLE
 from dialometer.storage.store import Store, open_collected
 from dialometer.storage.table import long_table, rater_name
-
-_OUTSIDE_STATES = ("screened_out", "declined", "withdrawn")
-_PEOPLE = ("person", "imported")
 
 
 def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> list[RatedDialogue]:
@@ -79,7 +77,7 @@ def _counted(table: pl.DataFrame, criterion: str) -> pl.DataFrame:
         & pl.col("value").is_not_null()
         & ~pl.col("is_practice")
         & ~pl.col("is_excluded")
-        & ~pl.col("state").is_in(_OUTSIDE_STATES)
+        & ~pl.col("state").is_in(OUTSIDE_STATES)
     )
     return people_or_simulated(rows)
 
@@ -89,7 +87,7 @@ def people_or_simulated(rows: pl.DataFrame) -> pl.DataFrame:
 
     A model that learned from models would be measured by its own kind.
     """
-    people = rows.filter(pl.col("source").is_in(_PEOPLE))
+    people = rows.filter(pl.col("source").is_in(PEOPLE))
     return people if len(people) else rows.filter(pl.col("source") == "simulated")
 
 

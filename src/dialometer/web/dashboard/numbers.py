@@ -12,29 +12,13 @@ from dialometer.model.session import Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import placed_gold
 from dialometer.storage.controls import Controls
+from dialometer.storage.counts import SOURCES, JudgmentCounts, SessionCounts, count_sessions, main_sources
 from dialometer.storage.sessions import SessionMark
 from dialometer.storage.store import Store
 
 N_VISITS = 20_000
 """Times per screen are those of the newest visits, so that a long study does not take long to look at."""
-SOURCES: tuple[Source, ...] = ("person", "imported", "model", "simulated")
 DAY_MS = 24 * 3600 * 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Sessions by what became of them. ``excluded`` ones are counted under their state as well."""
-
-    arrived: int
-    active: int
-    finished: int
-    screened_out: int
-    declined: int
-    left: int
-    withdrawn: int
-    excluded: int
-    valid: int
-    """Finished and not excluded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +37,7 @@ class CellCounts:
 
 @dataclass(frozen=True, slots=True)
 class ItemCounts:
-    """One item: places done and reserved, and how many are wanted."""
+    """One item: its raters, the slots of those who are under way, and how many raters are wanted."""
 
     id: str
     block: str
@@ -105,14 +89,14 @@ class StudyNumbers:
     at_ms: int
     source: Source
     sources: Sequence[Source]
-    counts: Counts
+    counts: SessionCounts
     cells: Sequence[CellCounts]
     items: Sequence[ItemCounts]
     screens: Sequence[ScreenTime]
     rules: Sequence[RuleCounts]
     money: Money
     marks: Sequence[SessionMark]
-    n_judgments: int
+    judgments: JudgmentCounts
     quota: int | None
     minutes: float | None
     """Median length of a finished session."""
@@ -122,9 +106,9 @@ def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> Stu
     """The numbers of a study for one source of raters; people if there are any."""
     marks = store.sessions.marks()
     controls = store.control.current()
-    present = [one for one in SOURCES if any(mark.source == one for mark in marks)]
-    wanted = [one for one in SOURCES if one == source]
-    shown: Source = (wanted or present or ["person"])[0]
+    found = {mark.source for mark in marks}
+    present = [known for known in SOURCES if known in found]
+    shown: Source = next((known for known in SOURCES if known == source), main_sources(present)[0])
     own = [mark for mark in marks if mark.source == shown]
     quota = controls.quota if controls.quota is not None else study.spec.recruitment.quota
     counts = count_sessions(own)
@@ -142,25 +126,9 @@ def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> Stu
         rules=_rules(study, store, {mark.id for mark in own}),
         money=_money(study, own, counts, quota, at_ms),
         marks=own,
-        n_judgments=store.counts.n_judgments(),
+        judgments=store.counts.judgments_by_source().get(shown, JudgmentCounts()),
         quota=quota,
         minutes=statistics.median(lengths) if lengths else None,
-    )
-
-
-def count_sessions(marks: Sequence[SessionMark]) -> Counts:
-    """Sessions by what became of them."""
-    states = Counter(mark.state for mark in marks)
-    return Counts(
-        arrived=len(marks),
-        active=states["active"],
-        finished=states["completed"],
-        screened_out=states["screened_out"],
-        declined=states["declined"],
-        left=states["stale"],
-        withdrawn=states["withdrawn"],
-        excluded=sum(mark.is_excluded for mark in marks),
-        valid=sum(mark.state == "completed" and not mark.is_excluded for mark in marks),
     )
 
 
@@ -188,10 +156,11 @@ def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> li
 
 
 def count_items(study: Study, store: Store, source: Source) -> list[ItemCounts]:
-    """Places done and reserved for every rated item. Gold items that everybody gets have no quota."""
-    places: dict[str, Counter[str]] = {}
+    """Raters and reserved slots of every rated item. Gold items that everybody gets have no quota."""
+    n_raters = store.counts.raters_by_item((source,))
+    reserved: Counter[str] = Counter()
     for (_cell, item), by_state in store.counts.item_counts(source=source).items():
-        places.setdefault(item, Counter()).update(by_state)
+        reserved[item] += by_state["reserved"]
     design, placed = study.spec.design, placed_gold(study)
     per_item = design.judgments_per_item
     if per_item is not None and design.quota_per == "cell":
@@ -200,8 +169,8 @@ def count_items(study: Study, store: Store, source: Source) -> list[ItemCounts]:
         ItemCounts(
             item.id,
             item.block,
-            places.get(item.id, Counter())["done"],
-            places.get(item.id, Counter())["reserved"],
+            n_raters.get(item.id, 0),
+            reserved[item.id],
             None if item.id in placed else per_item,
         )
         for item in study.rated_items
@@ -235,7 +204,7 @@ def _rules(study: Study, store: Store, sessions: set[str]) -> list[RuleCounts]:
     ]
 
 
-def _money(study: Study, marks: Sequence[SessionMark], counts: Counts, quota: int | None, at_ms: int) -> Money:
+def _money(study: Study, marks: Sequence[SessionMark], counts: SessionCounts, quota: int | None, at_ms: int) -> Money:
     """Finished sessions are paid, excluded ones too; the forecast adds those that will have to replace excluded ones."""
     pay = study.spec.recruitment
     per_rater = pay.pay_cents * (1 + pay.fee_percent / 100)

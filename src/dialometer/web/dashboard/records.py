@@ -17,6 +17,8 @@ from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold
+from dialometer.storage.counts import JudgmentCounts, does_count
+from dialometer.storage.sessions import SessionMark
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
@@ -65,7 +67,7 @@ def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
         "decisions": list(running.store.exclusions.log(session_id)),
         "answers": record.answers,
         "chats": running.store.conversations.turns(session_id) if running.study.spec.items.kind == "chat" else [],
-        "n_judgments": sum(not judgment.is_practice for judgment in record.judgments),
+        "judgments": running.store.counts.judgments_by_session(session_id).get(session_id, JudgmentCounts()),
         "focus_lost_n": sum(visit.focus_lost_n for visit in record.visits),
         "focus_lost_s": sum(visit.focus_lost_s for visit in record.visits),
         "device": next((visit.device for visit in reversed(record.visits) if visit.device), ""),
@@ -191,7 +193,6 @@ def shown(value: object) -> str:
 
 MOST_ALIKE = 10_000
 """An answer that more raters gave than this counts as often; no study has so many for one item."""
-OUTSIDE = ("screened_out", "declined", "withdrawn")
 _COLUMNS = (
     GridColumn("rater", "Rater"),
     GridColumn("criterion", "Criterion", is_facet=True),
@@ -221,6 +222,7 @@ class ItemRecord:
     """Everything the page of an item shows."""
 
     parts: Sequence[tuple[str, Sequence[Turn]]]
+    n_raters: int
     summed: Sequence[Summed]
     grid: Grid
 
@@ -276,16 +278,16 @@ def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
     return found
 
 
-def item_record(running: RunningStudy, item: Item) -> ItemRecord:
-    """The item's texts and answers."""
+def item_record(running: RunningStudy, item: Item, source: Source) -> ItemRecord:
+    """The item's texts and answers. Only raters of one source are summed up, as in the list of items."""
     marks = {mark.id: mark for mark in running.store.sessions.marks()}
     judgments = [j for j in running.store.records.judgments_on(item.id) if j.session_id in marks]
     by_key: dict[tuple[str, str], list[Value]] = {}
     rows = []
     for judgment in judgments:
         mark = marks[judgment.session_id]
-        is_counted = not mark.is_excluded and mark.state not in OUTSIDE and not judgment.is_practice
-        if is_counted and judgment.scale not in running.study.written_types:
+        counts = _analysis_of(judgment, mark, source)
+        if counts == "counts" and judgment.scale not in running.study.written_types:
             turn = f" (turn {judgment.turn + 1})" if judgment.turn is not None else ""
             by_key.setdefault((judgment.criterion + turn, judgment.system), []).append(judgment.value)
         rows.append(
@@ -298,9 +300,10 @@ def item_record(running: RunningStudy, item: Item) -> ItemRecord:
                 "order": list(judgment.order) if len(judgment.order) > 1 else [],
                 "seconds": round((judgment.answered_at_ms - judgment.shown_at_ms) / 1000, 1),
                 "answered": judgment.answered_at_ms,
-                "counts": "practice" if judgment.is_practice else "counts" if is_counted else "left out",
+                "counts": counts,
             }
         )
+    n_raters = running.store.counts.raters_by_item((source,), item.id).get(item.id, 0)
     summed = [
         Summed(
             criterion,
@@ -313,8 +316,17 @@ def item_record(running: RunningStudy, item: Item) -> ItemRecord:
         for (criterion, system), values in sorted(by_key.items())
     ]
     return ItemRecord(
-        parts_of(item), summed, Grid(f"{running.name}-{_safe(item.id)}", _COLUMNS, rows, start="criterion")
+        parts_of(item), n_raters, summed, Grid(f"{running.name}-{_safe(item.id)}", _COLUMNS, rows, start="criterion")
     )
+
+
+def _analysis_of(judgment: Judgment, mark: SessionMark, source: Source) -> str:
+    """What becomes of a judgment in the analysis."""
+    if judgment.is_practice:
+        return "practice"
+    if not does_count(mark):
+        return "left out"
+    return "counts" if mark.source == source else mark.source
 
 
 def _safe(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from dialometer.analysis.base.data import OUTSIDE_STATES, StudyData
+from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import n_of, number, with_interval
 from dialometer.analysis.families.pairs.choices import pair_items, strategy_of
@@ -15,6 +15,7 @@ from dialometer.model.report import Column, Section, Table
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
 from dialometer.stats.clustered.proportion import quantile
+from dialometer.storage.counts import OUTSIDE_STATES
 
 MINUTES_PER_DAY = 24 * 60
 

@@ -63,9 +63,12 @@ def item(dashboard: Dashboard, request: PageRequest) -> Response:
     found = running.study.items_by_id.get(request.params["item"])
     if found is None:
         raise NoStudy("there is no such item", remedy="go back to the list of items")
-    record = dashboard.cached(running, ("item", found.id), lambda: item_record(running, found))
+    source = numbers_of(dashboard, running, request.at_ms).source
+    record = dashboard.cached(running, ("item", found.id), lambda: item_record(running, found, source))
     if request.query.get("format") == "csv":
         return record.grid.view(request.query).csv()
-    chats = running.store.conversations.n_turns_on(found.id) if isinstance(found, ChatItem) else []
+    chats = running.store.conversations.n_turns_on(found.id) if isinstance(found, ChatItem) else {}
     view = record.grid.view(request.query)
-    return dashboard.show_study("item.html", request, item=found, record=record, grid=view, chats=chats, tab="items")
+    return dashboard.show_study(
+        "item.html", request, item=found, source=source, record=record, grid=view, chats=chats, tab="items"
+    )

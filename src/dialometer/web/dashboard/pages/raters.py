@@ -53,7 +53,7 @@ def _grid(running: RunningStudy, root: str) -> Grid:
         rules = flags.setdefault(logged.session_id, [])
         if logged.finding.rule not in rules:
             rules.append(logged.finding.rule)
-    n_judgments = running.store.counts.n_judgments_by_session()
+    counts = running.store.counts.judgments_by_session()
     rows = [
         {
             "rater": rater_name(mark.ordinal),
@@ -65,7 +65,7 @@ def _grid(running: RunningStudy, root: str) -> Grid:
             "source": mark.source,
             "started": mark.started_at_ms,
             "minutes": round(((mark.finished_at_ms or mark.last_seen_at_ms) - mark.started_at_ms) / 60_000, 1),
-            "judgments": n_judgments.get(mark.id, 0),
+            "judgments": counts[mark.id].judgments if mark.id in counts else 0,
             "flags": flags.get(mark.id, []),
             "excluded": "excluded" if mark.is_excluded else "counts",
         }
