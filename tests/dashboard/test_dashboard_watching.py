@@ -75,7 +75,8 @@ def test_the_overview_counts_what_the_database_holds(ada, site):
     assert fact(ada, "finished") == sum(s.state == "completed" for s in sessions)
     assert fact(ada, "excluded") == sum(s.is_excluded for s in sessions)
     assert fact(ada, "finished and count") == sum(s.state == "completed" and not s.is_excluded for s in sessions)
-    assert fact(ada, "judgments") == len(list(store.records.judgments()))
+    assert fact(ada, "judgments") == sum(not j.is_practice for j in store.records.judgments())
+    assert fact(ada, "practice judgments") == sum(j.is_practice for j in store.records.judgments())
     found = Counter((logged.finding.rule, logged.finding.action) for logged in store.records.findings())
     cells = re.search(r"<th scope=\"row\">gold</th>((?:<td[^>]*>\d+</td>)+)", ada.page)[1]
     assert [int(n) for n in re.findall(r">(\d+)<", cells)] == [0, found["gold", "exclude"], 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,9 +42,14 @@ def _placed(folder: Path, problems: list[Problem]) -> list[Problem]:
 
 def open_study(folder: Path) -> Study:
     """The study, refused when it has errors or was changed after it was frozen."""
-    study, problems = check_all(folder)
+    study = without_errors(*check_all(folder))
+    verify(study, folder)
+    return study
+
+
+def without_errors(study: Study | None, problems: Sequence[Problem]) -> Study:
+    """The study, if its check found no errors; raises :class:`StudyError`."""
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors or study is None:
         raise StudyError(errors)
-    verify(study, folder)
     return study

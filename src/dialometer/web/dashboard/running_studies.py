@@ -6,15 +6,14 @@ import json
 import re
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.lock import LOCK_FILE
-from dialometer.errors import DialometerError, Problem, StudyError
-from dialometer.flow.study_check import check_all, open_study
+from dialometer.errors import DialometerError, Problem
+from dialometer.flow.study_check import check_all, open_study, without_errors
 from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
@@ -246,14 +245,6 @@ class RunningStudies:
                 running.app.close()
                 running.store.close()
             self._running.clear()
-
-
-def without_errors(study: Study | None, problems: Sequence[Problem]) -> Study:
-    """The study, if its check found no errors; raises :class:`StudyError`."""
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors or study is None:
-        raise StudyError(errors)
-    return study
 
 
 def study_files(folder: Path) -> list[Path]:

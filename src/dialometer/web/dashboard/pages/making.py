@@ -17,8 +17,9 @@ from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
+from dialometer.flow.study_check import without_errors
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.running_studies import NoStudy, study_files, without_errors
+from dialometer.web.dashboard.running_studies import NoStudy, study_files
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,80}\.(yaml|jsonl|json|md|txt|csv)")
 
