@@ -19,9 +19,6 @@ from dialometer.model.report import Column, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 
-# What every report opens with: exclusions and why, balance of the conditions, and whether the study is finished.
-
-
 SOURCE_WORDS = {
     "simulated": "These raters are simulated: the numbers test the design, they say nothing about real systems.",
     "model": "These raters are programs, not people.",
@@ -205,9 +202,6 @@ def _provenance(data: StudyData, options: Options) -> dict[str, str | int | floa
         made["first_judgment"] = str(times.min())
         made["last_judgment"] = str(times.max())
     return made
-
-
-# From a study's folder to its report in one call, for notebooks and scripts.
 
 
 def analyse_folder(

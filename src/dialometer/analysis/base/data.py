@@ -1,4 +1,7 @@
-"""What an analysis works on: the judgments that count, the raters who gave them, and what was left out and why."""
+"""What an analysis works on: the judgments that count, the raters who gave them, and what was excluded and why.
+
+The data come from the database, from the files of an export, or from simulated arrays; all give the same numbers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_n
 EXCLUDED = "raters excluded by quality rules or by hand"
 
 MODEL_NAME = ("model", "name")
-"""Part and question under which the name of a model stands among the answers."""
+"""Part and question under which the name of a model is listed among the answers."""
 APART = "/"
 """In a rater's name before the number of a further condition: who was in several counts as a rater in each of them."""
 
@@ -201,7 +204,7 @@ def program_of(store: Store, session: Session) -> str:
 def answers_table(
     given: Iterable[tuple[str, str, str, object]], programs: Mapping[str, str | None], raters: Mapping[str, str]
 ) -> pl.DataFrame:
-    """Answers of all sessions, from (session, part, question, value). What a model is called stands among them, as if it
+    """Answers of all sessions, from (session, part, question, value). The name of a model is listed among them, as if it
     had been asked; one that was asked keeps its answer."""
     rows = list(given)
     named = {session for session, part, question, _ in rows if (part, question) == MODEL_NAME}
@@ -251,9 +254,6 @@ def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame
             set_aside = table.filter(is_out)
         table = kept
     return table, n_left_out, set_aside
-
-
-# The data of an analysis from the files of an export, so that whoever has the files gets the same numbers.
 
 
 _TIME = pl.Datetime("ms", "UTC")
@@ -330,9 +330,6 @@ def _read(path: Path, kinds: dict[str, pl.DataType | type[pl.DataType]] | None =
         else:
             converted.append(pl.col(name).cast(kind))
     return frame.with_columns(converted)
-
-
-# Simulated judgments as arrays, dressed as study data: power analysis, tests and benchmarks go without a database.
 
 
 def data_from_arrays(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.errors import DialometerError
@@ -14,6 +15,14 @@ from dialometer.registry import Registry
 from dialometer.stats.effects.multiplicity import Correction
 
 
+class Resampling(TypedDict):
+    """Settings of a bootstrap, passed as ``**options.resampling``."""
+
+    n_resamples: int
+    seed: int
+    confidence: float
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Settings that every statistic of a report shares, from the study's declared analysis unless overridden."""
@@ -22,6 +31,11 @@ class Options:
     n_resamples: int
     seed: int
     correction: Correction
+
+    @property
+    def resampling(self) -> Resampling:
+        """What every bootstrap needs to know."""
+        return {"n_resamples": self.n_resamples, "seed": self.seed, "confidence": self.confidence}
 
 
 @dataclass(frozen=True)

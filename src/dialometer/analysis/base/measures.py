@@ -27,8 +27,6 @@ from dialometer.stats.effects.normalise import normalise
 from dialometer.stats.observations import Floats, Ints
 from dialometer.storage.table import FACTOR_PREFIX
 
-# Numbers as raters gave them, put on the footing on which they are analysed; whatever is changed or left out is said.
-
 
 def within_scale(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[Floats, tuple[str, ...]]:
     """Numbers a scale cannot give (they come from imports) made missing, with a sentence that says which."""
@@ -178,7 +176,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Measures:
-    """All numeric measures of a study. ``overall`` is missing where the criteria have no common footing."""
+    """All numeric measures of a study. ``overall`` is missing where the criteria have no common unit."""
 
     study: Study
     book: Codebook
@@ -188,7 +186,7 @@ class Measures:
 
     @property
     def all(self) -> tuple[Measure, ...]:
-        """All criteria together first, then each; a single criterion stands for both."""
+        """All criteria together first, then each; a single criterion is both."""
         return (self.overall, *self.criteria) if self.overall is not None and len(self.criteria) > 1 else self.criteria
 
     @property
@@ -310,7 +308,7 @@ def _label(study: Study, asked: Asked) -> str:
 
 
 def _overall(measures: tuple[Measure, ...]) -> Measure | None:
-    """All criteria together, on a common footing where they have one."""
+    """All criteria together, in a common unit where they have one."""
     if len(measures) == 1:
         return measures[0]
     unit = common_unit([scale for measure in measures for scale in measure.scales])
@@ -343,9 +341,6 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
     )
 
 
-# One row per rater: condition, mean ratings, minutes, group. Between-rater questions are answered on these alone.
-
-
 FEW_RATERS = 10
 """Below this, a bootstrap interval of a mean is known to be too narrow, and the report says so."""
 
@@ -361,7 +356,7 @@ class RaterRows:
     raw: dict[str, Floats]
     """Mean of what raters gave, by measure."""
     y: dict[str, Floats]
-    """Mean on the analysed footing, each judgment relative to its target's mean: raters with easier items gain nothing."""
+    """Mean of the analysed values, each judgment relative to its target's mean, so that easier items are no advantage."""
 
     @property
     def n(self) -> int:

@@ -148,16 +148,6 @@ def as_geometric_mean(mean: Estimate) -> Estimate:
     )
 
 
-def times_words(ratio: Estimate) -> str:
-    """ "1.31 times (95% interval 1.05 to 1.63)"."""
-    return with_interval(ratio, unit="times")
-
-
-def higher_or_lower(value: float, null: float = 0.0) -> str:
-    """The direction of a difference in one word."""
-    return "higher" if value > null else "lower" if value < null else "the same"
-
-
 def first_note(estimates: Sequence[Estimate]) -> str:
     """Why something is unknown: the first reason among estimates that could not be computed."""
     return next((note for estimate in estimates if not estimate.is_known for note in estimate.notes), "")
@@ -171,7 +161,7 @@ def sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
-# What parts of a study are called in a report: the study's own labels, else words for the usual settings.
+# What the parts of a study are called in a report: their own labels, or else words for the usual settings.
 
 
 ANCHOR_WORDS = {

@@ -72,7 +72,7 @@ class PowerResult:
 
 
 def resized(study: Study, n_items: int) -> Study:
-    """The study with so many items: cut off, or repeated under new ids, evenly over blocks."""
+    """The study with this many items: cut off, or repeated under new ids, evenly over blocks."""
     blocks = [list(study.block_items(block)) for block in study.blocks]
     n_now = sum(map(len, blocks))
     if n_items < len(blocks) or n_now == 0:
@@ -193,7 +193,7 @@ class PowerAnalysis:
 
     @property
     def n_items(self) -> int:
-        """Items of the study as it stands."""
+        """Items of the study now."""
         return sum(len(self.study.block_items(block)) for block in self.study.blocks)
 
     def run(self, raters: Sequence[int], items: Sequence[int] = ()) -> PowerResult:
@@ -253,9 +253,6 @@ class PowerAnalysis:
             else:
                 low = middle.setting.n_raters
         return best
-
-
-# A power analysis as a report: the curve, the table, and the smallest design that reaches the target.
 
 
 def power_report(study: Study, result: PowerResult, *, n_simulations: int, seed: int, alpha: float) -> Report:

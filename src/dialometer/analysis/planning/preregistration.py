@@ -25,9 +25,6 @@ from dialometer.model.study import Comparison, Study
 from dialometer.simulate.quick import quick_judgments
 from dialometer.stats.clustered.proportion import proportion
 
-# What can be said of a study before its data: the planned size, its power, and the methods its report will use.
-
-
 FEW = 100
 """Resamples of the trial run, which only shows which methods are used; the study's own number is written down."""
 

@@ -46,7 +46,7 @@ class Ratings:
     raters: NDArray[np.str_]
 
     def matrix(self, values: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Items by columns: the k-th judgment of an item in file order stands in column k."""
+        """Items by columns: the k-th judgment of an item in file order is in column k."""
         return stack(self.values if values is None else values, self.items, n_columns=N_COLUMNS).ratings
 
 

@@ -1,1 +1,1 @@
-"""Parts that several families of analyses use: subgroups of raters, rankings, correlations."""
+"""What several families use: declared comparisons and corrections, subgroups of raters, rankings, correlations."""

@@ -62,7 +62,7 @@ def clustered_spearman(
 
 
 def _rho(x: Ints, y: Ints, times: Floats) -> float:
-    """Pearson's correlation of the mid-ranks that the values have when row i stands there ``times[i]`` times.
+    """Pearson's correlation of the mid-ranks that the values have when row i occurs ``times[i]`` times.
 
     Only the products need a pass over the rows; spreads come from the distinct values. Plain sums, since waking the
     linear-algebra library's threads for each resample costs far more than it saves.

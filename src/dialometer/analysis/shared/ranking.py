@@ -1,4 +1,4 @@
-"""Who is ahead, and of whom that can be said: the same careful words wherever systems are put in order."""
+"""Which system is ahead of which: the same tests and words wherever systems are ranked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Pairs = Mapping[tuple[str, str], Estimate]
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """The system with the highest score; those it can be told from after correction, and those it cannot.
+    """The system with the highest score; those that are significantly behind it after correction, and those that are not.
 
     ``shared`` are further systems with the very same score; the first in file order is called the best.
     """
@@ -48,7 +48,7 @@ class Lead:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the first is told from every other."""
+        """Whether every other system is significantly behind the first."""
         return not self.level and not self.untested and bool(self.behind)
 
 
@@ -146,7 +146,7 @@ def pair_columns(correction: str, *, value: str = "Difference", kind: ColumnKind
 
 
 def pair_rows(pairs: Pairs, correction: str) -> tuple[tuple[Cell, ...], ...]:
-    """The rows of that table; the system that is ahead stands first in each."""
+    """The rows of that table; the system that is ahead comes first in each."""
     rows: list[tuple[Cell, ...]] = []
     for (first, second), gap in pairs.items():
         names, shown = (first, second), gap
@@ -165,7 +165,7 @@ def every_pair(names: Sequence[str]) -> list[tuple[str, str]]:
     return list(combinations(names, 2))
 
 
-# Whole raters resampled: rankings as they would have been with other raters, wide enough for few and cheap for many.
+# Whole raters are resampled: intervals are wide enough for few raters and cheap to compute for many.
 
 
 EXPANDED = "expanded percentile bootstrap over raters"

@@ -229,9 +229,6 @@ def _figure(name: str, agreement: Agreement) -> Figure:
     )
 
 
-# Does a system's order of candidates follow the crowd's ratings (Chierici and Habash 2021, table 3)?
-
-
 def order_agreement(pool: Pool, system: int, options: Options) -> Estimate:
     """Of two candidates of one question that a system ranks, how often the crowd rates the higher one higher (ties half)."""
     rank = pool.rank[:, system]
@@ -248,9 +245,7 @@ def order_agreement(pool: Pool, system: int, options: Options) -> Estimate:
     estimate = bootstrap_mean(
         scored["agrees"].to_numpy(),
         scored["question"].to_numpy(),
-        n_resamples=options.n_resamples,
-        seed=options.seed,
-        confidence=options.confidence,
+        **options.resampling,
     )
     notes = tuple(note.replace("rater", "question") for note in estimate.notes)
     return replace(estimate, method=method, interval_method="percentile bootstrap over questions", notes=notes)

@@ -33,10 +33,8 @@ from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ranking.rank_intervals import rank_intervals
 from dialometer.stats.retrieval.metrics import compare_questions
 
-# Means of several groups of ratings under one bootstrap that draws raters and questions alike.
-#
-# All groups share every draw, so ratios to a reference, differences and ranks have honest intervals too: what a lenient
-# rater or an easy question does to one group it does to the others.
+# All groups share every draw of raters and questions, so ratios to a reference, differences and ranks have valid intervals
+# too: what a lenient rater or an easy question does to one group it does to the others.
 
 
 RESAMPLED = "raters and questions"
@@ -176,9 +174,7 @@ def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) 
         (one, two): compare_questions(
             by_question[one],
             by_question[two],
-            n_resamples=options.n_resamples,
-            seed=options.seed,
-            confidence=options.confidence,
+            **options.resampling,
             label=f"{one} - {two}",
         )
         for one, two in every_pair(pool.labels)
@@ -216,9 +212,7 @@ def group_means(pool: Pool, groups: list[Marks], options: Options) -> GroupMeans
         pool.rater,
         question,
         weights,
-        n_resamples=options.n_resamples,
-        seed=options.seed,
-        confidence=options.confidence,
+        **options.resampling,
     )
 
 
@@ -358,9 +352,6 @@ def _figure(name: str, answers: FirstAnswers) -> Figure:
         dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})"),
         alt=f"Average ratings with intervals: {details}.",
     )
-
-
-# First answers as groups of raters see them: is another retriever better for another crowd?
 
 
 def candidate_group_section(name: str, data: StudyData, pool: Pool, question: str, options: Options) -> Section:

@@ -35,9 +35,6 @@ from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean
 
-# The first screen of a study of candidates: who is best by whose judgment, how sure that is, and the methods used.
-
-
 SOURCE = "Chierici and Habash, HumEval 2021"
 
 

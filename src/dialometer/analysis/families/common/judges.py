@@ -137,10 +137,7 @@ def single_raters(people: pl.DataFrame, options: Options) -> tuple[Estimate, Est
         why = f"fewer than two people share {FEWEST_THINGS} things with others"
         nothing = unknown("mean over people", why, n=len(agreements))
         return nothing, nothing, len(agreements)
-    rhos, shares = (
-        bootstrap_mean(side, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
-        for side in zip(*agreements, strict=True)
-    )
+    rhos, shares = (bootstrap_mean(side, **options.resampling) for side in zip(*agreements, strict=True))
     return rhos, shares, len(agreements)
 
 
@@ -176,9 +173,7 @@ def pairs_alike(first: Floats, second: Floats, options: Options) -> Estimate:
         len(first),
         method="share of pairs ordered alike",
         resampled="things",
-        n_resamples=options.n_resamples,
-        seed=options.seed,
-        confidence=options.confidence,
+        **options.resampling,
     )
 
 
@@ -187,10 +182,8 @@ def _order(first: Floats, second: Floats) -> Floats:
     return np.asarray(np.sign(first[:, None] - first) * np.sign(second[:, None] - second))
 
 
-# Models beside people where they choose between systems: how often a model takes the side of most people.
-#
-# Each person is set beside most of the others in the same way, which is what a perfect stand-in for a person would reach. The
-# share of choices for the first place on the screen stands beside it: a model that looks at places agrees by chance.
+# Choices between systems. Each person is compared with most of the others in the same way as a model. The share of choices
+# for the first place on the screen is shown too, since a model that looks only at places agrees by chance.
 
 
 CHOICES_NAME, CHOICES_TITLE = "judge_choices", "Models' choices beside people's"
@@ -282,9 +275,7 @@ def single_people(people: pl.DataFrame, options: Options) -> Estimate:
         both = _majority(own).join(others, on=THING, suffix="_people")
         if len(both):
             shares.append(float((both["choice"] == both["choice_people"]).mean()))  # type: ignore[arg-type]
-    return bootstrap_mean(
-        shares, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence, label="one person"
-    )
+    return bootstrap_mean(shares, **options.resampling, label="one person")
 
 
 def _choices(study: Study, table: pl.DataFrame) -> pl.DataFrame:
@@ -304,7 +295,7 @@ def _first_place(people: pl.DataFrame, options: Options) -> Estimate:
     return clustered_proportion(chosen, people["rater"].to_numpy(), confidence=options.confidence)
 
 
-# Ratings that a learned evaluator doubts, flagged in the study by ``dialometer learn noisy --flag``.
+# Ratings that a learned evaluator doubts, flagged by ``dialometer learn noisy --flag``.
 
 
 FLAGGED_NAME, FLAGGED_TITLE = "doubted_ratings", "Ratings to read again"

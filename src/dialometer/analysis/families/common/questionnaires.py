@@ -134,7 +134,7 @@ def _number_row(question: Question, scale: Scale, answers: Sequence[Value], opti
     values = values[~np.isnan(values)]
     if not len(values):
         return (question.text, 0, None, None, None, None)
-    mean = bootstrap_mean(values, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
+    mean = bootstrap_mean(values, **options.resampling)
     return (question.text, len(values), mean, float(np.median(values)), float(values.min()), float(values.max()))
 
 
@@ -186,7 +186,7 @@ def ranking_section(data: StudyData, question: Question, title: str, options: Op
     if not objects or not len(ranks):
         raise NotEnoughData(f"no rankings for '{question.name}' yet", remedy="they come with finished sessions")
     means = mean_ranks(ranks, objects, confidence=options.confidence)
-    agreement = kendalls_w(ranks, n_resamples=options.n_resamples, seed=options.seed, confidence=options.confidence)
+    agreement = kendalls_w(ranks, **options.resampling)
     best_first = sorted(objects, key=lambda name: means[name].value)
     body: list[tuple[Cell, ...]] = []
     for name in best_first:

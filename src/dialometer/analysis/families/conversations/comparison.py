@@ -157,9 +157,6 @@ def _higher(by_rater: dict[str, Floats], first: str, second: str, options: Optio
     return replace(share, method=method)
 
 
-# The comparison of systems by self-ratings, in words, tables and a figure.
-
-
 def comparison_section(name: str, compared: list[SystemComparison], options: Options) -> Section:
     """Means and differences for every criterion, declared ones marked."""
     paragraphs = [_words(comparison, options) for comparison in compared]
@@ -318,9 +315,6 @@ def _figure(name: str, compared: list[SystemComparison]) -> Figure:
         ),
         alt=f"Average ratings with intervals. {details}.",
     )
-
-
-# Self-ratings by groups of raters: do some people rate otherwise, or prefer another system?
 
 
 MOST_SYSTEMS_IN_PAIRS = 4

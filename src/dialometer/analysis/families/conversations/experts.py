@@ -213,9 +213,6 @@ def read_expert_pairs(path: Path) -> list[ExpertPair]:
     return pairs
 
 
-# The section that sets self-ratings beside experts' pairwise verdicts, where the study has any.
-
-
 TITLE = "Self-ratings beside experts"
 
 
@@ -248,9 +245,7 @@ def _by_gap(ratings: SelfRatings, pairs: list[ExpertPair], options: Options) -> 
         dict(zip(ratings.conversation, ratings.value.tolist(), strict=True)),
         pairs,
         width=width,
-        n_resamples=options.n_resamples,
-        seed=options.seed,
-        confidence=options.confidence,
+        **options.resampling,
     )
 
 

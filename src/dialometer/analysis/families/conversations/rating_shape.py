@@ -230,10 +230,7 @@ def _figure(name: str, ratings: Sequence[SelfRatings], shapes: Mapping[tuple[str
     )
 
 
-# Ratings of dialogues from anywhere, looked at before anything is learned from them: their shape, and whom they contradict.
-#
-# Liang, Zou and Yu (ACL 2020, section 3): self-reported ratings pile up at the top, and the smaller the gap between two of them
-# the less it says about which dialogue an expert prefers.
+# The same for ratings of dialogues from any source, as a report of its own.
 
 
 Floats = NDArray[np.float64]

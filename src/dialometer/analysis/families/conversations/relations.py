@@ -199,9 +199,6 @@ def _lengths_table(name: str, ratings: SelfRatings, known: list[str]) -> Table:
     )
 
 
-# Do self-ratings change with time: from a rater's first conversation to the last, and over the days of the study?
-
-
 MOST_POSITIONS = 10
 
 

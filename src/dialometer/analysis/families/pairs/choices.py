@@ -1,4 +1,4 @@
-"""Choices between a control transcript and its experimental version, as arrays that every table of a report shares."""
+"""Choices between a control transcript and its experimental version as arrays, and how often each version was preferred."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def asked_pairwise(study: Study) -> tuple[str, ...]:
 
 
 def pair_choices(data: StudyData) -> PairChoices:
-    """The answers of a study of controlled pairs; what cannot be read is left out and said."""
+    """The answers of a study of controlled pairs; what cannot be read is excluded, with a note."""
     study = data.study
     items, questions = pair_items(study), asked_pairwise(study)
     strategies = tuple(dict.fromkeys(strategy_of(study, item) for item in items))
@@ -181,15 +181,12 @@ def _notes(frame: pl.DataFrame, joined: pl.DataFrame, kept: pl.DataFrame) -> tup
     return tuple(notes)
 
 
-# How often the experimental version was preferred: cells, marginals and declared comparisons, each with its test.
-#
-# A cell (one strategy, one question) holds one answer of each rater and is tested exactly. A marginal holds several answers
-# of each rater, so it is tested with each rater as one cluster; a cell is treated so too where raters judged several of its
-# pairs.
+# A cell (one strategy, one question) holds one answer of each rater and is tested exactly. Marginals, and cells in which
+# raters judged several pairs, are tested with each rater as one cluster.
 
 
 def cell_share(choices: PairChoices, *, confidence: float, label: str = "") -> Estimate:
-    """The share of one cell: exact where every rater answered once, else by rater. χ² stands in the details."""
+    """The share of one cell: exact where every rater answered once, else by rater. χ² is in the details."""
     if choices.is_repeated:
         return marginal_share(choices, confidence=confidence, label=label)
     share = _as_share(preference_of(choices.signed, confidence=confidence, label=label))

@@ -232,9 +232,6 @@ def _preferred(effect: Estimate) -> Estimate:
     )
 
 
-# The chapter on strategies with several levels or crossed strategies.
-
-
 def factors_section(study: Study, choices: PairChoices, options: Options) -> Section:
     """Which level is best, what each factor does by itself, and whether the factors work together."""
     crossed = crossed_effects(study, choices, options)

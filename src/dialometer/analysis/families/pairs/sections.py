@@ -1,4 +1,4 @@
-"""The chapters of a report on controlled pairs that are about the preferences themselves."""
+"""The sections of a report on controlled pairs: preferences, differences, subgroups of raters, place on the screen."""
 
 from __future__ import annotations
 
@@ -247,9 +247,6 @@ def _margins_table(
             notes=tuple(notes),
         ),
     )
-
-
-# How strategies and questions differ from each other, beyond each being preferred or not.
 
 
 def differences_section(choices: PairChoices, options: Options) -> Section:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.scale_units import alpha_level
 from dialometer.analysis.base.wording import KOO_LI, first_note, size_of_icc, with_interval
 from dialometer.analysis.families.ratings.systems import MOST_LEVELS
@@ -24,11 +24,9 @@ from dialometer.stats.icc.one_way import icc_one_way
 from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ratings import stack
 
-# How consistent raters are with each other: the form of the ICC follows from who judged what.
-#
-# All raters judged everything: two-way random effects (analysis of variance). Raters share part of the items: two-way from
-# variance components. Raters differ from item to item, or there are too many of both: one-way, where differences in level
-# between raters count as error.
+# The form of the ICC follows from who judged what. All raters judged everything: two-way random effects (analysis of
+# variance). Raters share part of the items: two-way from variance components. Raters differ from item to item, or there are
+# too many of both: one-way, where differences in level between raters count as error.
 
 
 Crossing = Literal["complete", "partly", "one_way", "none"]
@@ -72,9 +70,7 @@ def scores(measure: Measure) -> Scores:
     """Magnitudes relative to the rater's geometric mean (Bard et al. 1996); other scales as they are."""
     y = measure.y
     if measure.is_log:
-        n = len(measure.book.raters)
-        count = np.maximum(np.bincount(measure.rater, minlength=n), 1)
-        y = y - (np.bincount(measure.rater, weights=y, minlength=n) / count)[measure.rater]
+        y = y - means_by_group(y, measure.rater, len(measure.book.raters))[measure.rater]
     return Scores(y, measure.target, measure.rater)
 
 
@@ -234,16 +230,12 @@ def criterion_alpha(measure: Measure, options: Options) -> Estimate:
             data.y,
             data.target,
             resampled="things rated",
-            n_resamples=options.n_resamples,
-            seed=options.seed,
-            confidence=options.confidence,
+            **options.resampling,
         )
     return krippendorff_alpha(
         stack(data.y, data.target).ratings,
         "ordinal",
-        n_resamples=options.n_resamples,
-        seed=options.seed,
-        confidence=options.confidence,
+        **options.resampling,
     )
 
 

@@ -37,8 +37,6 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Section
 from dialometer.model.study import Factor
 
-# All that was found on the factors of a study, gathered for its closing words.
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -72,9 +70,6 @@ def is_same(contrast: Contrast, other: Contrast) -> bool:
         other.base.name,
         other.where_label,
     )
-
-
-# What the findings on the factors mean for the next study.
 
 
 WANTED = 0.8

@@ -90,9 +90,7 @@ def cell_means(
             continue
         mean = mean_over_raters(
             values[chosen],
-            confidence=options.confidence,
-            n_resamples=options.n_resamples,
-            seed=options.seed,
+            **options.resampling,
             label=name,
         )
         means.append(as_geometric_mean(mean) if is_log else mean)
@@ -273,9 +271,6 @@ def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
     )
 
 
-# How long sessions took in each condition.
-
-
 MINUTES_TITLE = "Time taken by condition"
 
 
@@ -287,9 +282,7 @@ def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -
             "no finished session has a duration", remedy="times come from the study's own pages; imports may lack them"
         )
     study = rows.study
-    overall = mean_over_raters(
-        rows.minutes[known], confidence=options.confidence, n_resamples=options.n_resamples, seed=options.seed
-    )
+    overall = mean_over_raters(rows.minutes[known], **options.resampling)
     means = cell_means(rows.minutes, rows, options)
     counts = cell_counts(rows.minutes, rows)
     body: list[tuple[Cell, ...]] = []

@@ -245,12 +245,9 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, groups: Rater
     )
 
 
-# Are raters more consistent on one criterion than on another? The same raters and things rated, two criteria.
-#
-# Raters and things rated are drawn, the same for both criteria; the p value is the smallest level at which the interval
-# leaves out zero, so that the two never contradict each other. (Exchanging the criteria of a rater would test something
-# else: whether both criteria see the same differences.) Complete designs use the two-way ICC, others the one-way form, which
-# uses every judgment; both as sums over counts, so that all resamples are a few matrix products.
+# One criterion against another. Raters and things rated are drawn, the same for both criteria; the p value is the smallest
+# level at which the interval excludes zero, so that the two never contradict each other. (Exchanging the criteria of a rater
+# would test whether both criteria see the same differences.) Complete designs use the two-way ICC, others the one-way form.
 
 
 IccOf = Callable[[Floats, Floats | None, Floats | None], Floats]

@@ -15,7 +15,15 @@ import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures, RaterRows, adjusted_means, numeric_measures, rater_rows
+from dialometer.analysis.base.measures import (
+    Measure,
+    Measures,
+    RaterRows,
+    adjusted_means,
+    means_by_group,
+    numeric_measures,
+    rater_rows,
+)
 from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.base.wording import (
     baseline,
@@ -54,7 +62,7 @@ SIZE, CONSISTENCY = "size of ratings", "consistency"
 
 @dataclass(frozen=True)
 class DeclaredTest:
-    """One test of a declared comparison. ``estimate`` is on the analysed footing; for consistency a difference of ICCs."""
+    """One test of a declared comparison. ``estimate`` is in the analysed unit; for consistency a difference of ICCs."""
 
     comparison: Comparison
     outcome: str
@@ -178,9 +186,7 @@ def _item_tests(comparison: Comparison, measure: Measure, options: Options) -> l
     means = {}
     for name in chosen:
         inside = measure.item == names.index(name)
-        count = np.bincount(measure.rater[inside], minlength=n)
-        sums = np.bincount(measure.rater[inside], weights=measure.y[inside], minlength=n)
-        means[name] = np.divide(sums, count, out=np.full(n, np.nan), where=count > 0)
+        means[name] = means_by_group(measure.y[inside], measure.rater[inside], n)
     tests = []
     for first, second in itertools.combinations(chosen, 2):
         gap = means[first] - means[second]

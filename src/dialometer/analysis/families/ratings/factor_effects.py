@@ -187,9 +187,6 @@ def _code(factor: Factor, level: Level) -> str:
     return str(next(code for code, other in enumerate(factor.levels) if other.name == level.name))
 
 
-# What a factor did, in sentences: the same wording in the summary, in the section and in the conclusion.
-
-
 def shown(measure: Measure, difference: Estimate) -> Estimate:
     """A difference as readers want it: a ratio for magnitudes, points otherwise."""
     return as_ratio(difference) if measure.is_log else difference
@@ -260,10 +257,8 @@ def factor_question(contrast: Contrast) -> str:
     return f"Did “{level_label(contrast.level)}” change the ratings ({factor_label(contrast.factor)})?"
 
 
-# Where a factor works: more on one criterion than on another, and, for an anchor, towards its value.
-#
-# Both questions are about raters, so every rater enters with one number: the difference of the rater's means on two
-# criteria, or the distance of the rater's mean from the anchor's value.
+# Every rater enters with one number: the difference of the rater's means on two criteria, or the distance of the rater's mean
+# from the anchor's value.
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,12 +332,7 @@ def _nearness(main: FactorEffects, contrast: Contrast, modulus: float) -> Nearne
     distance = np.abs(main.rows.y[main.measure.name] - math.log(modulus))
     groups = main.groups(contrast, distance)
     options = main.options
-    means = [
-        as_geometric_mean(
-            mean_over_raters(values, confidence=options.confidence, n_resamples=options.n_resamples, seed=options.seed)
-        )
-        for values in groups
-    ]
+    means = [as_geometric_mean(mean_over_raters(values, **options.resampling)) for values in groups]
     ratio = as_ratio(welch_t(*groups, confidence=options.confidence))
     return Nearness(contrast, modulus, means[0], means[1], ratio, cohens_d(*groups, confidence=options.confidence))
 

@@ -1,4 +1,4 @@
-"""Do groups of raters (by time taken, by experience) rate differently, and does a factor work on one group more?"""
+"""Groups of raters (by time taken, by experience): do they rate differently, and does a factor affect one of them more?"""
 
 from __future__ import annotations
 
@@ -213,9 +213,6 @@ def _sentence(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, o
         return text
     verdict = "differs" if excludes(change) else "does not demonstrably differ"
     return f"{text} The effect {verdict} between the groups ({p_words(change.p_value)})."
-
-
-# Ratings of systems as different groups of raters see them.
 
 
 def rating_group_section(

@@ -1,4 +1,4 @@
-"""How ratings are spread: their distribution by system, and the things raters disagree about most."""
+"""How ratings are spread: by system, over the things that raters disagree about, by place on the screen and over time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures
+from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.wording import (
     as_ratio,
     excludes,
@@ -179,9 +179,7 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
 def _without_level(measure: Measure) -> np.ndarray:
     if measure.is_log:
         return scores(measure).y
-    n = len(measure.book.raters)
-    count = np.maximum(np.bincount(measure.rater, minlength=n), 1)
-    return np.asarray(measure.y - (np.bincount(measure.rater, weights=measure.y, minlength=n) / count)[measure.rater])
+    return np.asarray(measure.y - means_by_group(measure.y, measure.rater, len(measure.book.raters))[measure.rater])
 
 
 def _text(study: Study, item_id: str, system: str) -> str:
@@ -203,10 +201,8 @@ def _text(study: Study, item_id: str, system: str) -> str:
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1].rstrip() + "…"
 
 
-# Does it matter where something stood: on the screen, or in the course of the session?
-#
-# Everything is taken relative to the mean of what was rated, so only the place is left. That works where places were drawn
-# at random; where they were fixed, place and content cannot be told apart and the section says so.
+# Order effects. Ratings are taken relative to the mean of what was rated, so that only the effect of the place is left. This
+# works where places were drawn at random; where they were fixed, the section says that the two cannot be separated.
 
 
 TITLE = "Order of presentation"
@@ -247,8 +243,7 @@ def order_section(data: StudyData, measure: Measure, options: Options) -> Sectio
 
 
 def _relative(measure: Measure) -> Floats:
-    sums = np.bincount(measure.target, weights=measure.y, minlength=measure.n_targets)
-    return np.asarray(measure.y - (sums / np.bincount(measure.target, minlength=measure.n_targets))[measure.target])
+    return np.asarray(measure.y - means_by_group(measure.y, measure.target, measure.n_targets)[measure.target])
 
 
 def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tuple[int, Estimate]]:
@@ -261,9 +256,7 @@ def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tupl
     screens, row = np.unique(measure.rater[is_placed] * n_items + measure.item[is_placed], return_inverse=True)
     cell = row * n_places + measure.side[is_placed] - 1
     # All criteria of a response on a screen count once: they stood at the same place together.
-    count = np.bincount(cell, minlength=len(screens) * n_places)
-    sums = np.bincount(cell, weights=rest[is_placed], minlength=len(screens) * n_places)
-    table = np.divide(sums, count, out=np.full(len(sums), np.nan), where=count > 0).reshape(len(screens), n_places)
+    table = means_by_group(rest[is_placed], cell, len(screens) * n_places).reshape(len(screens), n_places)
     several = np.sum(~np.isnan(table), axis=1) > 1
     table, rater = table[several], screens[several] // n_items
     if not len(table):
@@ -341,11 +334,7 @@ def _drift_sentence(measure: Measure, drift: Estimate) -> str:
 
 
 def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
-    n = len(measure.book.raters)
-    level = np.bincount(measure.rater, weights=rest, minlength=n) / np.maximum(
-        np.bincount(measure.rater, minlength=n), 1
-    )
-    rest = rest - level[measure.rater]
+    rest = rest - means_by_group(rest, measure.rater, len(measure.book.raters))[measure.rater]
     last = int(measure.position.max())
     n_stretches = min(N_STRETCHES, last)
     stretch = np.minimum((measure.position - 1) * n_stretches // last, n_stretches - 1)

@@ -1,4 +1,4 @@
-"""The chapter on systems: means, pairwise differences and their picture."""
+"""The section on systems: which is best, means and pairwise differences, and whether a factor changes how they compare."""
 
 from __future__ import annotations
 
@@ -32,12 +32,10 @@ from dialometer.stats.effects.multiplicity import adjust
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats
 
-# Which system is best on a measure, and how certain that is.
-
 
 @dataclass(frozen=True)
 class Best:
-    """The system with the highest mean, those that cannot be told from it, and the pair that decides."""
+    """The system with the highest mean, those that do not differ significantly from it, and the pair that decides."""
 
     system: int | None
     label: str
@@ -56,7 +54,7 @@ class Best:
 
     @property
     def lead(self) -> Estimate | None:
-        """The lead over the next system, on the analysed footing."""
+        """The lead over the next system, in the analysed unit."""
         return self.next_pair.difference if self.next_pair else None
 
 
@@ -85,7 +83,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         return Best(None, "", names_behind, None, text, f"Which system is best {on} is not known.")
     alpha = 1 - options.confidence
     rivals = [pair for pair in own if not p_of(pair) < alpha]
-    # The nearest by its mean decides how the lead is told.
+    # The nearest by its mean decides how the lead is described.
     nearest = max(own, key=lambda pair: ratings.means[pair.second].value)
     label, second = ratings.label(best), ratings.label(nearest.second)
     corrected = ""
@@ -260,9 +258,6 @@ def system_methods(by_measure: list[SystemRatings]) -> tuple[Method, ...]:
         why = "items show one system each, so systems are compared over raters and items, both random"
         method = "Linear mixed model (REML) of the systems' means with random raters and items, Satterthwaite's t"
     return (Method("Comparison of systems", method, why, "Baayen, Davidson & Bates 2008; Barr et al. 2013"),)
-
-
-# Does a factor change how systems compare? If it does, the answer of a study depends on how it was asked.
 
 
 BY_CONDITION_TITLE = "Does the condition change how systems compare?"

@@ -20,7 +20,7 @@ from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures, RaterRows, numeric_measures, rater_rows
+from dialometer.analysis.base.measures import Measure, Measures, RaterRows, means_by_group, numeric_measures, rater_rows
 from dialometer.analysis.base.wording import as_geometric_mean, system_label
 from dialometer.analysis.shared.comparisons import corrected
 from dialometer.errors import NotEnoughData
@@ -231,11 +231,9 @@ def _robust_difference(values: Floats, group: Ints, raters: Ints, items: Ints, f
     return _robust(means[0] - means[1], influence, raters, items)
 
 
-# Which system is rated higher: means that speak for other raters and items, and differences paired wherever possible.
-#
 # A rater who saw several systems on the same item gives a difference in which the rater's level and the item's difficulty
-# cancel. These differences get their own random effects of raters and items, so that neither a few items on which a system
-# shines nor a few raters who like it can pass for a general lead. Where items show one system each, the means are compared.
+# cancel. These differences get their own random effects of raters and items, so that a few items or raters that favour a
+# system do not pass for a general lead. Where items show one system each, the means are compared.
 
 
 FEWEST_PAIRS = 3
@@ -244,7 +242,7 @@ FEWEST_PAIRS = 3
 
 @dataclass(frozen=True)
 class SystemPair:
-    """Two systems: the difference (first minus second, on the analysed footing) and the share of raters for the first."""
+    """Two systems: the difference (first minus second, in the analysed unit) and the share of raters for the first."""
 
     first: int
     second: int
@@ -312,9 +310,7 @@ class SystemRatings:
         keys, row = np.unique(key, return_inverse=True)
         n_systems = len(measure.book.systems)
         place = row * n_systems + measure.system
-        count = np.bincount(place, minlength=len(keys) * n_systems)
-        sums = np.bincount(place, weights=measure.y, minlength=len(keys) * n_systems)
-        y = np.divide(sums, count, out=np.full(len(sums), np.nan), where=count > 0).reshape(len(keys), n_systems)
+        y = means_by_group(measure.y, place, len(keys) * n_systems).reshape(len(keys), n_systems)
         return _Table(y, keys // len(measure.book.items), keys % len(measure.book.items))
 
     @cached_property
@@ -367,16 +363,12 @@ class SystemRatings:
         n = len(self.measure.book.raters)
         if self.is_paired:
             gap, rater, _ = self.differences(first, second)
-            count = np.bincount(rater, minlength=n)
-            sums = np.bincount(rater, weights=gap, minlength=n)
-            return np.asarray(np.divide(sums, count, out=np.full(n, np.nan), where=count > 0))
-        parts = []
-        for system in (first, second):
-            inside = self.measure.system == system
-            count = np.bincount(self.measure.rater[inside], minlength=n)
-            sums = np.bincount(self.measure.rater[inside], weights=self.measure.y[inside], minlength=n)
-            parts.append(np.divide(sums, count, out=np.full(n, np.nan), where=count > 0))
-        return np.asarray(parts[0] - parts[1])
+            return means_by_group(gap, rater, n)
+        own, other = (
+            means_by_group(self.measure.y[inside], self.measure.rater[inside], n)
+            for inside in (self.measure.system == first, self.measure.system == second)
+        )
+        return np.asarray(own - other)
 
     def _raters_for(self, first: int, second: int) -> Estimate:
         gaps = self.rater_gaps(first, second)
@@ -385,9 +377,6 @@ class SystemRatings:
             return unknown("share of raters", "no rater saw both systems; let raters judge several")
         ahead = float(np.sum(gaps > 0) + np.sum(gaps == 0) / 2)
         return proportion(ahead, len(gaps), confidence=self.options.confidence)
-
-
-# What every analysis of ratings starts from, computed once and only when a section asks for it.
 
 
 @dataclass(frozen=True)

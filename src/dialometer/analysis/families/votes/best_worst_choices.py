@@ -1,4 +1,4 @@
-"""Best-worst choices as arrays, gold items left out."""
+"""Best-worst choices as arrays, without gold items, and the ranking of systems that they make."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def scores(choices: BestWorstChoices) -> Floats:
 
 
 def best_worst_data(data: StudyData) -> BestWorstData:
-    """The choices of a study; sets that cannot be read are left out and said."""
+    """The choices of a study; sets that cannot be read are excluded, with a note."""
     study = data.study
     names = tuple(criterion.name for criterion in compared_criteria(study, "ends"))
     systems = compared_systems(study)
@@ -153,9 +153,6 @@ def _codes(column: pl.Series, names: list[str]) -> Ints:
     return column.replace_strict(names, list(range(len(names))), return_dtype=pl.Int64).to_numpy()
 
 
-# One ranking from best-worst choices: counts, choice model, ranks and differences.
-
-
 @dataclass(frozen=True, eq=False)
 class BestWorstRanking:
     """Everything about one ranking; systems stand in it by their score, -1 (always worst) to 1 (always best)."""
@@ -186,7 +183,7 @@ class BestWorstRanking:
         return leader or Lead(self.ranked[0], (), self.ranked[1:])
 
     def rivals(self) -> tuple[str, ...]:
-        """Systems that cannot be told from the first, the best first."""
+        """Systems that do not differ significantly from the first, the best first."""
         leader = self.leader()
         return tuple(name for name in self.ranked if name in (*leader.level, *leader.untested))
 

@@ -47,9 +47,6 @@ from dialometer.model.study import Comparison, Study
 from dialometer.stats.ranking.bradley_terry import bradley_terry
 from dialometer.stats.ranking.votes import win_matrix
 
-# The first screen of a leaderboard: the answer, how sure it is, and what stands in the way.
-
-
 MOST_RIVALS = 5
 
 
@@ -122,9 +119,6 @@ def warnings_of(given: SystemVotes, main: SystemRanking) -> tuple[str, ...]:
             f"{n_of(len(repeats), 'comparison')} received more than one vote of the same rater; see “Repeated votes”."
         )
     return tuple(notes)
-
-
-# What was declared about systems before the votes came in, and votes that came in twice.
 
 
 MOST_REPEATS = 50

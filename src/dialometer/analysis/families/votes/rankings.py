@@ -74,7 +74,7 @@ class SystemRanking:
         return leader or Lead(self.ranked[0], (), self.ranked[1:])
 
     def rivals(self) -> tuple[str, ...]:
-        """Systems that cannot be told from the first, strongest first."""
+        """Systems that do not differ significantly from the first, strongest first."""
         leader = self.leader()
         return tuple(name for name in self.ranked if name in (*leader.level, *leader.untested))
 

@@ -1,4 +1,4 @@
-"""The chapters of a leaderboard: rankings, questions, and what the model rests on."""
+"""The sections of a leaderboard: rankings, questions, head-to-head votes, subgroups, and what the model rests on."""
 
 from __future__ import annotations
 
@@ -367,9 +367,6 @@ def points_by_system(given: SystemVotes) -> tuple[Floats, Ints, Ints]:
         np.concatenate([votes.first, votes.second]),
         np.concatenate([rater, rater]),
     )
-
-
-# Who beat whom: votes between every two systems, without a model of their strengths.
 
 
 MOST_IN_TEST_TABLE = 12

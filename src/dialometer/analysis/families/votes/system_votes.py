@@ -1,4 +1,4 @@
-"""Comparisons of systems as votes: pairwise choices and rankings, gold items left out, every doubtful row said."""
+"""Comparisons of systems as votes: pairwise choices and rankings, without gold items; notes say what could not be read."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def system_votes(data: StudyData) -> SystemVotes:
 
 
 def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Pairwise choices; "cannot tell" is no vote, and an answer that names neither system is left out and said."""
+    """Pairwise choices; "cannot tell" is no vote, and an answer that names neither system is excluded, with a note."""
     shown = pl.col("order").str.split_exact("|", 1)
     frame = frame.with_columns(
         first=shown.struct.field("field_0"), second=shown.struct.field("field_1"), winner=pl.col("choice")
