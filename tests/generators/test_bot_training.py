@@ -11,6 +11,7 @@ import torch
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import Window, examples_of
 from dialometer.generators.bot import Bot, load_checkpoint, same_vocabulary
+from dialometer.generators.corpus import load_corpus
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.measures import log_losses
 from dialometer.generators.training import STATE_FILE, GeneratorTraining, losses, train
@@ -80,10 +81,16 @@ class _PowerCut(Exception):
     pass
 
 
-@pytest.mark.parametrize("name", ["thred", "transformer"])
+@pytest.fixture(scope="module", params=["thred", "transformer"])
+def whole(request, corpus_folder, tmp_path_factory):
+    """A training that ran through: the model's name and its weights."""
+    folder = tmp_path_factory.mktemp("whole")
+    return request.param, weights_of(train(request.param, load_corpus(corpus_folder), folder, QUICK, sizes=SIZES))
+
+
 @pytest.mark.parametrize("cut_after", [3, 9])
-def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, monkeypatch, name, cut_after):
-    whole = train(name, corpus, tmp_path / "whole", QUICK, sizes=SIZES)
+def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, monkeypatch, whole, cut_after):
+    name, first = whole
 
     from dialometer.generators.training import _GeneratorTask
 
@@ -101,7 +108,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, mo
     assert not (tmp_path / "cut" / "bot.safetensors").exists()
     torch.manual_seed(999)
     resumed = train(name, corpus, tmp_path / "cut", QUICK, sizes=SIZES, is_resumed=True)
-    first, second = weights_of(whole), weights_of(resumed)
+    second = weights_of(resumed)
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 

@@ -68,12 +68,12 @@ def tiny_encoder(seed=0, dropout=0.1, window=0, pooling="mean"):
     return DialogueEncoder(tiny_tokenizer(), tiny_network(seed, dropout), window=window, pooling=pooling)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_dialogues():
     return made_up
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_encoder():
     return tiny_encoder
 

@@ -63,13 +63,12 @@ def test_two_ray_workers_give_the_numbers_of_one_process(two_workers):
 
 @pytest.mark.filterwarnings("ignore")
 def test_scores_on_ray_are_those_of_one_process(two_workers, tmp_path, make_dialogues, make_encoder):
-    from dialometer.learned.cmade.evaluator import Member, save_evaluator
+    from dialometer.learned.cmade.evaluator import Member, RankNetEvaluator, save_evaluator
     from dialometer.learned.cmade.ranknet import RankNet
-    from dialometer.learned.data.evaluator import Evaluator
     from dialometer.learned.evaluators import PART, score_dialogues
 
     members = [Member(RankNet(make_encoder(seed), seed=seed), 0.1 * seed, 1.0) for seed in (0, 1)]
-    save_evaluator(tmp_path, Evaluator(members), {})
+    save_evaluator(tmp_path, RankNetEvaluator(members), {})
     dialogues, _ = make_dialogues(PART + 40)
     here = score_dialogues(tmp_path, dialogues, device="cpu")
     there = score_dialogues(tmp_path, dialogues, device="cpu", engine=two_workers)
