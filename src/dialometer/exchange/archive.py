@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import shutil
@@ -21,13 +20,14 @@ from dialometer._version import __version__
 from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import LOCK_FILE, freeze, read_lock
 from dialometer.errors import DialometerError
+from dialometer.exchange.export_folder import sha256_of
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
 
 MANIFEST = "archive.json"
 MARK = "dialometer_archive"
-"""Key by which a manifest is known as ours; its value is the version of the form."""
-FORM = 1
+"""Key by which a manifest is known as ours; its value is the version of the format."""
+FORMAT_VERSION = 1
 STUDY, DATA, REPORT = "study", "data", "report"
 """The folders of an archive."""
 _MOMENT = (1980, 1, 1, 0, 0, 0)
@@ -39,8 +39,8 @@ MAX_FILES = 10_000
 def write_archive(folder: Path, target: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     """Pack a folder, with a manifest that holds the hash of each file; the archive appears whole or not at all."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    hashes = {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
-    manifest = {MARK: FORM, **about, "files": hashes}
+    hashes = {path.relative_to(folder).as_posix(): sha256_of(path) for path in files}
+    manifest = {MARK: FORMAT_VERSION, **about, "files": hashes}
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     part = target.with_name(target.name + ".part")
     try:
@@ -73,7 +73,11 @@ def opened_archive(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
                 f"the archive cannot be opened: {error}", where=str(path), remedy="copy it again"
             ) from error
         manifest = _manifest(folder, path)
-        changed = [name for name, told in manifest["files"].items() if not _is_as_told(folder / name, told)]
+        changed = [
+            name
+            for name, sha256 in manifest["files"].items()
+            if not (folder / name).is_file() or sha256_of(folder / name) != sha256
+        ]
         if changed:
             raise DialometerError(
                 f"{len(changed)} files of the archive are not as they were written: {', '.join(changed[:5])}",
@@ -118,26 +122,16 @@ def _manifest(folder: Path, path: Path) -> dict[str, Any]:
         raise DialometerError(
             "this zip is no archive of a study", where=str(path), remedy="make one with 'dialometer archive DIR'"
         )
-    if manifest[MARK] != FORM:
+    if manifest[MARK] != FORMAT_VERSION:
         raise DialometerError(
-            f"the archive has the form {manifest[MARK]}, this version of dialometer knows {FORM}",
+            f"the archive has the format {manifest[MARK]}, this version of dialometer knows {FORMAT_VERSION}",
             where=str(path),
             remedy=f"install dialometer {manifest.get('dialometer', '')}",
         )
     return manifest
 
 
-def _is_as_told(path: Path, told: object) -> bool:
-    return path.is_file() and _sha256(path) == told
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# The study of an archive: its files without anything that names a rater, a citation, and the software it ran on.
-
+# the files of an archive: nothing in them names a rater
 
 WITHHELD = "# Names of raters are left out of the archive.\n"
 PACKAGES = (

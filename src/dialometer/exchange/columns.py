@@ -1,4 +1,4 @@
-"""Which column of a table plays which role: said on the command line, else told by the column's name."""
+"""Which column of a table plays which role: given on the command line, else known by the column's name."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Columns:
         return {int(match[1]): column for column in self.header if (match := pattern.fullmatch(column))}
 
     def used(self, *, but: Sequence[str] = ()) -> dict[str, str]:
-        """Role to column, in words, for telling the reader what was taken for what."""
-        told = dict(self.by_role)
-        told |= {role: f"“{text}” for all" for role, text in self.constants.items()}
-        told |= {role: ", ".join(columns.values()) for role, columns in self.numbered.items()}
-        return {role: told[role] for role in dict.fromkeys(self.order) if role in told and role not in but}
+        """Role to column, in words, for showing which column was used for what."""
+        used = dict(self.by_role)
+        used |= {role: f"“{text}” for all" for role, text in self.constants.items()}
+        used |= {role: ", ".join(columns.values()) for role, columns in self.numbered.items()}
+        return {role: used[role] for role in dict.fromkeys(self.order) if role in used and role not in but}
 
     def _take(self, role: str, name: str) -> bool:
         column = self.find(name)
@@ -124,4 +124,4 @@ class Columns:
 
 
 NUMBERED_ROLES = ("system", "response")
-"""Roles that may stand side by side in one row, each in columns with a number."""
+"""Roles that may occur side by side in one row, in numbered columns."""

@@ -40,7 +40,7 @@ def data_dictionary(study: Study, tables: Mapping[str, ExportTable], about: Mapp
             for factor in spec.design.factors
         ],
         "blocks": [{"name": block.name, "title": block.title} for block in study.blocks],
-        "questions": [_describe_question(study, part, question) for part, question in _questions(study)],
+        "questions": [_describe_question(study, part, question) for part, question in questions_of(study)],
         "items": {"kind": spec.items.kind, "n": len(study.items)},
     }
 
@@ -77,8 +77,8 @@ def _allowed_values(study: Study) -> dict[str, list[str]]:
         "action": list(get_args(Action)),
         "rule": list(dict.fromkeys(rules)),
         "role": ["user", "agent"],
-        "part": list(dict.fromkeys(part for part, _ in _questions(study))),
-        "question": list(dict.fromkeys(question.name for _, question in _questions(study))),
+        "part": list(dict.fromkeys(part for part, _ in questions_of(study))),
+        "question": list(dict.fromkeys(question.name for _, question in questions_of(study))),
         **{FACTOR_PREFIX + factor.name: [level.name for level in factor.levels] for factor in spec.design.factors},
     }
 
@@ -98,7 +98,7 @@ def _in_words(study: Study, criterion: Criterion) -> str:
     return " or ".join(scale.describe() for scale, _ in _scales_of(study, criterion))
 
 
-def _questions(study: Study) -> list[tuple[str, Question | CheckQuestion]]:
+def questions_of(study: Study) -> list[tuple[str, Question | CheckQuestion]]:
     """Every question of the study with the part under which its answers are stored."""
     asked: list[tuple[str, Question | CheckQuestion]] = [
         (part, question) for part, key in PARTS.items() for question in getattr(study.spec, key)
@@ -108,17 +108,17 @@ def _questions(study: Study) -> list[tuple[str, Question | CheckQuestion]]:
 
 def _scales_of(study: Study, criterion: Criterion) -> list[tuple[Scale, list[str]]]:
     """The scales on which a criterion is answered, each with the conditions where that is so."""
-    found: list[tuple[Scale, list[str]]] = []
+    scales: list[tuple[Scale, list[str]]] = []
     for cell in study.cells:
         for block in study.blocks:
             scale = study.scale_for(criterion, study.presentation(cell, block))
             label = study.cell_label(cell)
-            entry = next((labels for known, labels in found if known == scale), None)
+            entry = next((labels for known, labels in scales if known == scale), None)
             if entry is None:
-                found.append((scale, [label]))
+                scales.append((scale, [label]))
             elif label not in entry:
                 entry.append(label)
-    return found
+    return scales
 
 
 def _describe_scale(scale: Scale) -> dict[str, Any]:

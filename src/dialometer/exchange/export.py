@@ -1,4 +1,7 @@
-"""Exporting a study: its tables, their dictionary and a manifest, as one folder."""
+"""Exporting a study: its tables, their dictionary and a manifest, as one folder.
+
+Rows are read and written in parts, so that memory does not grow with their number.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +42,6 @@ from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
 from dialometer.registry import did_you_mean
 from dialometer.storage.store import Store
-
-# Tables into files, a part at a time, so that a million rows need the memory of a few thousand.
-
 
 Schema = Mapping[str, Any]
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
@@ -200,8 +200,7 @@ def export_study(
 ) -> Export:
     """Write everything a study has collected to the folder ``out``; the same database gives the same bytes.
 
-    Rows are read and written in parts, so memory does not grow with the number of judgments. ``force`` allows a folder
-    that holds other files; those stay, except where they have the name of one that is written.
+    ``force`` allows a folder that holds other files; those stay, except where they have the name of one that is written.
     """
     if format not in WRITERS:
         raise DialometerError(f"unknown export format '{format}'", remedy=did_you_mean(format, sorted(WRITERS)))

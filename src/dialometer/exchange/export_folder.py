@@ -14,8 +14,8 @@ from dialometer.errors import DialometerError
 
 MANIFEST = "export.json"
 MARK = "dialometer_export"
-"""Key by which a manifest is known as ours; its value is the version of the folder's form."""
-FORM = 1
+"""Key by which a manifest is known as ours; its value is the version of the folder's format."""
+FORMAT_VERSION = 1
 
 
 def sha256_of(path: Path) -> str:
@@ -36,11 +36,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def changed_files(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Files of an export that are missing or no longer as they were written."""
-    return [name for name, told in manifest["files"].items() if not _is_as_written(folder / name, told)]
+    return [name for name, entry in manifest["files"].items() if not _is_as_written(folder / name, entry)]
 
 
-def _is_as_written(path: Path, told: Any) -> bool:
-    return path.is_file() and isinstance(told, dict) and sha256_of(path) == told.get("sha256")
+def _is_as_written(path: Path, entry: Any) -> bool:
+    return path.is_file() and isinstance(entry, dict) and sha256_of(path) == entry.get("sha256")
 
 
 class ExportFolder:
@@ -72,7 +72,7 @@ class ExportFolder:
         """Put everything in place and write the manifest, completed with hash, size and rows of each file."""
         written = sorted(path.name for path in self._part.iterdir())
         files = {name: self._describe(name, n_rows) for name in written}
-        manifest = {MARK: FORM, **manifest, "files": files}
+        manifest = {MARK: FORMAT_VERSION, **manifest, "files": files}
         text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
         self.path(MANIFEST).write_text(text, encoding="utf-8")
         if not self.target.exists():

@@ -142,7 +142,7 @@ CHAT_TURNS = ExportTable(
 )
 
 
-# The rows of an export as the store gives them, a part at a time.
+# the rows, a part at a time
 #
 # Raters leave the database only under the pseudonym that follows from their order of arrival. Nothing here reads who they
 # are to a platform, and no id of a session, which would open their pages, is written.

@@ -1,4 +1,4 @@
-"""What every form of file declares, and what it works with while one file is read."""
+"""What every import format declares, and what it works with while one file is read."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class Intake:
     """Which column was taken for what."""
 
     def wrong(self, line: int, message: str, remedy: str = "", column: str = "") -> None:
-        """File a problem; the file will be refused, reading goes on to find the others."""
+        """Report a problem; the file will be refused, reading goes on to find the others."""
         self.problems.of_file(self.problems.problem(message, remedy=remedy, line=line, field=column))
 
     def has_read(self, line: int) -> None:
-        """Tell how far the reading has come."""
+        """Report how far the reading has come."""
         if self.report is not None and line % N_PER_REPORT == 0:
             self.report(line)
 
 
 class ImportFormat(ABC):
-    """One form of file."""
+    """One format of files with judgments."""
 
     roles: ClassVar[Roles] = {}
     """What a column can be, for ``--map``."""
@@ -65,11 +65,11 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
-        """Whether a file with this name and these columns is surely of this form."""
+        """Whether a file with this name and these columns is surely of this format."""
 
     @abstractmethod
     def records(self, intake: Intake) -> Iterator[Record]:
-        """What the file says, in its order; whatever is wrong is filed with the intake."""
+        """What the file says, in its order; problems are reported to the intake."""
 
     def file_of(self, path: Path) -> Path:
         """The file that identifies what is imported, where ``path`` is a folder."""

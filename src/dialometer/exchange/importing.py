@@ -1,4 +1,4 @@
-"""Importing files of judgments: looked at as a whole first, then stored, each file in one transaction."""
+"""Importing files of judgments: all are read and checked first, then stored, each file in one transaction."""
 
 from __future__ import annotations
 
@@ -26,9 +26,6 @@ from dialometer.readers.reader import Head
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import delimiter_of
 from dialometer.storage.store import Store
-
-# Files on their way in: what each is, what it says, and how that fits a study.
-
 
 CHECKS = "answers to checks, which the new study does not have"
 Report = Callable[[Path, str, int], None]
@@ -69,19 +66,19 @@ def open_file(path: Path, format_name: str, options: ImportOptions) -> ImportFil
     if not path.exists():
         raise ImportFileError([unreadable(path, "there is no such file", "check the path")])
     name = format_name or format_of(path)
-    form = FORMATS.get(name)()
-    if path.is_dir() and not form.takes_folder:
+    reader = FORMATS.get(name)()
+    if path.is_dir() and not reader.takes_folder:
         raise ImportFileError([unreadable(path, "this is a folder", "name the file in it")])
-    check_roles(options.columns, form.roles, name)
-    content = form.file_of(path)
+    check_roles(options.columns, reader.roles, name)
+    content = reader.file_of(path)
     try:
-        return ImportFile(path, name, form, content, sha256_of(content))
+        return ImportFile(path, name, reader, content, sha256_of(content))
     except OSError as error:
         raise _unopened(content, error) from error
 
 
 def format_of(path: Path) -> str:
-    """The form of a file where it can be told, else an error that lists the known ones."""
+    """The format of a file where one recognises it, else an error that lists the known ones."""
     header: list[str] = []
     if path.is_file() and path.suffix != ".parquet":
         source = SourceFile(path)
@@ -90,9 +87,9 @@ def format_of(path: Path) -> str:
         except OSError as error:
             raise _unopened(path, error) from error
         header = head.columns(delimiter_of(head.first_line))
-    found = [name for name in FORMATS if FORMATS.get(name)().recognises(path, header)]
-    if len(found) == 1:
-        return found[0]
+    matching = [name for name in FORMATS if FORMATS.get(name)().recognises(path, header)]
+    if len(matching) == 1:
+        return matching[0]
     remedy = f"name it with --format: {', '.join(FORMATS.names())}; your own table of ratings is 'long'"
     raise ImportFileError([unreadable(path, "the format cannot be told from the file", remedy)])
 
@@ -116,39 +113,39 @@ def refuse_repeated(files: Sequence[ImportFile], known: dict[str, str]) -> None:
 
 @dataclass(slots=True)
 class ImportReader:
-    """The reading of files with the same options. Each file is read to its end, then all that is wrong is told."""
+    """Reads files with the same options. Each file is read to its end, then everything wrong in it is reported."""
 
     options: ImportOptions
     report: Report | None = None
     intakes: dict[Path, Intake] = field(default_factory=dict)
     contradictions: dict[Path, Problems] = field(default_factory=dict)
-    """What a draft found wrong; told together with what the second reading of the file finds."""
+    """What a draft found wrong; reported together with what the second reading of the file finds."""
 
     def draft(self, files: Sequence[ImportFile]) -> StudyDraft:
         """What a study must hold to take in the files. Raises only where nothing can be drafted."""
         draft = StudyDraft(files[0].format.declared(files[0].path))
         for file in files:
-            found = self.contradictions[file.path] = Problems(str(file.path))
+            problems = self.contradictions[file.path] = Problems(str(file.path))
             for record, intake in self._records(file, "Looking at"):
-                found.file = intake.problems.file
-                draft.add(record, replace(intake, problems=found))
+                problems.file = intake.problems.file
+                draft.add(record, replace(intake, problems=problems))
             if not draft.evidence:
                 self.finish(file, has_judgments=False)
         return draft
 
-    def fit(self, file: ImportFile, study: Study, *, is_new: bool) -> MatchedFile:
+    def match(self, file: ImportFile, study: Study, *, is_new: bool) -> MatchedFile:
         """The records of a file as sessions of the study; a new one has no checks to hold the answers to."""
-        fit: MatchedFile | None = None
+        matched: MatchedFile | None = None
         for record, intake in self._records(file, "ImportReader"):
-            fit = fit or MatchedFile(study, intake)
+            matched = matched or MatchedFile(study, intake)
             if is_new and isinstance(record, AnswerRecord) and (record.part or "post") not in PARTS:
                 intake.left_out[CHECKS] += 1
             else:
-                fit.add(record)
-        fit = fit or MatchedFile(study, self.intakes[file.path])
-        fit.finish()
-        self.finish(file, has_judgments=fit.n_judgments > 0)
-        return fit
+                matched.add(record)
+        matched = matched or MatchedFile(study, self.intakes[file.path])
+        matched.finish()
+        self.finish(file, has_judgments=matched.n_judgments > 0)
+        return matched
 
     def finish(self, file: ImportFile, *, has_judgments: bool = True) -> None:
         """Raise everything that was found wrong in a file."""
@@ -164,25 +161,25 @@ class ImportReader:
             listed = sorted(errors, key=lambda problem: (problem.file, problem.line == 0, problem.line))[:N_LISTED]
             raise ImportFileError(listed, n_more=n_errors - len(listed))
 
-    def describe(self, file: ImportFile, fit: MatchedFile) -> ImportedFile:
+    def describe(self, file: ImportFile, matched: MatchedFile) -> ImportedFile:
         """What a file holds, in numbers."""
         intake = self.intakes[file.path]
-        sittings = fit.sittings.values()
-        places = dict.fromkeys(place for sitting in sittings for place in sitting.places)
-        systems = {one for place in places for one in ((place.system,) if place.system else place.order)}
+        visits = matched.visits.values()
+        targets = dict.fromkeys(target for visit in visits for target in visit.targets)
+        systems = {name for target in targets for name in ((target.system,) if target.system else target.order)}
         return ImportedFile(
             path=file.path,
             format=file.format_name,
             sha256=file.sha256,
-            n_judgments=fit.n_judgments,
-            n_answers=fit.n_answers,
-            n_raters=len(fit.raters),
-            n_items=len({record.item for sitting in sittings for record in sitting.records}),
+            n_judgments=matched.n_judgments,
+            n_answers=matched.n_answers,
+            n_raters=len(matched.raters),
+            n_items=len({record.item for visit in visits for record in visit.records}),
             systems=tuple(sorted(systems)),
-            criteria=tuple(dict.fromkeys(place.criterion for place in places)),
+            criteria=tuple(dict.fromkeys(target.criterion for target in targets)),
             used=dict(intake.used),
             left_out=dict(intake.left_out),
-            n_simulated=sum(one.facts is not None and one.facts.source == "simulated" for one in sittings),
+            n_simulated=sum(visit.facts is not None and visit.facts.source == "simulated" for visit in visits),
         )
 
     def _records(self, file: ImportFile, doing: str) -> Iterator[tuple[Record, Intake]]:
@@ -223,20 +220,20 @@ def import_files(
 ) -> ImportResult:
     """Import files into the study of a folder, or into a new one that is written from what they hold.
 
-    All files are read and checked before anything is written; :class:`ImportFileError` tells every problem of the first
-    file that has some. ``format`` is told from the files where it is not given.
+    All files are read and checked before anything is written; :class:`ImportFileError` lists every problem of the first
+    file that has any. ``format`` is detected where it is not given.
     """
     reading = ImportReader(options or ImportOptions(), report)
     files = [open_file(path, format, reading.options) for path in paths]
     refuse_repeated(files, _known_imports(database))
-    with _study_for(folder, files, reading) as found:
-        fits = [reading.fit(file, found.study, is_new=found.new is not None) for file in files]
-        summaries = tuple(reading.describe(file, fit) for file, fit in zip(files, fits, strict=True))
+    with _study_for(folder, files, reading) as target:
+        matches = [reading.match(file, target.study, is_new=target.new is not None) for file in files]
+        summaries = tuple(reading.describe(file, match) for file, match in zip(files, matches, strict=True))
         if not is_dry_run:
-            with found.put_in_place(), Store.open(database) as store:
-                for stored in _store(store, found.study, files, fits, at_ms):
-                    found.stored.append(stored)
-        return ImportResult(summaries, found.study, found.new, is_dry_run)
+            with target.put_in_place(), Store.open(database) as store:
+                for stored in _store(store, target.study, files, matches, at_ms):
+                    target.stored.append(stored)
+        return ImportResult(summaries, target.study, target.new, is_dry_run)
 
 
 def _known_imports(database: str | Path) -> dict[str, str]:
@@ -250,7 +247,7 @@ def _known_imports(database: str | Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _StudyToFill:
-    """The study to import into; a new one stands in a temporary folder until it is put in place."""
+    """The study to import into; a new one is in a temporary folder until it is put in place."""
 
     study: Study
     new: WrittenStudy | None = None
@@ -282,7 +279,7 @@ def _study_for(folder: Path, files: Sequence[ImportFile], reading: ImportReader)
 
 @contextmanager
 def _placed(source: Path, folder: Path, written: WrittenStudy, stored: Sequence[ImportFile]) -> Iterator[None]:
-    """The files of a new study in its folder; taken away again when what follows fails before anything is stored."""
+    """The files of a new study in its folder; removed again when what follows fails before anything is stored."""
     taken = [name for name in written.files if (folder / name).exists()]
     if taken:
         raise DialometerError(
@@ -306,15 +303,15 @@ def _placed(source: Path, folder: Path, written: WrittenStudy, stored: Sequence[
 
 
 def _store(
-    store: Store, study: Study, files: Sequence[ImportFile], fits: Sequence[MatchedFile], at_ms: int
+    store: Store, study: Study, files: Sequence[ImportFile], matches: Sequence[MatchedFile], at_ms: int
 ) -> Iterator[ImportFile]:
     """Store file after file, each whole or not at all; gives each one that is in."""
     version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), at_ms)
-    for file, fit in zip(files, fits, strict=True):
-        names = {rater: file.format.name_of(rater, file.sha256) for rater in fit.raters}
+    for file, match in zip(files, matches, strict=True):
+        names = {rater: file.format.name_of(rater, file.sha256) for rater in match.raters}
         try:
             store.imports.add(
-                fit.sessions(names),
+                match.sessions(names),
                 file_name=file.path.name,
                 sha256=file.sha256,
                 format=file.format_name,

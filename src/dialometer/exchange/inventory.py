@@ -74,7 +74,7 @@ EXPLAINED: tuple[Kept, ...] = (
 
 
 def inventory(study: Study, store: Store, at_ms: int) -> dict[str, Any]:
-    """What is stored and why, in a form for programs."""
+    """What is stored and why, for programs."""
     explained = {kept.table: kept for kept in EXPLAINED}
     promised = {
         IDENTIFIERS: study.spec.privacy.identifiers_days,
@@ -128,15 +128,17 @@ def _place(table: str) -> int:
 
 def _identifiers(rows: list[tuple[str, str | None, str]]) -> list[dict[str, Any]]:
     """By platform: how many raters have a name there, how many were forgotten, which parameters came with them."""
-    found: dict[str, dict[str, Any]] = {}
+    by_platform: dict[str, dict[str, Any]] = {}
     for platform, external_id, params in rows:
-        one = found.setdefault(platform, {"platform": platform, "n_named": 0, "n_forgotten": 0, "parameters": set()})
+        counts = by_platform.setdefault(
+            platform, {"platform": platform, "n_named": 0, "n_forgotten": 0, "parameters": set()}
+        )
         # A rater of an open link has a name that was made up for this session alone.
         is_made_up = (external_id or "").startswith("anonymous-")
-        one["n_named"] += external_id is not None and not is_made_up
-        one["n_forgotten"] += external_id is None
-        one["parameters"] |= set(mapping_from_json(params))
-    return [{**one, "parameters": sorted(one["parameters"])} for _, one in sorted(found.items())]
+        counts["n_named"] += external_id is not None and not is_made_up
+        counts["n_forgotten"] += external_id is None
+        counts["parameters"] |= set(mapping_from_json(params))
+    return [{**counts, "parameters": sorted(counts["parameters"])} for _, counts in sorted(by_platform.items())]
 
 
 def _consents(store: Store) -> dict[str, int]:

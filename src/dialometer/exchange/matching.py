@@ -1,4 +1,4 @@
-"""Fitting what a file says to a study: every name must be known and every value must lie on its scale."""
+"""Matching what a file says to a study: every name must be known and every value must be on its scale."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dialometer.errors import AnswerError
+from dialometer.exchange.data_dictionary import questions_of
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.records import (
     UNKNOWN_MS,
@@ -25,12 +26,10 @@ from dialometer.model.study import Block, Study
 from dialometer.registry import did_you_mean
 from dialometer.storage.imports import ImportedSession
 
-# Where in a study a judgment or answer of a file belongs: item, system, criterion, scale, question.
-
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Why something has no place, and what to do about it."""
+    """Why a record does not match the study, and what to do about it."""
 
     message: str
     remedy: str = ""
@@ -39,12 +38,12 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgmentTarget:
-    """A judgment's place; ``order`` holds the systems that were on the screen.
+    """What a judgment is about, in the study's terms; ``order`` holds the systems that were on the screen.
 
-    ``spot`` numbers what can be judged once by a rater: a criterion of an item, system and turn.
+    ``number`` counts what a rater can judge once: a criterion of an item, system and turn.
     """
 
-    spot: int
+    number: int
     criterion: str
     scale_name: str
     scale: Scale
@@ -59,35 +58,37 @@ class JudgmentTarget:
 
 
 class TargetFinder:
-    """Looks up places; the same question is answered once."""
+    """Finds what records are about; each combination is looked up once."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
         self.systems = KnownNames("system", [(system.name, system.label) for system in study.spec.systems])
-        self.criteria = KnownNames("criterion", [(one.name, one.label) for one in study.spec.criteria])
+        self.criteria = KnownNames(
+            "criterion", [(criterion.name, criterion.label) for criterion in study.spec.criteria]
+        )
         self.blocks = {block.name: block for block in study.blocks}
         self._known: dict[tuple[object, ...], JudgmentTarget | Mismatch] = {}
-        self._spots: dict[tuple[object, ...], int] = {}
-        self._questions = _questions_of(study)
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._questions = _question_scales(study)
 
     def find(self, record: JudgmentRecord, condition: Condition) -> JudgmentTarget | Mismatch:
-        """The place of a judgment made in a condition, or why it has none."""
+        """What a judgment made in a condition is about, or why it does not match."""
         shape = (record.item, record.system, record.criterion, record.shown, record.block, record.scale, record.turn)
         key = (shape, condition)
         if key not in self._known:
             self._known[key] = self._find(record, condition)
         return self._known[key]
 
-    def named(self, raw: object, place: JudgmentTarget) -> object:
+    def named(self, raw: object, target: JudgmentTarget) -> object:
         """A comparing answer with the study's names for the systems in it."""
-        if not place.scale.compares:
+        if not target.scale.compares:
             return raw
         if isinstance(raw, str):
             return self.systems.find(raw) or raw
         if isinstance(raw, list):
-            return [self.systems.find(str(one)) or one for one in raw]
+            return [self.systems.find(str(name)) or name for name in raw]
         if isinstance(raw, dict):
-            return {role: self.systems.find(str(one)) or one for role, one in raw.items()}
+            return {role: self.systems.find(str(name)) or name for role, name in raw.items()}
         return raw
 
     def question(self, record: AnswerRecord) -> tuple[str, str, Scale] | Mismatch:
@@ -130,9 +131,9 @@ class TargetFinder:
         system = self._system(record, item, scale)
         if isinstance(system, Mismatch):
             return system
-        spot = self._spots.setdefault((item.id, criterion.name, system, record.turn), len(self._spots))
+        number = self._numbers.setdefault((item.id, criterion.name, system, record.turn), len(self._numbers))
         return self._turn(record, item) or JudgmentTarget(
-            spot, criterion.name, scale_name, scale, system, order, block.name
+            number, criterion.name, scale_name, scale, system, order, block.name
         )
 
     def _ids(self) -> list[str]:
@@ -185,13 +186,14 @@ class TargetFinder:
         if record.turn is None:
             return Mismatch("nothing says which turn was judged", "--map turn=COLUMN, counted from 0", "turn")
         if record.turn not in rated:
-            told = f"turns {', '.join(map(str, rated))}" if rated else "whole items, no turns"
-            return Mismatch(f"turn {record.turn} is not rated in '{item.id}'", f"the study rates {told}", "turn")
+            what = f"turns {', '.join(map(str, rated))}" if rated else "whole items, no turns"
+            return Mismatch(f"turn {record.turn} is not rated in '{item.id}'", f"the study rates {what}", "turn")
         return None
 
 
-def _questions_of(study: Study) -> dict[str, dict[str, Scale]]:
+def _question_scales(study: Study) -> dict[str, dict[str, Scale]]:
     """Scale by part, for every question and check of a study."""
+<<<<<<< HEAD
     spec, scales = study.spec, study.spec.scales
     found: dict[str, dict[str, Scale]] = {}
     asked = [("screening", spec.screening), ("pre", spec.pre_questionnaire), ("post", spec.post_questionnaire)]
@@ -202,10 +204,16 @@ def _questions_of(study: Study) -> dict[str, dict[str, Scale]]:
         for part, check in rule.questions_asked():
             found.setdefault(check.name, {})[part] = scales[check.scale]
     return found
+=======
+    by_name: dict[str, dict[str, Scale]] = {}
+    for part, question in questions_of(study):
+        by_name.setdefault(question.name, {})[part] = study.spec.scales[question.scale]
+    return by_name
+>>>>>>> 334a828 (Exchange, readers and result commands: plain names and English, one progress bar, questions and hashes from one place)
 
 
 @dataclass(slots=True)
-class _Sitting:
+class _Visit:
     """One rater's session while the file is read."""
 
     rater: str
@@ -214,31 +222,31 @@ class _Sitting:
     is_misplaced: bool = False
     facts: SessionRecord | None = None
     records: list[JudgmentRecord] = field(default_factory=list)
-    places: list[JudgmentTarget] = field(default_factory=list)
+    targets: list[JudgmentTarget] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     lines: dict[int, int] = field(default_factory=dict)
-    """Line by spot, to notice what is judged twice."""
+    """Line by the target's number, to notice what is judged twice."""
     answered: dict[tuple[str, str], tuple[AnswerRecord, Value]] = field(default_factory=dict)
 
     @property
     def judged(self) -> Iterator[tuple[JudgmentRecord, JudgmentTarget, Value]]:
-        """The judgments with their places and values."""
-        return zip(self.records, self.places, self.values, strict=True)
+        """The judgments with their targets and values."""
+        return zip(self.records, self.targets, self.values, strict=True)
 
 
 class MatchedFile:
-    """Takes the records of one file; what does not fit is filed with its line, the rest becomes sessions."""
+    """Takes the records of one file; what does not match is reported with its line, the rest becomes sessions."""
 
     def __init__(self, study: Study, intake: Intake) -> None:
         self.study = study
         self.intake = intake
-        self.places = TargetFinder(study)
+        self.finder = TargetFinder(study)
         self.factors = KnownNames("factor", [(f.name, f.label) for f in study.spec.design.factors])
         self.levels = {
             factor.name: KnownNames("level", [(level.name, level.label) for level in factor.levels])
             for factor in study.spec.design.factors
         }
-        self.sittings: dict[str, _Sitting] = {}
+        self.visits: dict[str, _Visit] = {}
         """By session where the file tells sessions, else by rater."""
         self.n_judgments = 0
         self.n_answers = 0
@@ -254,55 +262,55 @@ class MatchedFile:
             case AnswerRecord():
                 self._answered(record)
             case SessionRecord():
-                sitting = self._sitting(record)
-                if sitting.facts is not None:
+                visit = self._visit(record)
+                if visit.facts is not None:
                     self.intake.wrong(record.line, f"the rater '{record.rater}' has two sessions", "give each one row")
-                sitting.facts = record
-                self._place_in_condition(sitting, record.condition, record.line)
+                visit.facts = record
+                self._has_condition(visit, record.condition, record.line)
 
     def _rated(self, record: JudgmentRecord) -> None:
-        sitting = self._sitting(record)
-        if not self._place_in_condition(sitting, record.condition, record.line):
+        visit = self._visit(record)
+        if not self._has_condition(visit, record.condition, record.line):
             return
-        place = self.places.find(record, sitting.condition)
-        if isinstance(place, Mismatch):
-            self.intake.wrong(record.line, place.message, place.remedy, place.column or record.column)
+        target = self.finder.find(record, visit.condition)
+        if isinstance(target, Mismatch):
+            self.intake.wrong(record.line, target.message, target.remedy, target.column or record.column)
             return
-        value = self._value(record, place)
+        value = self._value(record, target)
         if value is None:
             return
         if not record.is_practice:
-            first = sitting.lines.setdefault(place.spot, record.line)
+            first = visit.lines.setdefault(target.number, record.line)
             if first != record.line:
-                what = f"'{record.item}'" + (f" by '{place.system}'" if place.system else "")
+                what = f"'{record.item}'" + (f" by '{target.system}'" if target.system else "")
                 self.intake.wrong(
                     record.line,
-                    f"the rater '{record.rater}' has judged {what} for {place.criterion} on line {first} already",
+                    f"the rater '{record.rater}' has judged {what} for {target.criterion} on line {first} already",
                     "keep one of the two",
                 )
                 return
-        sitting.records.append(record)
-        sitting.places.append(place)
-        sitting.values.append(value)
+        visit.records.append(record)
+        visit.targets.append(target)
+        visit.values.append(value)
         self.n_judgments += 1
 
-    def _value(self, record: JudgmentRecord, place: JudgmentTarget) -> Value | None:
+    def _value(self, record: JudgmentRecord, target: JudgmentTarget) -> Value | None:
         raw = record.raw
-        key = (place.scale_name, place.order, type(raw), raw) if isinstance(raw, str | int | float) else None
+        key = (target.scale_name, target.order, type(raw), raw) if isinstance(raw, str | int | float) else None
         read = self._values.get(key) if key else None
         if read is None:
-            read = _parsed(place.scale, self.places.named(raw, place), place.order)
+            read = _parsed(target.scale, self.finder.named(raw, target), target.order)
             if key and len(self._values) < 100_000:
                 self._values[key] = read
         if isinstance(read, AnswerError):
-            message = f"'{_shown(raw)}' does not fit the scale of {place.criterion} ({place.scale.describe()})"
+            message = f"'{_shown(raw)}' does not fit the scale of {target.criterion} ({target.scale.describe()})"
             self.intake.wrong(record.line, message, _remedy(read.message), record.column)
             return None
         return read
 
     def _answered(self, record: AnswerRecord) -> None:
-        sitting = self._sitting(record)
-        question = self.places.question(record)
+        visit = self._visit(record)
+        question = self.finder.question(record)
         if isinstance(question, Mismatch):
             self.intake.wrong(record.line, question.message, question.remedy, question.column or record.column)
             return
@@ -312,7 +320,7 @@ class MatchedFile:
             message = f"'{_shown(record.raw)}' is no answer to {name} ({scale.describe()})"
             self.intake.wrong(record.line, message, _remedy(value.message), record.column)
             return
-        earlier = sitting.answered.setdefault((part, name), (record, value))
+        earlier = visit.answered.setdefault((part, name), (record, value))
         if earlier[1] != value:
             self.intake.wrong(
                 record.line,
@@ -322,31 +330,31 @@ class MatchedFile:
             )
         self.n_answers = self.n_answers + (earlier[0] is record)
 
-    def _sitting(self, record: JudgmentRecord | AnswerRecord | SessionRecord) -> _Sitting:
+    def _visit(self, record: JudgmentRecord | AnswerRecord | SessionRecord) -> _Visit:
         """The session that a record belongs to; where the file tells no sessions, a rater has one."""
         key = record.session or record.rater
-        if key not in self.sittings:
-            self.sittings[key] = _Sitting(record.rater)
-        sitting = self.sittings[key]
-        if sitting.rater != record.rater:
+        if key not in self.visits:
+            self.visits[key] = _Visit(record.rater)
+        visit = self.visits[key]
+        if visit.rater != record.rater:
             self.intake.wrong(record.line, f"the session '{key}' belongs to two raters", "correct one of them")
-        return sitting
+        return visit
 
-    def _place_in_condition(self, sitting: _Sitting, given: Condition, line: int) -> bool:
+    def _has_condition(self, visit: _Visit, given: Condition, line: int) -> bool:
         """Whether the condition is known and the same as before for this rater; what is wrong is filed."""
         if given not in self._conditions:
             self._conditions[given] = self._read_condition(given, line)
         condition = self._conditions[given]
         if isinstance(condition, Mismatch):
             self.intake.wrong(line, condition.message, condition.remedy, condition.column)
-            sitting.is_misplaced = True
+            visit.is_misplaced = True
             return False
-        if not sitting.condition_line:
-            sitting.condition, sitting.condition_line = condition, line
-        elif sitting.condition != condition:
+        if not visit.condition_line:
+            visit.condition, visit.condition_line = condition, line
+        elif visit.condition != condition:
             self.intake.wrong(
                 line,
-                f"the rater '{sitting.rater}' is in another condition than on line {sitting.condition_line}",
+                f"the rater '{visit.rater}' is in another condition than on line {visit.condition_line}",
                 "a condition is the same for all of a rater's judgments; what changes within a rater is a block",
             )
             return False
@@ -354,7 +362,7 @@ class MatchedFile:
 
     def _read_condition(self, given: Condition, line: int) -> Condition | Mismatch:
         """The condition in the study's words. A factor that the study does not have may be there if it never changes."""
-        told: dict[str, str] = {}
+        levels: dict[str, str] = {}
         for text, level_text in given:
             factor = self.factors.find(text)
             if factor is None:
@@ -367,33 +375,33 @@ class MatchedFile:
             if level_name is None:
                 message = f"the factor '{factor}' has no level '{level_text}'"
                 return Mismatch(message, self.levels[factor].remedy(level_text), f"factor_{text}")
-            told[factor] = level_name
+            levels[factor] = level_name
         for factor in self.levels:
-            if factor not in told:
+            if factor not in levels:
                 remedy = f"--map factor_{factor}=COLUMN, or --map factor_{factor}=:LEVEL for all"
                 return Mismatch(f"nothing says at which level of '{factor}' the rater was", remedy)
-        return tuple((factor, told[factor]) for factor in self.levels)
+        return tuple((factor, levels[factor]) for factor in self.levels)
 
     @property
     def raters(self) -> set[str]:
         """All raters of the file, under the names it has for them."""
-        return {sitting.rater for sitting in self.sittings.values()}
+        return {visit.rater for visit in self.visits.values()}
 
     def finish(self) -> None:
         """File what only shows when all is read."""
-        for sitting in self.sittings.values():
-            if self.levels and not sitting.condition_line and not sitting.is_misplaced:
-                self.intake.wrong(0, f"nothing says in which condition the rater '{sitting.rater}' was")
+        for visit in self.visits.values():
+            if self.levels and not visit.condition_line and not visit.is_misplaced:
+                self.intake.wrong(0, f"nothing says in which condition the rater '{visit.rater}' was")
 
     def sessions(self, name_of: Mapping[str, str]) -> Iterator[ImportedSession]:
         """The sessions in the order in which raters appear; ``name_of`` says under which name each rater is kept."""
         cells = {tuple(cell.items()): number for number, cell in enumerate(self.study.cells)}
-        for sitting in self.sittings.values():
-            yield _session(sitting, name_of[sitting.rater], cells[sitting.condition])
+        for visit in self.visits.values():
+            yield _session(visit, name_of[visit.rater], cells[visit.condition])
 
 
 def _parsed(scale: Scale, raw: object, alternatives: Sequence[str] = ()) -> Value | AnswerError:
-    """The value of a raw answer, or why it is none; a file may hold what no form can send."""
+    """The value of a raw answer, or why it is none; a file may hold what no page can send."""
     try:
         return scale.parse(raw, alternatives)
     except AnswerError as error:
@@ -412,29 +420,29 @@ def _remedy(sentence: str) -> str:
     return sentence.removeprefix("Please ").rstrip(".")
 
 
-def _session(sitting: _Sitting, rater: str, cell: int) -> ImportedSession:
+def _session(visit: _Visit, rater: str, cell: int) -> ImportedSession:
     session_id = secrets.token_urlsafe(12)
-    facts = sitting.facts or SessionRecord(line=0, rater=sitting.rater)
-    positions = _positions(sitting.records)
+    facts = visit.facts or SessionRecord(line=0, rater=visit.rater)
+    positions = _positions(visit.records)
     judgments = [
         Judgment(
             session_id=session_id,
             item_id=record.item,
-            criterion=place.criterion,
+            criterion=target.criterion,
             value=value,
-            scale=place.scale.type,
-            system=place.system,
+            scale=target.scale.type,
+            system=target.system,
             turn=record.turn,
-            block=place.block,
+            block=target.block,
             position=record.position or positions.get(record.item, 0),
-            side=_side(record, place, value),
-            order=place.order if record.shown else (),
+            side=_side(record, target, value),
+            order=target.order if record.shown else (),
             shown_at_ms=record.shown_at_ms,
             answered_at_ms=record.answered_at_ms,
             is_late=record.is_late,
             is_practice=record.is_practice,
         )
-        for record, place, value in sitting.judged
+        for record, target, value in visit.judged
     ]
     answers = [
         Answer(
@@ -445,19 +453,19 @@ def _session(sitting: _Sitting, rater: str, cell: int) -> ImportedSession:
             shown_at_ms=record.shown_at_ms,
             answered_at_ms=record.answered_at_ms,
         )
-        for (part, name), (record, value) in sitting.answered.items()
+        for (part, name), (record, value) in visit.answered.items()
     ]
     entries: list[Judgment | Answer] = [*judgments, *answers]
     known = [time for entry in entries for time in (entry.shown_at_ms, entry.answered_at_ms) if time != UNKNOWN_MS]
     return ImportedSession(
         id=session_id,
         rater=rater,
-        condition=dict(sitting.condition),
+        condition=dict(visit.condition),
         cell=cell,
         judgments=judgments,
         answers=answers,
         started_at_ms=facts.started_at_ms or min(known, default=UNKNOWN_MS),
-        finished_at_ms=(facts.finished_at_ms or None) if sitting.facts else max(known, default=None),
+        finished_at_ms=(facts.finished_at_ms or None) if visit.facts else max(known, default=None),
         last_seen_at_ms=facts.last_seen_at_ms or max(known, default=UNKNOWN_MS),
         state=facts.state,
         source=facts.source,
@@ -466,10 +474,10 @@ def _session(sitting: _Sitting, rater: str, cell: int) -> ImportedSession:
     )
 
 
-def _side(record: JudgmentRecord, place: JudgmentTarget, value: Value) -> int:
+def _side(record: JudgmentRecord, target: JudgmentTarget, value: Value) -> int:
     if record.side is not None:
         return record.side
-    return place.side(value) if record.shown else 0
+    return target.side(value) if record.shown else 0
 
 
 def _positions(records: list[JudgmentRecord]) -> dict[str, int]:
@@ -483,4 +491,4 @@ def _positions(records: list[JudgmentRecord]) -> dict[str, int]:
         times[record.item] = min(record.answered_at_ms, times.get(record.item, record.answered_at_ms))
     if len(set(times.values())) < len(times):
         return {}
-    return {item: place for place, item in enumerate(sorted(times, key=times.__getitem__), start=1)}
+    return {item: position for position, item in enumerate(sorted(times, key=times.__getitem__), start=1)}

@@ -30,14 +30,11 @@ from dialometer.readers.table_rows import TableRow
 from dialometer.registry import did_you_mean
 from dialometer.storage.table import FACTOR_PREFIX
 
-# Reading the cells of one row: every value checked, every fault with its line and column.
-
-
 Cells = Mapping[str, str]
 
 
 class CellReader:
-    """Reads what plays a role in a row; what cannot be read is filed and comes as empty, None or unknown."""
+    """Reads what plays a role in a row; what cannot be read is reported and comes as empty, None or unknown."""
 
     def __init__(self, intake: Intake, columns: Columns) -> None:
         self.intake = intake
@@ -49,7 +46,7 @@ class CellReader:
         ]
 
     def check_roles(self, line: int) -> None:
-        """File every column that was asked for, or is needed, and is not there."""
+        """Report every column that was asked for, or is needed, and is not there."""
         header = list(self.columns.header)
         for role, wanted in self.columns.missing:
             if wanted:
@@ -115,7 +112,7 @@ class CellReader:
         return None
 
     def condition(self, cells: Cells, line: int) -> Condition:
-        """The levels of all factors that the row tells."""
+        """The levels of all factors that the row has."""
         levels = [(name, self.text(cells, role, line)) for name, role in self.factors]
         return _shared(tuple((name, level) for name, level in levels if level))
 
@@ -165,7 +162,7 @@ NO_ANSWER = "empty cells (nothing was answered)"
 
 @dataclass(frozen=True, slots=True)
 class CriterionColumn:
-    """A criterion of a wide table and where it stands: one column, or one for each place on the screen."""
+    """A criterion of a wide table: one column, or one for each system of the row."""
 
     name: str
     column: str = ""
@@ -338,12 +335,12 @@ class RatingTable:
             self.intake.wrong(line, "no column says what was judged", remedy)
 
     def _find(self, entries: Sequence[str], line: int, *, may_be_numbered: bool = True) -> list[CriterionColumn]:
-        found = []
+        columns = []
         for name, column in named_columns(entries):
             single, numbered = self.columns.find(column), self.columns.find_numbered(column)
             if self.numbers and may_be_numbered:
                 if set(self.numbers) <= set(numbered):
-                    found.append(CriterionColumn(name, numbered=numbered))
+                    columns.append(CriterionColumn(name, numbered=numbered))
                     continue
                 wanted = ", ".join(f"{column}{number}" for number in self.numbers)
                 message = f"systems stand side by side, but '{column}' has no column for each of them"
@@ -352,13 +349,13 @@ class RatingTable:
                 remedy = did_you_mean(column, list(self.columns.header))
                 self.intake.wrong(line, f"there is no column '{column}'", remedy)
             else:
-                found.append(CriterionColumn(name, single))
-        return found
+                columns.append(CriterionColumn(name, single))
+        return columns
 
     def _used(self) -> dict[str, str]:
-        told = self.columns.used(but=("criterion", "value") if self.criteria else ())
+        used = self.columns.used(but=("criterion", "value") if self.criteria else ())
         for kind, columns in (("criterion", self.criteria), ("question", self.questions)):
-            for one in columns:
-                if one.column != one.name:
-                    told[f"{kind} {one.name}"] = one.column or ", ".join(one.numbered.values())
-        return told
+            for named in columns:
+                if named.column != named.name:
+                    used[f"{kind} {named.name}"] = named.column or ", ".join(named.numbered.values())
+        return used

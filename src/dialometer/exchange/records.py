@@ -14,14 +14,14 @@ from dialometer.registry import did_you_mean
 Condition = tuple[tuple[str, str], ...]
 """Factor and level, in the order of the file; a tuple so that equal ones are looked up as one."""
 UNKNOWN_MS = 0
-"""Stands for a time that the file does not tell; the store keeps it so, and tables show it as empty."""
+"""A time that the file does not give; the store keeps it so, and tables show it as empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgmentRecord:
-    """One judgment. ``raw`` is the answer as it stands in the file; ``shown`` the systems in the order on the screen.
+    """One judgment. ``raw`` is the answer as in the file; ``shown`` the systems in the order on the screen.
 
-    ``hint`` is the type of scale that the form of file suggests, ``scale`` the one that the file itself states.
+    ``hint`` is the type of scale that the format suggests, ``scale`` the one that the file itself states.
     """
 
     line: int
@@ -74,7 +74,7 @@ class TextRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
-    """What is known of a whole session, where the file tells it."""
+    """What is known of a whole session, where the file gives it."""
 
     line: int
     rater: str
@@ -92,8 +92,7 @@ class SessionRecord:
 Record = JudgmentRecord | AnswerRecord | TextRecord | SessionRecord
 
 
-# Names of systems, criteria and levels: as files write them, and as a study can hold them.
-
+# names of systems, criteria and levels
 
 MAX_LENGTH = 64
 
@@ -145,8 +144,7 @@ class KnownNames:
         return did_you_mean(text, self.listed)
 
 
-# Times in the forms that platforms write them, as milliseconds since 1970 (UTC).
-
+# times
 
 _ZONES_H = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "CST": -6, "CDT": -5, "EST": -5, "EDT": -4}
 _BATCH = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2} \d{1,2} \d{1,2}:\d{2}:\d{2}) ([A-Z]{3}) (\d{4})")
@@ -155,7 +153,7 @@ _LEAST_S, _LEAST_MS = 1e8, 1e11
 
 
 def read_time_ms(text: str, time_format: str = "") -> int:
-    """The moment that a text tells; a text without zone is read as UTC. Raises ValueError with a reason.
+    """The moment that a text names; a text without zone is read as UTC. Raises ValueError with a reason.
 
     Read are ISO 8601, seconds or milliseconds since 1970, and ``Mon Oct 21 08:51:04 PDT 2019``; anything else needs
     ``time_format`` in the notation of strptime, since 4/11 is in April or in November.

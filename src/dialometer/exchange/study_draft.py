@@ -27,20 +27,17 @@ from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
 from dialometer.scales.text import Text
 
-# What a data dictionary beside the data says about criteria, questions and systems.
-
-
 _NOT_OF_SCALE = ("in_words", "values", "conditions")
 
 
 class DataDictionary:
-    """Reads a data dictionary without trusting it: what is not in its form is as if it were not there."""
+    """The data dictionary beside the data, read without trusting it: what is malformed counts as missing."""
 
     def __init__(self, dictionary: Mapping[str, Any]) -> None:
-        self._criteria = {str(one.get("name")): one for one in _objects(dictionary.get("criteria"))}
-        self._systems = {str(one.get("name")): one for one in _objects(dictionary.get("systems"))}
+        self._criteria = {str(entry.get("name")): entry for entry in _objects(dictionary.get("criteria"))}
+        self._systems = {str(entry.get("name")): entry for entry in _objects(dictionary.get("systems"))}
         self._questions = {
-            (str(one.get("part")), str(one.get("name"))): one for one in _objects(dictionary.get("questions"))
+            (str(entry.get("part")), str(entry.get("name"))): entry for entry in _objects(dictionary.get("questions"))
         }
         about = dictionary.get("study")
         self.title = _text(about, "title") if isinstance(about, dict) else ""
@@ -61,7 +58,7 @@ class DataDictionary:
         """The scale of a criterion in a condition."""
         scales = list(_objects(self._criteria.get(criterion, {}).get("scales")))
         label = ", ".join(f"{factor}={level}" for factor, level in condition)
-        fitting = [one for one in scales if len(scales) == 1 or label in (one.get("conditions") or ())]
+        fitting = [scale for scale in scales if len(scales) == 1 or label in (scale.get("conditions") or ())]
         return _valid(fitting[0]) if len(fitting) == 1 else None
 
     def question_scale(self, part: str, name: str) -> dict[str, Any] | None:
@@ -71,11 +68,11 @@ class DataDictionary:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else iter(())
+    return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else iter(())
 
 
-def _text(told: Mapping[str, Any], key: str) -> str:
-    value = told.get(key)
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    value = entry.get(key)
     return value if isinstance(value, str) else ""
 
 
@@ -134,7 +131,7 @@ class StudyDraft:
         self.has_judgments_of_no_system = False
 
     def add(self, record: Record, intake: Intake) -> None:
-        """Look at one record; contradictions are filed."""
+        """Look at one record; contradictions are reported."""
         match record:
             case JudgmentRecord():
                 self._rated(record, intake)
@@ -225,9 +222,15 @@ class StudyDraft:
                     continue
                 if len(types) == 1:
                     guessed[name] = together[name]
+<<<<<<< HEAD
                 told = self.declared.scale(name, condition)
                 if told is not None and told["type"] == (evidence.stated or told["type"]):
                     guessed[name] = told
+=======
+                declared = self.declared.scale(name, condition)
+                if declared is not None and declared["type"] == (evidence.stated or declared["type"]):
+                    guessed[name] = declared
+>>>>>>> 334a828 (Exchange, readers and result commands: plain names and English, one progress bar, questions and hashes from one place)
         return apart
 
     def question_scales(self) -> dict[tuple[str, str], Scale]:
@@ -240,9 +243,6 @@ class StudyDraft:
                 guessed = Text(format="number").model_dump(include={"type", "format"})
             scales[key] = self.declared.question_scale(*key) or guessed
         return scales
-
-
-# A drafted study as files: study.yaml, items.jsonl and the texts, such that the study can be checked and reported.
 
 
 NO_TEXT = "(This text is not part of the imported data.)"
@@ -451,23 +451,23 @@ class _StudyWriter:
         if item.is_practice:
             common["metadata"] = {"practice": True}
         context = [{"speaker": "User", "text": item.context or NO_TEXT}]
-        said = {names[system]: text or NO_TEXT for system, text in item.responses.items()}
+        responses = {names[system]: text or NO_TEXT for system, text in item.responses.items()}
         before = context if item.context else []
         match self.kind:
             case "transcript_pair":
                 sides = [
                     {"system": system, "turns": [*before, {"speaker": "Agent", "text": text}]}
-                    for system, text in said.items()
+                    for system, text in responses.items()
                 ]
                 return {**common, "a": sides[0], "b": sides[1]}
             case "responses":
-                shown = {name: said.get(name, NO_TEXT) for name in names.values()}
+                shown = {name: responses.get(name, NO_TEXT) for name in names.values()}
                 return {**common, "context": context, "responses": shown}
             case "candidate":
-                candidate = {"speaker": "Agent", "text": next(iter(said.values()), NO_TEXT)}
-                return {**common, "context": context, "candidate": candidate, "ranks": dict.fromkeys(said, 1)}
+                candidate = {"speaker": "Agent", "text": next(iter(responses.values()), NO_TEXT)}
+                return {**common, "context": context, "candidate": candidate, "ranks": dict.fromkeys(responses, 1)}
             case _:
-                system, text = next(iter(said.items()))
+                system, text = next(iter(responses.items()))
                 if item.turns:  # any turn that was rated must be one of the agent's
                     before = [{"speaker": "Agent", "text": NO_TEXT}] * max(item.turns)
                 return {**common, "system": system, "turns": [*before, {"speaker": "Agent", "text": text}]}

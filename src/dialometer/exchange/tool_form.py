@@ -1,7 +1,7 @@
 """A study as a form of another annotation tool: what maps, what does not, and the key that leads answers back.
 
-Such a form is one screen an item with all criteria. It has no conditions, no questionnaires, no practice and no live
-rules; whoever needs those serves the study itself.
+Such a form has one screen per item with all criteria. It has no conditions, no questionnaires, no practice and no live
+rules; for those, serve the study itself.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class FormItem:
-    """One item as it stands in the form: systems in the order of their places, texts as turns."""
+    """One item in the form: systems in the order of their places, texts as turns."""
 
     id: str
     systems: tuple[str, ...]
@@ -94,7 +95,7 @@ class ToolForm:
 
 
 def tool_form(study: Study) -> ToolForm:
-    """The study as a form; raises where its items cannot stand in one. Sides are drawn from the study's seed."""
+    """The study as a form; raises where its items do not fit into one. Sides are drawn from the study's seed."""
     spec = study.spec
     if spec.items.kind == "chat" or spec.items.rate == "turns":
         what = "live conversations" if spec.items.kind == "chat" else "ratings turn by turn"
@@ -167,8 +168,7 @@ def read_key(path: Path) -> dict[str, Any] | None:
     return None
 
 
-# Answers from the form of another tool, read back by the key: fields become criteria, places become systems.
-
+# answers from such a form, read back by the key
 
 NOT_IN_KEY = "answers to fields that the study's form does not have"
 HALF = "best-worst answers of which one half is missing"
@@ -201,6 +201,16 @@ class FormAnswers:
             return
         systems = tuple(self.items.get(item, ()))
         halves: dict[str, dict[str, object]] = {}
+        judgment = partial(
+            JudgmentRecord,
+            line=line,
+            rater=rater,
+            item=item,
+            shown=systems,
+            shown_at_ms=shown_at_ms,
+            answered_at_ms=answered_at_ms,
+            condition=self.condition,
+        )
         for name, raw in answers.items():
             field = self.fields.get(name)
             if field is None and self.has_key:
@@ -211,35 +221,13 @@ class FormAnswers:
                 halves.setdefault(field["criterion"], {})[field["part"]] = _system(raw, systems)
                 continue
             place = int(field["place"])
-            yield JudgmentRecord(
-                line=line,
-                rater=rater,
-                item=item,
-                criterion=field["criterion"],
-                raw=_system(raw, systems),
-                system=systems[place - 1] if place else "",
-                shown=systems,
-                shown_at_ms=shown_at_ms,
-                answered_at_ms=answered_at_ms,
-                condition=self.condition,
-                column=name,
-            )
+            system = systems[place - 1] if place else ""
+            yield judgment(criterion=field["criterion"], raw=_system(raw, systems), system=system, column=name)
         for criterion, both in halves.items():
-            if set(both) != {"best", "worst"}:
+            if set(both) == {"best", "worst"}:
+                yield judgment(criterion=criterion, raw=both, column=criterion)
+            else:
                 self.intake.left_out[HALF] += 1
-                continue
-            yield JudgmentRecord(
-                line=line,
-                rater=rater,
-                item=item,
-                criterion=criterion,
-                raw=both,
-                shown=systems,
-                shown_at_ms=shown_at_ms,
-                answered_at_ms=answered_at_ms,
-                condition=self.condition,
-                column=criterion,
-            )
 
 
 def _system(raw: object, systems: tuple[str, ...]) -> object:

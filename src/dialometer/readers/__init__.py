@@ -1,4 +1,4 @@
-"""Files of dialogues in, :class:`~dialometer.model.dialogue.Dialogue` objects out; one file here per format."""
+"""Files of dialogues in, :class:`~dialometer.model.dialogue.Dialogue` objects out; one file per format in ``formats/``."""
 
 from dialometer.readers.dialogue_file import DialogueFile, read_dialogues
 from dialometer.readers.reader import READERS, Reader

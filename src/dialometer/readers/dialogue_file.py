@@ -1,4 +1,4 @@
-"""Reading a file of dialogues of any known form."""
+"""Reading a file of dialogues in any known format."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from dialometer.readers.reader import READERS, EmptyTurns, Head, Reader
 from dialometer.readers.source import SourceFile
 from dialometer.registry import did_you_mean
 
-# Tell a file's format from its beginning, else from its name, else say how to name it.
-
 
 def format_of(source: SourceFile) -> str:
-    """The name of the one format that recognises the file; an error where none or several do."""
+    """The one format that recognises the file's beginning, else its name; an error where none or several do."""
     text = source.head()
     head = Head(source.suffix, text, first_record(text))
-    found = [name for name in READERS if READERS.get(name).recognises(head)]
-    found = found or [name for name in READERS if source.suffix in READERS.get(name).suffixes]
-    if len(found) == 1:
-        return found[0]
-    what = f"the format could be {' or '.join(found)}" if found else "the format cannot be told from the file"
-    remedy = f"name it, for example format='{found[0] if found else 'jsonl'}'; known: {', '.join(READERS.names())}"
+    names = [name for name in READERS if READERS.get(name).recognises(head)]
+    names = names or [name for name in READERS if source.suffix in READERS.get(name).suffixes]
+    if len(names) == 1:
+        return names[0]
+    what = f"the format could be {' or '.join(names)}" if names else "the format cannot be told from the file"
+    remedy = f"name it, for example format='{names[0] if names else 'jsonl'}'; known: {', '.join(READERS.names())}"
     raise ReadError([Problem(what, remedy=remedy, file=source.name)])
 
 
@@ -81,11 +79,11 @@ def read_dialogues(
 ) -> DialogueFile:
     """The dialogues of a file, one after the other, so that large files stream.
 
-    ``format`` is told from the file where it is not given; ``.gz`` makes no difference. ``speakers`` declares the roles
-    of speakers the form does not know. Everything wrong in the file is collected, and at its end one
+    ``format`` is detected where it is not given; ``.gz`` makes no difference. ``speakers`` declares the roles
+    of speakers that the format does not know. Everything wrong in the file is collected, and at its end one
     :class:`~dialometer.errors.ReadError` lists it with lines: only an iteration that came to its end read a sound file.
 
-    ``empty_turns`` says what becomes of turns without text (``"error"`` or ``"leave_out"``; each form has its default),
+    ``empty_turns`` says what becomes of turns without text (``"error"`` or ``"leave_out"``; each format has its default),
     ``lenient`` leaves out dialogues with faults. What is left out is never silent: it is in ``warnings``, in the log and,
     for turns, in the dialogue's metadata under ``left_out_turns``. ``options`` are those of the format.
     """

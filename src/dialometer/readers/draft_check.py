@@ -1,4 +1,4 @@
-"""From drafts to dialogues: the one place where texts are cleaned, roles are found and faults are noticed."""
+"""From drafts to dialogues: the one place where texts are cleaned, roles assigned and problems noticed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURN_FIELDS = "turn_fields"
 
 
 class DraftChecker:
-    """Turns the drafts of one file into dialogues. Everything wrong in a draft is filed before the next one is looked at."""
+    """Turns the drafts of one file into dialogues. Everything wrong in a draft is reported before the next one."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class DraftChecker:
         self.lines_by_id: dict[str, int] = {}
 
     def dialogue(self, draft: DialogueDraft) -> Dialogue | None:
-        """The checked dialogue, or None when the draft has faults (which are then filed)."""
+        """The checked dialogue, or None when the draft has faults (which are then reported)."""
         check = _DraftCheck(self, draft)
         check.declare()
         dialogue_id = check.dialogue_id()

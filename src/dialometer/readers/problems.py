@@ -1,4 +1,4 @@
-"""What is wrong in one file of dialogues, collected so that the file is mended in one go."""
+"""What is wrong in one file of dialogues, collected so that everything can be fixed in one go."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Problems:
         self.n_warnings = 0
 
     def problem(self, message: str, *, remedy: str = "", line: int = 0, column: int = 0, field: str = "") -> Problem:
-        """A problem in this file, not yet filed."""
+        """A problem in this file, not yet reported."""
         return Problem(message, remedy=remedy, file=self.file, line=line, column=column, field=field)
 
     def of_record(self, faults: Iterable[Problem]) -> None:
-        """File what is wrong in one record, which then yields no dialogue."""
+        """Report what is wrong in one record, which then yields no dialogue."""
         for fault in faults:
             if self.is_lenient:
                 self._warn(replace(fault, message=f"left out: {fault.message}"))
@@ -42,13 +42,13 @@ class Problems:
                 self.of_file(fault)
 
     def of_file(self, fault: Problem) -> None:
-        """File what makes the whole file unfit, however lenient the reading."""
+        """Report what makes the whole file unusable, however lenient the reading."""
         self.n_errors += 1
         if len(self.errors) < N_LISTED:
             self.errors.append(fault)
 
     def remark(self, fault: Problem) -> None:
-        """File what the reader put right by itself."""
+        """Report what the reader corrected by itself."""
         self._warn(fault)
 
     def finish(self) -> None:

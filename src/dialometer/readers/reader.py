@@ -1,4 +1,4 @@
-"""What every format declares: how it is told from its beginning, whom it knows, and how its records become drafts."""
+"""What every format declares: how it is recognised, which speakers it knows, and how its records become drafts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.registry import Registry
 
-# Dialogues as a format found them, before anything is checked: the seam between the formats and the one check.
-
 
 @dataclass(slots=True)
 class TurnDraft:
-    """One turn as found. Values are ``object`` because their types are checked later, in one place for all formats.
+    """One turn as in the file. Values are ``object`` because their types are checked later, in one place for all formats.
 
-    ``place`` and the two keys name where it stands in the record, for messages; ``others`` holds what else the file says
-    about this turn.
+    ``place`` and the two keys say where it is in the record, for messages; ``others`` holds what else the file says about
+    this turn.
     """
 
     speaker: object
@@ -38,7 +36,7 @@ class TurnDraft:
 
 @dataclass(slots=True)
 class DialogueDraft:
-    """One dialogue as found. ``faults`` are what the format already knows to be wrong; any of them costs the dialogue."""
+    """One dialogue as in the file, unchecked. ``faults`` are what the format already knows to be wrong."""
 
     id: object
     turns: list[TurnDraft]
@@ -83,25 +81,25 @@ class Head:
 
 
 class Reader(Part):
-    """One form of file. Its fields are the options that :func:`read_dialogues` takes for it."""
+    """One format of files. Its fields are the options that :func:`read_dialogues` takes for it."""
 
     speakers: ClassVar[Mapping[str, Role]] = KNOWN_SPEAKERS
-    """Speakers whose role the form itself tells."""
+    """Speakers whose role the format itself gives."""
     empty_turns: ClassVar[EmptyTurns] = "error"
     """What becomes of a turn without text unless the caller says otherwise."""
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """File names that mean this form when the content does not tell."""
+    """Endings of file names that mean this format where the content does not decide."""
     how_to_declare: ClassVar[str] = ""
     """How the file itself can give a speaker's role, for messages."""
 
     @classmethod
     @abstractmethod
     def recognises(cls, head: Head) -> bool:
-        """Whether a file that begins like this is of this form."""
+        """Whether a file that begins like this is of this format."""
 
     @abstractmethod
     def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
-        """The dialogues in file order, unchecked; what yields no draft at all is filed with ``problems``."""
+        """The dialogues in file order, unchecked; what yields no draft at all is reported to ``problems``."""
 
 
 READERS: Registry[type[Reader]] = Registry("dialogue format", "dialometer.readers.formats")

@@ -1,4 +1,4 @@
-"""Writing dialogues in our own JSONL form, so that reading gives back exactly what was written."""
+"""Writing dialogues in our own JSONL format, so that reading gives back exactly what was written."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def _line(dialogue: Dialogue, number: int, checker: DraftChecker) -> str:
 
 
 def _record(dialogue: Dialogue) -> dict[str, Any]:
-    """The line's object; roles stand once per speaker, or at the turns where one speaker has several."""
+    """The line's object; roles are given once per speaker, or at the turns where one speaker has several."""
     roles: dict[str, set[Role]] = {}
     for turn in dialogue.turns:
         roles.setdefault(turn.speaker, set()).add(turn.role)
     turns = []
     for turn in dialogue.turns:
-        said = {"speaker": turn.speaker, "text": turn.text}
-        turns.append({**said, "role": turn.role} if len(roles[turn.speaker]) > 1 else said)
-    speakers = {name: min(one) for name, one in roles.items() if len(one) == 1 and KNOWN_SPEAKERS.get(name) not in one}
+        entry = {"speaker": turn.speaker, "text": turn.text}
+        turns.append({**entry, "role": turn.role} if len(roles[turn.speaker]) > 1 else entry)
+    speakers = {name: min(own) for name, own in roles.items() if len(own) == 1 and KNOWN_SPEAKERS.get(name) not in own}
     record: dict[str, Any] = {"id": dialogue.id, "turns": turns}
     if speakers:
         record["speakers"] = speakers

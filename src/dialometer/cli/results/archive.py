@@ -45,22 +45,22 @@ def add_to(app: typer.Typer) -> None:
         """
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
-        from dialometer.cli.results.report import _checked_sources, _steps
+        from dialometer.cli.results.report import checked_sources, show_steps
 
         study = open_study(folder)
-        sources = _checked_sources(source or [])
+        sources = checked_sources(source or [])
         name = f"{folder.resolve().name}-archive.zip"
         target = out / name if out and out.is_dir() else out or folder.resolve().with_name(name)
         settings = {"seed": seed, "n_resamples": resamples, "sources": sources}
-        with TemporaryDirectory(prefix="dialometer-archive-") as inside, _steps() as step:
-            told = _fill(Path(inside), target, folder, study, database, settings, step)
+        with TemporaryDirectory(prefix="dialometer-archive-") as inside, show_steps() as step:
+            summary = _write(Path(inside), target, folder, study, database, settings, step)
         if as_json:
-            typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         else:
-            _tell(told)
+            _print_summary(summary)
 
 
-def _fill(
+def _write(
     inside: Path, target: Path, folder: Path, study: Any, database: str, settings: dict[str, Any], step: Any
 ) -> dict[str, Any]:
     from dialometer._version import __version__
@@ -78,6 +78,7 @@ def _fill(
         write_archive,
     )
     from dialometer.exchange.export import export_study
+    from dialometer.exchange.inventory import free_texts
     from dialometer.report import render
 
     step("Copying the study and its data")
@@ -118,7 +119,7 @@ def _fill(
         "was_frozen": about["was_frozen"],
         "withheld": about["withheld"],
         "answer": made.summary.answer,
-        "free_texts": _free_texts(copied),
+        "free_texts": free_texts(copied),
     }
 
 
@@ -127,31 +128,27 @@ def _last_day(report: Report) -> str:
     return str(report.provenance.get("last_judgment", ""))[:10]
 
 
-def _free_texts(study: Any) -> list[str]:
-    from dialometer.exchange.inventory import free_texts
-
-    return free_texts(study)
-
-
-def _tell(told: dict[str, Any]) -> None:
+def _print_summary(summary: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
 
-    results.print(escape(told["answer"]), soft_wrap=True)
-    size = f"{told['n_bytes'] / 1000:,.0f} KB"
+    results.print(escape(summary["answer"]), soft_wrap=True)
+    size = f"{summary['n_bytes'] / 1000:,.0f} KB"
     results.print(
-        f"\nWrote [bold]{escape(told['archive'])}[/]: {told['n_files']} files, {size}, {told['n_tables']} tables, "
-        f"{told['n_judgments']:,} judgments of {told['n_raters']:,} raters",
+        f"\nWrote [bold]{escape(summary['archive'])}[/]: {summary['n_files']} files, {size}, {summary['n_tables']} tables, "
+        f"{summary['n_judgments']:,} judgments of {summary['n_raters']:,} raters",
         soft_wrap=True,
     )
-    if not told["was_frozen"]:
+    if not summary["was_frozen"]:
         results.print("[yellow]The study was never frozen:[/] the archive says so. Freeze it before you collect data.")
-    if told["withheld"]:
-        results.print(f"Left out, because it names raters: {escape(', '.join(told['withheld']))}", soft_wrap=True)
-    if told["free_texts"]:
-        names = escape(", ".join(told["free_texts"]))
+    if summary["withheld"]:
+        results.print(f"Left out, because it names raters: {escape(', '.join(summary['withheld']))}", soft_wrap=True)
+    if summary["free_texts"]:
+        names = escape(", ".join(summary["free_texts"]))
         results.print(
             f"Raters could write freely in {names}: read data/answers.csv before you publish.", soft_wrap=True
         )
-    results.print(f"Anyone gets the same numbers with [bold]dialometer report {escape(Path(told['archive']).name)}[/]")
+    results.print(
+        f"Anyone gets the same numbers with [bold]dialometer report {escape(Path(summary['archive']).name)}[/]"
+    )

@@ -33,7 +33,7 @@ class FileFormat(StrEnum):
     jsonl = "jsonl"
 
 
-class Form(StrEnum):
+class AnnotationTool(StrEnum):
     """Annotation tools whose forms a study can become."""
 
     potato = "potato"
@@ -57,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
             bool, typer.Option("--include-corrected", help="Also answers that a rater later corrected.")
         ] = False,
         form: Annotated[
-            Form | None,
+            AnnotationTool | None,
             typer.Option("--form", help="Instead of data, write the study as a form of another annotation tool."),
         ] = None,
         force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds other files.")] = False,
@@ -88,10 +88,10 @@ def add_to(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps({"folder": str(written.folder), **written.manifest}, indent=2, ensure_ascii=False))
         else:
-            _tell(written)
+            _print_summary(written)
 
 
-def _write_form(study: Study, form: Form, target: Path, *, force: bool, as_json: bool) -> None:
+def _write_form(study: Study, tool: AnnotationTool, target: Path, *, force: bool, as_json: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
@@ -103,13 +103,13 @@ def _write_form(study: Study, form: Form, target: Path, *, force: bool, as_json:
     if target.exists() and any(target.iterdir()) and not force:
         raise DialometerError("the folder is not empty", where=str(target), remedy="name another, or use --force")
     made = tool_form(study)
-    files = (write_potato if form is Form.potato else write_label_studio)(made, target)
+    files = (write_potato if tool is AnnotationTool.potato else write_label_studio)(made, target)
     if as_json:
-        told = {"folder": str(target), "files": [str(path) for path in files], "left_out": list(made.left_out)}
-        typer.echo(json.dumps({**told, "items": len(made.items), "fields": len(made.fields)}, indent=2))
+        summary = {"folder": str(target), "files": [str(path) for path in files], "left_out": list(made.left_out)}
+        typer.echo(json.dumps({**summary, "items": len(made.items), "fields": len(made.fields)}, indent=2))
         return
     results.print(
-        f"Wrote [bold]{escape(str(target))}[/] for {form.value}: {len(made.items):,} items, {len(made.fields)} fields",
+        f"Wrote [bold]{escape(str(target))}[/] for {tool.value}: {len(made.items):,} items, {len(made.fields)} fields",
         soft_wrap=True,
     )
     for what in made.left_out:
@@ -118,7 +118,7 @@ def _write_form(study: Study, form: Form, target: Path, *, force: bool, as_json:
         f"{KEY_FILE} says which system stands where: keep it from raters, and beside the answers for the import."
     )
     results.print(
-        f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {form.value}[/]",
+        f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {tool.value}[/]",
         soft_wrap=True,
     )
 
@@ -134,7 +134,7 @@ def _reporter() -> Report:
     return show
 
 
-def _tell(written: Export) -> None:
+def _print_summary(written: Export) -> None:
     from rich.markup import escape
     from rich.table import Table
 

@@ -94,7 +94,7 @@ def add_to(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(_as_json(done), indent=2, ensure_ascii=False, default=str))
         else:
-            _tell(done, folder)
+            _print_result(done, folder)
 
 
 def _listed(text: str) -> list[str]:
@@ -132,15 +132,15 @@ def _as_json(done: ImportResult) -> dict[str, object]:
     }
 
 
-def _tell(done: ImportResult, folder: Path) -> None:
+def _print_result(done: ImportResult, folder: Path) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
 
     for file in done.files:
-        _tell_file(file, is_dry_run=done.is_dry_run)
+        _print_file(file, is_dry_run=done.is_dry_run)
     if done.new_study:
-        _tell_new_study(done.new_study, folder, is_dry_run=done.is_dry_run)
+        _print_new_study(done.new_study, folder, is_dry_run=done.is_dry_run)
     if done.is_dry_run:
         results.print("\nNothing was stored: this was a dry run.")
         return
@@ -148,7 +148,7 @@ def _tell(done: ImportResult, folder: Path) -> None:
     results.print(f"\nNext: [bold]dialometer check {shown}[/], then [bold]dialometer report {shown}[/]", soft_wrap=True)
 
 
-def _tell_file(file: ImportedFile, *, is_dry_run: bool) -> None:
+def _print_file(file: ImportedFile, *, is_dry_run: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -174,7 +174,7 @@ def _tell_file(file: ImportedFile, *, is_dry_run: bool) -> None:
     results.print(table)
 
 
-def _tell_new_study(study: WrittenStudy, folder: Path, *, is_dry_run: bool) -> None:
+def _print_new_study(study: WrittenStudy, folder: Path, *, is_dry_run: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

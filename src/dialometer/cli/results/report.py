@@ -74,43 +74,40 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.exchange.archive import is_archive
         from dialometer.report import FORMATS, render
 
-        sources = _checked_sources(source or [])
+        sources = checked_sources(source or [])
         for name in formats or ():
             FORMATS.get(name)
         if is_archive(folder):
-            pass
-
             target = out or folder.resolve().with_name(f"{folder.stem}-report")
-            with _steps() as step:
-                made, files, compared = report_archive(folder, target, formats, seed, resamples, sources, step)
-            _say(made, target, files, as_json=as_json, compared=compared)
+            with show_steps() as step:
+                made, files, compared = _archived_report(folder, target, formats, seed, resamples, sources, step)
+            _print_result(made, target, files, as_json=as_json, compared=compared)
             return
         study = open_study(folder)
         target = out or folder / OUT_FOLDER
-        with _steps() as step:
+        with show_steps() as step:
             step("Analysing")
             with open_store(folder, database, create=False) as store:
                 made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources)
             step("Writing")
             files = render(made, target, formats=formats or None)
-        _say(made, target, files, as_json=as_json)
+        _print_result(made, target, files, as_json=as_json)
 
 
-def _say(
+def _print_result(
     report: Report, target: Path, files: list[Path], *, as_json: bool, compared: dict[str, object] | None = None
 ) -> None:
     if as_json:
-        told = _as_json(report, target, files) | ({"compared": compared} if compared else {})
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        content = _as_json(report, target, files) | ({"compared": compared} if compared else {})
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
-    _tell(report, target, files)
+    _print_summary(report, target, files)
     if compared:
-        pass
-
-        tell_compared(compared)
+        _print_comparison(compared)
 
 
-def _checked_sources(names: list[str]) -> tuple[str, ...]:
+def checked_sources(names: list[str]) -> tuple[str, ...]:
+    """The sources of raters that were named, in the usual order; an unknown one is an error."""
     from typing import get_args
 
     from dialometer.errors import UnknownName
@@ -125,7 +122,7 @@ def _checked_sources(names: list[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
+def show_steps() -> Iterator[Callable[[str], None]]:
     """A spinner with the step at hand on a terminal; a plain line for each step elsewhere."""
     from dialometer.cli.console import errors
 
@@ -151,7 +148,7 @@ def _as_json(report: Report, target: Path, files: list[Path]) -> dict[str, objec
     }
 
 
-def _tell(report: Report, target: Path, files: list[Path]) -> None:
+def _print_summary(report: Report, target: Path, files: list[Path]) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
@@ -176,10 +173,10 @@ def _tell(report: Report, target: Path, files: list[Path]) -> None:
         results.print(f"Open [bold]{escape(str(page))}[/]", soft_wrap=True)
 
 
-# A report from an archive: analysed anew, and compared with the report that the archive holds.
+# from an archive: analysed again, and compared with the report in it
 
 
-def report_archive(
+def _archived_report(
     archive: Path,
     target: Path,
     formats: list[str] | None,
@@ -231,7 +228,7 @@ def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def tell_compared(compared: dict[str, Any]) -> None:
+def _print_comparison(compared: dict[str, Any]) -> None:
     """The comparison in words."""
     from rich.markup import escape
 

@@ -49,12 +49,12 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.analysis.reproduce import reproduce
 
-        found = _avatar(name, data, retrievers) if retrievers or name == "avatar" else reproduce(name, data)
+        reproduction = _avatar(name, data, retrievers) if retrievers or name == "avatar" else reproduce(name, data)
         if as_json:
-            typer.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(reproduction.as_json(), indent=2, ensure_ascii=False))
         else:
-            _show(found, is_brief=is_brief)
-        if not found.is_within:
+            _show(reproduction, is_brief=is_brief)
+        if not reproduction.is_within:
             raise typer.Exit(1)
 
 
@@ -69,28 +69,29 @@ def _avatar(name: str, data: Path | None, retrievers: list[str] | None) -> Repro
         raise DialometerError(f"'{name}' has no retrievers", remedy="leave --retriever out")
     selected = select_retrievers(retrievers or ["untrained"])
     with working("auto", None) as work:
-        return avatar_with(data, {retriever_label(name, one): one for name, one in selected.items()}, work)
+        labelled = {retriever_label(label, retriever): retriever for label, retriever in selected.items()}
+        return avatar_with(data, labelled, work)
 
 
-def _show(found: Reproduction, *, is_brief: bool) -> None:
+def _show(reproduction: Reproduction, *, is_brief: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
 
-    results.print(f"[bold]{escape(found.title)}[/]\n{escape(found.citation)}", soft_wrap=True)
-    for grid in found.grids:
+    results.print(f"[bold]{escape(reproduction.title)}[/]\n{escape(reproduction.citation)}", soft_wrap=True)
+    for grid in reproduction.grids:
         _show_grid(grid)
-    for comparison in found.comparisons:
+    for comparison in reproduction.comparisons:
         if not is_brief:
             _show_rows(comparison)
     results.print()
-    for comparison in found.comparisons:
+    for comparison in reproduction.comparisons:
         _show_line(comparison)
-    for note in found.notes:
+    for note in reproduction.notes:
         results.print(f"[dim]Note: {escape(note)}[/]", soft_wrap=True)
-    n = sum(len(comparison.rows) for comparison in found.comparisons)
-    n_outside = sum(comparison.n_outside for comparison in found.comparisons)
-    verdict = "[green]all within what is allowed[/]" if found.is_within else f"[red]{n_outside} outside[/]"
+    n = sum(len(comparison.rows) for comparison in reproduction.comparisons)
+    n_outside = sum(comparison.n_outside for comparison in reproduction.comparisons)
+    verdict = "[green]all within what is allowed[/]" if reproduction.is_within else f"[red]{n_outside} outside[/]"
     results.print(f"\n{n} numbers compared: {verdict}")
 
 

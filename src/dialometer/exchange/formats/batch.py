@@ -1,6 +1,6 @@
 """Results of a batch on a crowd platform, one row for each assignment, as Mechanical Turk lets requesters download them.
 
-What a requester showed stands in columns ``Input.…``, what was answered in ``Answer.…``. Answers come in three ways: a
+What a requester showed is in columns ``Input.…``, what was answered in ``Answer.…``. Answers come in three ways: a
 plain cell, one true-or-false column for each option (``Answer.quality.3``), or all in one cell of JSON
 (``Answer.taskAnswers``). All three are read as plain cells.
 """
@@ -65,7 +65,7 @@ class BatchResults(ImportFormat):
                 questions=[f"{name}={column}" for name, column in questions],
             )
             if not intake.options.criteria and intake.problems.n_errors > n_before:
-                return iter(())  # the answers could not be read, which has been told
+                return iter(())  # the answers could not be read, which has been reported
         return rating_records(intake, iter(rows), self.roles, prefixes=PREFIXES)
 
 
@@ -104,10 +104,10 @@ def _unpacked(row: TableRow, intake: Intake) -> TableRow:
     cells = {name: cell for name, cell in row.cells.items() if name != JSON_COLUMN}
     if text:
         try:
-            told = json.loads(text)
+            content = json.loads(text)
         except (ValueError, RecursionError):
-            told = None
-        answers = told[0] if isinstance(told, list) and len(told) == 1 else told
+            content = None
+        answers = content[0] if isinstance(content, list) and len(content) == 1 else content
         if isinstance(answers, dict):
             cells |= {ANSWER + name: _plain(value, name, row.line, intake) for name, value in answers.items()}
         else:

@@ -1,4 +1,4 @@
-"""Rows of our own export, whatever it was written as, with a line for messages and cells that are read by type."""
+"""Our own export: the folder, or its judgments file alone, written as CSV, JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from dialometer.exchange.records import (
     read_time_ms,
 )
 from dialometer.model.session import Source, State
+from dialometer.readers.json_records import line_records
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
@@ -33,7 +34,7 @@ N_PER_SLICE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRow:
+class ExportedRow:
     """One row. A cell that cannot be read raises ValueError with the reason; an empty one is the default."""
 
     cells: dict[str, Any]
@@ -103,7 +104,7 @@ def _check_characters(text: str, name: str) -> None:
         raise ValueError(f"'{name}' holds a character that cannot be stored")
 
 
-def own_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[OwnRow]:
+def exported_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[ExportedRow]:
     """The rows of a table that was exported as CSV, JSON Lines or Parquet."""
     if path.suffix == ".parquet":
         yield from _parquet_rows(path, intake, needed)
@@ -111,17 +112,12 @@ def own_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[Ow
         yield from _json_rows(path, intake, needed)
     else:
         for row in table_rows(SourceFile(path), intake.problems, needed):
-            yield OwnRow(dict(row.cells), row.line)
+            yield ExportedRow(dict(row.cells), row.line)
 
 
-def _json_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[OwnRow]:
-    for line, text in SourceFile(path).lines(intake.problems):
-        if not text.strip():
-            continue
-        try:
-            cells = json.loads(text)
-        except (ValueError, RecursionError):
-            cells = None
+def _json_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[ExportedRow]:
+    for record in line_records(SourceFile(path), intake.problems):
+        cells, line = record.value, record.line
         if not isinstance(cells, dict):
             intake.wrong(line, "not a JSON object", "one object a line, as the export wrote them")
             continue
@@ -129,12 +125,12 @@ def _json_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[
         if missing:
             intake.wrong(line, f"the key '{missing[0]}' is missing", "export the study again", missing[0])
             continue
-        yield OwnRow(cells, line)
+        yield ExportedRow(cells, line)
 
 
-def _parquet_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[OwnRow]:
+def _parquet_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[ExportedRow]:
     """Rows in slices; the line is the number of the row, from 1."""
-    import polars as pl  # noqa: PLC0415 - heavy, and only this form of file needs it
+    import polars as pl  # noqa: PLC0415 - heavy, and only Parquet needs it
 
     try:
         frame = pl.scan_parquet(path)
@@ -146,13 +142,10 @@ def _parquet_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterat
         for start in range(0, n_rows, N_PER_SLICE):
             rows = frame.slice(start, N_PER_SLICE).collect().iter_rows(named=True)
             for number, cells in enumerate(rows, start=start + 1):
-                yield OwnRow(cells, number)
+                yield ExportedRow(cells, number)
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         intake.wrong(0, f"the Parquet file cannot be read: {first}", "copy the export again")
-
-
-# Our own export: the folder, or its judgments file alone.
 
 
 R = TypeVar("R", bound=Record)
@@ -181,10 +174,10 @@ class OwnExport(ImportFormat):
         """The data dictionary beside the judgments."""
         folder = path if path.is_dir() else path.parent
         try:
-            told = json.loads((folder / DICTIONARY).read_text(encoding="utf-8"))
+            dictionary = json.loads((folder / DICTIONARY).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return told if isinstance(told, dict) else {}
+        return dictionary if isinstance(dictionary, dict) else {}
 
     def name_of(self, rater: str, sha256: str) -> str:
         """R0001 of one export is not R0001 of another one."""
@@ -238,7 +231,7 @@ def _look_ahead(path: Path, intake: Intake, *, with_sessions: bool = False) -> _
     """
     ahead = _Ahead()
     quiet = Intake(intake.path, intake.source, Problems(str(path)))
-    for row in own_rows(path, quiet, ()):
+    for row in exported_rows(path, quiet, ()):
         try:
             replaced = row.number("replaces")
             if replaced is not None:
@@ -255,12 +248,12 @@ def _read(
     path: Path,
     intake: Intake,
     needed: tuple[str, ...],
-    convert: Callable[[OwnRow], R],
+    convert: Callable[[ExportedRow], R],
     replaced: Collection[int] = (),
 ) -> Iterator[R]:
     """The records of a table without those that were replaced; a row that cannot be read is filed."""
     intake.problems.file = str(path)
-    for row in own_rows(path, intake, needed):
+    for row in exported_rows(path, intake, needed):
         try:
             if replaced and (row.number("judgment") or row.number("entry")) in replaced:
                 intake.left_out[CORRECTED] += 1
@@ -271,7 +264,7 @@ def _read(
         intake.has_read(row.line)
 
 
-def _condition(row: OwnRow) -> Condition:
+def _condition(row: ExportedRow) -> Condition:
     columns = _factor_columns(tuple(row.cells))
     return _levels(tuple((name, row.text(column)) for name, column in columns))
 
@@ -291,7 +284,7 @@ def _systems(order: str) -> tuple[str, ...]:
     return tuple(intern(system) for system in order.split("|")) if order else ()
 
 
-def _session(row: OwnRow) -> SessionRecord:
+def _session(row: ExportedRow) -> SessionRecord:
     is_excluded = row.truth("is_excluded")
     return SessionRecord(
         line=row.line,
@@ -314,14 +307,14 @@ def _arrival(session: SessionRecord) -> tuple[int, str]:
     return len(name), name
 
 
-def _rater(row: OwnRow) -> str:
+def _rater(row: ExportedRow) -> str:
     rater = row.text("rater")
     if not rater:
         raise ValueError("the rater is missing")
     return intern(rater)
 
 
-def _state(row: OwnRow) -> State:
+def _state(row: ExportedRow) -> State:
     state = row.text("state") or "completed"
     if state not in get_args(State):
         raise ValueError(f"unknown state '{state}'")
@@ -329,7 +322,7 @@ def _state(row: OwnRow) -> State:
     return "stale" if state == "active" else cast(State, state)
 
 
-def _source(row: OwnRow) -> Source:
+def _source(row: ExportedRow) -> Source:
     """People's sessions become imported ones; simulated raters and models stay what they are, whoever hands them on."""
     source = row.text("source")
     if source not in ("", *get_args(Source)):
@@ -337,7 +330,7 @@ def _source(row: OwnRow) -> Source:
     return cast(Source, source) if source in ("simulated", "model") else "imported"
 
 
-def _judgment(row: OwnRow) -> JudgmentRecord:
+def _judgment(row: ExportedRow) -> JudgmentRecord:
     return JudgmentRecord(
         line=row.line,
         rater=_rater(row),
@@ -361,7 +354,7 @@ def _judgment(row: OwnRow) -> JudgmentRecord:
     )
 
 
-def _answer(row: OwnRow) -> AnswerRecord:
+def _answer(row: ExportedRow) -> AnswerRecord:
     return AnswerRecord(
         line=row.line,
         rater=_rater(row),

@@ -1,4 +1,7 @@
-"""Answers of a Label Studio project: its JSON export, with one entry per item and one annotation per rater."""
+"""Label Studio (labelstud.io): a study as a project, and the answers back.
+
+Answers are read from the JSON export, with one entry per item and one annotation per rater.
+"""
 
 from __future__ import annotations
 
@@ -99,8 +102,7 @@ def _time_ms(text: object) -> int:
         return UNKNOWN_MS
 
 
-# A study as a Label Studio project: the labelling configuration, the items as JSON, and the key (labelstud.io).
-
+# writing a project
 
 CONFIG_FILE, ITEMS_FILE = "config.xml", "items.json"
 

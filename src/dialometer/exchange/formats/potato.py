@@ -1,4 +1,7 @@
-"""Answers of a Potato project: its output folder, or one rater's user_state.json or annotated_instances.jsonl."""
+"""Potato (potatoannotator.com, github.com/davidjurgens/potato): a study as a project, and the answers back.
+
+Answers are read from the output folder, or from one rater's user_state.json or annotated_instances.jsonl.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ class Potato(ImportFormat):
 def _files(folder: Path) -> list[Path]:
     """One file a rater: the state where there is one, else the older file."""
     folders = sorted({file.parent for name in (STATE_FILE, OLD_FILE) for file in folder.rglob(name)})
-    return [one / STATE_FILE if (one / STATE_FILE).is_file() else one / OLD_FILE for one in folders]
+    return [path / STATE_FILE if (path / STATE_FILE).is_file() else path / OLD_FILE for path in folders]
 
 
 def _labels(file: Path, intake: Intake) -> Iterator[tuple[str, str, Any, int]]:
@@ -89,20 +92,19 @@ def _values(labels: Any) -> dict[str, object]:
             entries.setdefault(str(label["schema"]), []).append((str(label["name"]), value))
     values: dict[str, object] = {}
     for schema, given in entries.items():
-        chosen = [_one(name, value) for name, value in given if value not in _FALSE]
+        chosen = [_answer(name, value) for name, value in given if value not in _FALSE]
         if chosen:
             values[schema] = chosen[0] if len(chosen) == 1 else chosen
     return values
 
 
-def _one(name: str, value: object) -> object:
+def _answer(name: str, value: object) -> object:
     if value in (True, "true", "True") or value == name:
         return name.removeprefix("scale_")
     return value
 
 
-# A study as a Potato project: config.yaml, the items, and the key (potatoannotator.com, github.com/davidjurgens/potato).
-
+# writing a project
 
 DATA_FILE = "data/items.jsonl"
 OUTPUT_FOLDER = "annotation_output"

@@ -1,4 +1,4 @@
-"""Our own form as a table: one row per turn, for those who keep dialogues in a spreadsheet."""
+"""Our own format as a table: one row per turn, for those who keep dialogues in a spreadsheet."""
 
 from __future__ import annotations
 

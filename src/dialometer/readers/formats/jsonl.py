@@ -1,4 +1,4 @@
-"""Our own form: one dialogue per line as JSON. The form :func:`~dialometer.readers.write_dialogues` writes."""
+"""Our own format: one dialogue per line as JSON, the one that :func:`~dialometer.readers.write_dialogues` writes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def draft_of(record: JsonRecord, problems: Problems) -> DialogueDraft:
 
 
 class _Shape:
-    """Looks at the containers of one line; what stands in them is checked for all formats alike."""
+    """Checks the containers of one line; their content is checked for all formats alike."""
 
     def __init__(self, line: int, problems: Problems) -> None:
         self.line = line

@@ -1,6 +1,6 @@
 """ParlAI conversations: the chat logs that ACUTE-Eval compares, and the pairings it was given.
 
-The form follows ParlAI's ``parlai/utils/conversations.py`` and the README of its ``acute_eval``. Shapes that its
+The format follows ParlAI's ``parlai/utils/conversations.py`` and the README of its ``acute_eval``. Shapes that its
 versions have written, all read here:
 
 * conversations: ``{"dialog": [[{"id": speaker, "text": …}, …], …], "context"?: […], …}``, one list per exchange;

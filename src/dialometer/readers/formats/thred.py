@@ -1,6 +1,6 @@
-"""Conversations with tabs between the turns, one a line: the form of the Reddit corpus used with THRED.
+"""Conversations with tabs between the turns, one a line: the format of the Reddit corpus used with THRED.
 
-Reference: Dziri et al., "Augmenting neural response generation with context-aware topical attention", 2018; the form is
+Reference: Dziri et al., "Augmenting neural response generation with context-aware topical attention", 2018; the format is
 described with their code: turns apart by tabs, and topic words, where there are any, after the last turn and ``  |  ``.
 """
 
@@ -26,7 +26,7 @@ class ThredReader(Reader):
 
     @classmethod
     def recognises(cls, head: Head) -> bool:
-        """A tab in the first line of a file that is no table with the columns of another form."""
+        """A tab in the first line of a file that is no table with the columns of another format."""
         line = head.first_line
         is_other = head.record is not None or {"dialogue_id", "speaker", "text"} <= set(head.columns("\t"))
         return "\t" in line and not is_other and head.suffix not in {".json", ".jsonl", ".csv"}
