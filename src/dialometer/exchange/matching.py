@@ -16,7 +16,7 @@ from dialometer.exchange.records import (
     JudgmentRecord,
     KnownNames,
     Record,
-    SessionRecord,
+    SessionFacts,
     plain_name,
 )
 from dialometer.model.item import DialogueItem, Item, PairItem, ResponsesItem
@@ -193,23 +193,10 @@ class TargetFinder:
 
 def _question_scales(study: Study) -> dict[str, dict[str, Scale]]:
     """Scale by part, for every question and check of a study."""
-<<<<<<< HEAD
-    spec, scales = study.spec, study.spec.scales
-    found: dict[str, dict[str, Scale]] = {}
-    asked = [("screening", spec.screening), ("pre", spec.pre_questionnaire), ("post", spec.post_questionnaire)]
-    for part, questions in asked:
-        for question in questions:
-            found.setdefault(question.name, {})[part] = scales[question.scale]
-    for rule in spec.quality:
-        for part, check in rule.questions_asked():
-            found.setdefault(check.name, {})[part] = scales[check.scale]
-    return found
-=======
     by_name: dict[str, dict[str, Scale]] = {}
     for part, question in questions_of(study):
         by_name.setdefault(question.name, {})[part] = study.spec.scales[question.scale]
     return by_name
->>>>>>> 334a828 (Exchange, readers and result commands: plain names and English, one progress bar, questions and hashes from one place)
 
 
 @dataclass(slots=True)
@@ -220,7 +207,7 @@ class _Visit:
     condition: Condition = ()
     condition_line: int = 0
     is_misplaced: bool = False
-    facts: SessionRecord | None = None
+    facts: SessionFacts | None = None
     records: list[JudgmentRecord] = field(default_factory=list)
     targets: list[JudgmentTarget] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
@@ -261,7 +248,7 @@ class MatchedFile:
                 self._rated(record)
             case AnswerRecord():
                 self._answered(record)
-            case SessionRecord():
+            case SessionFacts():
                 visit = self._visit(record)
                 if visit.facts is not None:
                     self.intake.wrong(record.line, f"the rater '{record.rater}' has two sessions", "give each one row")
@@ -330,7 +317,7 @@ class MatchedFile:
             )
         self.n_answers = self.n_answers + (earlier[0] is record)
 
-    def _visit(self, record: JudgmentRecord | AnswerRecord | SessionRecord) -> _Visit:
+    def _visit(self, record: JudgmentRecord | AnswerRecord | SessionFacts) -> _Visit:
         """The session that a record belongs to; where the file tells no sessions, a rater has one."""
         key = record.session or record.rater
         if key not in self.visits:
@@ -422,7 +409,7 @@ def _remedy(sentence: str) -> str:
 
 def _session(visit: _Visit, rater: str, cell: int) -> ImportedSession:
     session_id = secrets.token_urlsafe(12)
-    facts = visit.facts or SessionRecord(line=0, rater=visit.rater)
+    facts = visit.facts or SessionFacts(line=0, rater=visit.rater)
     positions = _positions(visit.records)
     judgments = [
         Judgment(

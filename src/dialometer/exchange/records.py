@@ -73,7 +73,7 @@ class TextRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord:
+class SessionFacts:
     """What is known of a whole session, where the file gives it."""
 
     line: int
@@ -89,7 +89,7 @@ class SessionRecord:
     session: str = ""
 
 
-Record = JudgmentRecord | AnswerRecord | TextRecord | SessionRecord
+Record = JudgmentRecord | AnswerRecord | TextRecord | SessionFacts
 
 
 # names of systems, criteria and levels

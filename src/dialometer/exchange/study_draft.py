@@ -18,7 +18,7 @@ from dialometer.exchange.records import (
     JudgmentRecord,
     NewNames,
     Record,
-    SessionRecord,
+    SessionFacts,
     TextRecord,
     plain_name,
 )
@@ -139,7 +139,7 @@ class StudyDraft:
                 self._shown(record, intake)
             case AnswerRecord():
                 self._answered(record, intake)
-            case SessionRecord():
+            case SessionFacts():
                 self._condition(record.condition)
                 self.raters.add(record.rater)
 
@@ -222,15 +222,9 @@ class StudyDraft:
                     continue
                 if len(types) == 1:
                     guessed[name] = together[name]
-<<<<<<< HEAD
-                told = self.declared.scale(name, condition)
-                if told is not None and told["type"] == (evidence.stated or told["type"]):
-                    guessed[name] = told
-=======
                 declared = self.declared.scale(name, condition)
                 if declared is not None and declared["type"] == (evidence.stated or declared["type"]):
                     guessed[name] = declared
->>>>>>> 334a828 (Exchange, readers and result commands: plain names and English, one progress bar, questions and hashes from one place)
         return apart
 
     def question_scales(self) -> dict[tuple[str, str], Scale]:

@@ -20,7 +20,7 @@ from dialometer.exchange.records import (
     Condition,
     JudgmentRecord,
     Record,
-    SessionRecord,
+    SessionFacts,
     read_time_ms,
 )
 from dialometer.model.session import Source, State
@@ -221,7 +221,7 @@ class _Ahead:
     """What must be known of a table before its rows are read."""
 
     replaced: set[int] = field(default_factory=set)
-    sessions: dict[str, SessionRecord] = field(default_factory=dict)
+    sessions: dict[str, SessionFacts] = field(default_factory=dict)
 
 
 def _look_ahead(path: Path, intake: Intake, *, with_sessions: bool = False) -> _Ahead:
@@ -284,9 +284,9 @@ def _systems(order: str) -> tuple[str, ...]:
     return tuple(intern(system) for system in order.split("|")) if order else ()
 
 
-def _session(row: ExportedRow) -> SessionRecord:
+def _session(row: ExportedRow) -> SessionFacts:
     is_excluded = row.truth("is_excluded")
-    return SessionRecord(
+    return SessionFacts(
         line=row.line,
         rater=_rater(row),
         condition=_condition(row),
@@ -301,7 +301,7 @@ def _session(row: ExportedRow) -> SessionRecord:
     )
 
 
-def _arrival(session: SessionRecord) -> tuple[int, str]:
+def _arrival(session: SessionFacts) -> tuple[int, str]:
     """What sorts sessions by their number, since names of one length sort as numbers do."""
     name = session.session or session.rater
     return len(name), name
