@@ -183,7 +183,7 @@ def test_a_changed_or_foreign_archive_is_refused(tmp_path):
         "foreign.zip": (lambda n, c: (n.replace("archive.json", "other.json"), c), "no archive of a study"),
         "newer.zip": (
             lambda n, c: (n, c.replace(b'"dialometer_archive": 1', b'"dialometer_archive": 9')),
-            "has the form 9",
+            "has the format 9",
         ),
         "climbing.zip": (lambda n, c: (n.replace("README.md", "../README.md"), c), "none of ours"),
     }

@@ -84,8 +84,8 @@ answers = st.one_of(
 
 
 @given(st.lists(answers, min_size=1, max_size=30), st.sampled_from(["", *SCALES.names(), "nonsense"]), st.booleans())
-def test_every_guess_is_a_valid_scale(values, kind, is_told):
-    scale = guess(*values, stated=kind if is_told else "", hint="" if is_told else kind)
+def test_every_guess_is_a_valid_scale(values, kind, is_stated):
+    scale = guess(*values, stated=kind if is_stated else "", hint="" if is_stated else kind)
     SCALES.get(scale["type"]).model_validate(scale)
 
 
