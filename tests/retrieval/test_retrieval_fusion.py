@@ -10,8 +10,6 @@ from dialometer.model.dialogue import Turn
 from dialometer.retrieval.fusion import (
     PARTS,
     CandidateLists,
-    as_array,
-    as_mapping,
     candidate_lists,
     choose_weights,
     fit_weights,
@@ -91,12 +89,6 @@ def test_candidates_of_many_answers_hold_the_best_of_every_part_and_the_right_on
             assert set(np.sort(scores[row, :, part])[-5:]) <= set(held[:, part])
 
 
-def test_weights_go_to_a_file_and_back():
-    weights = np.array([0.12345, -2.0])
-    assert as_mapping(("a", "b"), weights) == {"a": 0.1235, "b": -2.0}
-    assert as_array(("a", "b", "c"), {"b": 1.5}).tolist() == [0.0, 1.5, 0.0]
-
-
 def test_turns_are_cut_into_sentences():
     assert sentences("That's nice. Where are you from?") == ["That's nice.", "Where are you from?"]
     assert sentences("So… what now") == ["So", "what now"]
@@ -146,7 +138,7 @@ def test_fused_scores_are_the_weighted_sum_of_its_parts(kb, options):
     queries = [Query("Where are you from? Tell me."), Query("Bye")]
     parts = fitted.parts.all(queries)
     assert parts.shape == (2, len(kb.answers), len(PARTS))
-    expected = parts @ as_array(PARTS, DEFAULT_WEIGHTS)
+    expected = parts @ np.array([DEFAULT_WEIGHTS[part] for part in PARTS])
     np.testing.assert_allclose(fitted.scores(queries), expected, atol=2e-3)
 
 
@@ -166,7 +158,7 @@ def test_the_first_ten_are_read_again_and_stay_the_first_ten(kb, options):
 
 
 def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, monkeypatch):
-    from dialometer.retrieval import cross_validation as room
+    from dialometer.retrieval import train_retriever as room
 
     learned = []
     original = type(options).fit_parts
@@ -178,7 +170,7 @@ def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, mon
     monkeypatch.setattr(type(options), "fit_parts", watching)
     found = room.cross_validate_fused(kb, asked, options, n_folds=2)
     n_recorded = int((~found.from_dialogue).sum())
-    recorded = room._folds(kb, asked, 2, 0).recorded
+    recorded = room._fused_folds(kb, asked, 2, 0).recorded
     assert n_recorded == len(recorded) > 0
     for row in range(n_recorded):
         assert kb.questions[recorded[row]] not in learned[found.fold[row]]
@@ -193,7 +185,7 @@ def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, mon
 def test_weights_of_a_fold_come_from_the_other_folds(kb, asked, options):
     from dataclasses import replace
 
-    from dialometer.retrieval.cross_validation import cross_validate_fused
+    from dialometer.retrieval.train_retriever import cross_validate_fused
 
     found = cross_validate_fused(kb, asked, options.model_copy(update={"n_read": 0}), n_folds=2)
     rows = found.fold == 0
@@ -216,9 +208,9 @@ def test_dialogues_enrich_the_knowledge_base(kb, asked):
 
 
 def test_very_many_answers_are_cross_validated_with_fewer_questions(large_answers):
-    from dialometer.retrieval.cross_validation import MOST_CELLS, MOST_RECORDED, _folds
+    from dialometer.retrieval.train_retriever import MOST_CELLS, MOST_RECORDED, _fused_folds
 
-    folds = _folds(large_answers, None, 5, 0)
+    folds = _fused_folds(large_answers, None, 5, 0)
     assert len(folds.recorded) < MOST_RECORDED
     assert len(folds.recorded) * len(large_answers.answers) * len(PARTS) <= MOST_CELLS
 

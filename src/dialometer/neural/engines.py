@@ -50,7 +50,7 @@ class InThreads:
             yield from (work(shared, part) for part in parts)
             return
         waiting: deque[Future[Result]] = deque()
-        with _single_products(), ThreadPoolExecutor(n_threads) as threads:
+        with single_products(), ThreadPoolExecutor(n_threads) as threads:
             for part in parts:
                 if len(waiting) > n_threads:
                     yield waiting.popleft().result()
@@ -65,7 +65,8 @@ def n_threads_allowed() -> int:
     return int(told) if told.isdigit() and int(told) else os.cpu_count() or 1
 
 
-def _single_products() -> AbstractContextManager[Any]:
+def single_products() -> AbstractContextManager[Any]:
+    """Linear algebra in one thread: small products are many times slower when several threads share each of them."""
     library: Any = importlib.import_module("threadpoolctl")  # comes with scikit-learn
     limits: AbstractContextManager[Any] = library.threadpool_limits(1, user_api="blas")
     return limits

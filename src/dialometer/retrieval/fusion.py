@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData
+from dialometer.neural.engines import single_products
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import REPRESENTATIONS, Query, QueryTexts, represent
 from dialometer.retrieval.retrievers.tfidf import FittedTfidf, TfidfRetriever
@@ -165,9 +166,16 @@ def log_chance(lists: CandidateLists, weights: Floats) -> Floats:
 
 def choose_weights(lists: CandidateLists, groups: Sequence[str], penalties: Sequence[float] = PENALTIES) -> Floats:
     """Weights with the penalty that predicts held-out groups (dialogues) best."""
+    import scipy.optimize  # noqa: F401, PLC0415 - heavy; before its linear algebra is limited to one thread
+
+    with single_products():
+        return fit_weights(lists, _best_penalty(lists, groups, penalties))
+
+
+def _best_penalty(lists: CandidateLists, groups: Sequence[str], penalties: Sequence[float]) -> float:
     names = sorted(set(groups))
     if len(names) < 2 or len(penalties) == 1:
-        return fit_weights(lists, penalties[0])
+        return penalties[0]
     of_row = np.array(groups)
     parts = [names[start::3] for start in range(min(3, len(names)))]
     totals = []
@@ -177,16 +185,7 @@ def choose_weights(lists: CandidateLists, groups: Sequence[str], penalties: Sequ
             is_out = np.isin(of_row, part)
             if not lists.right[~is_out].any():
                 continue
-            total += float(np.nansum(log_chance(lists.subset(is_out), fit_weights(lists.subset(~is_out), penalty))))
+            weights = fit_weights(lists.subset(~is_out), penalty)
+            total += float(np.nansum(log_chance(lists.subset(is_out), weights)))
         totals.append(total)
-    return fit_weights(lists, penalties[int(np.argmax(totals))])
-
-
-def as_mapping(names: Sequence[str], weights: Floats) -> dict[str, float]:
-    """Weights by part, rounded for a file."""
-    return {name: round(float(weight), 4) for name, weight in zip(names, weights, strict=True)}
-
-
-def as_array(names: Sequence[str], weights: Mapping[str, float]) -> Floats:
-    """Weights in the order of the parts; a part that is not named counts nothing."""
-    return np.array([weights.get(name, 0.0) for name in names], dtype=np.float64)
+    return penalties[int(np.argmax(totals))]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.neural.work import QUIET, Work
-from dialometer.retrieval.cross_validation import N_FOLDS, FusedFolds, add_queries, cross_validate_fused, dialogue_folds
-from dialometer.retrieval.fusion import PARTS
+from dialometer.retrieval.cross_validation import add_queries, dialogue_folds, question_folds
+from dialometer.retrieval.fusion import PARTS, CandidateLists, FusionParts, candidate_lists, choose_weights
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import FittedRetriever, Ranking, Retriever, top_k
@@ -18,10 +19,183 @@ from dialometer.retrieval.retrievers.fused import Fused
 from dialometer.retrieval.threshold import Calibration, calibrate
 from dialometer.stats.retrieval.metrics import ranks_from_scores, success_at
 
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Marks = NDArray[np.bool_]
+
+
+# Cross-validation of the fused retriever.
+#
+# In each fold a share of the recorded questions and of the dialogues is held out together. Encoder and ranker are trained on
+# the rest, the held-out questions are asked, and their scores are kept. From these out-of-fold scores come the weights; and for
+# the metrics, the weights that score a fold come from the other folds only.
+#
+# Questions of dialogues are asked of the whole knowledge base, as an avatar would be. A recorded question is asked of a
+# knowledge base without its fold, and only where an answer of it keeps another question: one without any never occurs in use.
+
+N_FOLDS = 3
+"""Each fold is a training of its own, minutes on a processor; three leave two thirds to learn from."""
+N_READ = 30
+MOST_RECORDED = 2000
+"""Recorded questions that are asked back; more would not make weights of a few parts any surer."""
+MOST_CELLS = 150_000_000
+"""Scores held at once, answers by parts for every question asked back: fewer questions where there are very many answers."""
+
+
+@dataclass(frozen=True)
+class FusedFolds:
+    """Out-of-fold scores of every question: recorded ones first, then those of the dialogues."""
+
+    fold: Ints
+    groups: tuple[str, ...]
+    from_dialogue: Marks
+    """Whether the question comes from a dialogue."""
+    scores: Floats
+    """Questions by answers by parts."""
+    right: Marks
+    read: Floats
+    """The ranker's score of each question's first answers; nan elsewhere."""
+
+    def weights(self, parts: tuple[str, ...] = PARTS, *, without_fold: int | None = None) -> NDArray[np.float64]:
+        """Weights of some parts from all folds, or from all but one."""
+        rows = np.flatnonzero(self.fold != (-1 if without_fold is None else without_fold))
+        columns = [PARTS.index(part) for part in parts]
+        lists = candidate_lists(self.scores[rows][:, :, columns], self.right[rows])
+        return choose_weights(lists, [self.groups[row] for row in rows])
+
+    def fused(self, parts: tuple[str, ...] = PARTS) -> Floats:
+        """Scores of every question by weights that its own fold had no share in."""
+        columns = [PARTS.index(part) for part in parts]
+        out = np.empty(self.right.shape, dtype=np.float32)
+        for fold in np.unique(self.fold):
+            rows = self.fold == fold
+            out[rows] = self.scores[rows][:, :, columns] @ self.weights(parts, without_fold=int(fold)).astype(
+                np.float32
+            )
+        return np.asarray(np.round(out, 4))
+
+    def read_weight(self, fused: Floats, n_read: int, *, without_fold: int | None = None) -> float:
+        """How much the ranker counts among the first answers, from all folds or all but one."""
+        rows = np.flatnonzero(self.fold != (-1 if without_fold is None else without_fold))
+        first = top_k(fused[rows], n_read).answers
+        at = np.arange(len(rows))[:, None]
+        pair = np.stack([fused[rows][at, first], np.nan_to_num(self.read[rows][at, first], nan=0.0)], axis=-1)
+        lists = CandidateLists(pair.astype(np.float32), self.right[rows][at, first], np.ones(first.shape, dtype=bool))
+        own, read = choose_weights(lists, [self.groups[row] for row in rows])
+        return max(0.0, float(read / own)) if own > 0 else 0.0
+
+    def reranked(self, n_read: int = 10) -> Floats:
+        """Fused scores with the first answers put into the order of the ranker's weighed score, fold by fold."""
+        out = self.fused()
+        before = out.copy()
+        for fold in np.unique(self.fold):
+            rows = np.flatnonzero(self.fold == fold)
+            weight = self.read_weight(before, n_read, without_fold=int(fold))
+            first = top_k(before[rows], n_read).answers
+            at = np.arange(len(rows))[:, None]
+            own = before[rows][at, first]
+            again = own + weight * np.nan_to_num(self.read[rows][at, first], nan=0.0)
+            lift = np.maximum(own.min(axis=1) - again.min(axis=1), 0)[:, None]
+            out[rows[:, None], first] = np.round(again + lift, 4)
+        return out
+
+
+@dataclass(frozen=True)
+class _FoldPlan:
+    """What is asked in which fold: recorded questions by number, and those of dialogues by row."""
+
+    recorded: Ints
+    recorded_fold: Ints
+    dialogue_fold: Ints
+
+    @property
+    def fold(self) -> Ints:
+        return np.concatenate([self.recorded_fold, self.dialogue_fold]).astype(np.int64)
+
+
+def _fused_folds(kb: KnowledgeBase, query_set: QuerySet | None, n_folds: int, seed: int) -> _FoldPlan:
+    rng = np.random.default_rng(seed)
+    fold_of_question = rng.permutation(len(kb.questions)) % n_folds
+    names = sorted(set(query_set.dialogues)) if query_set else []
+    fold_of = {name: number % n_folds for number, name in zip(rng.permutation(len(names)).tolist(), names, strict=True)}
+    pair_fold = fold_of_question[kb.pair_question]
+    in_fold = np.zeros((len(kb.answers), n_folds), dtype=bool)
+    in_fold[kb.pair_answer, pair_fold] = True
+    has_others = in_fold.sum(axis=1) > 1
+    usable = np.unique(kb.pair_question[has_others[kb.pair_answer]])
+    most = min(MOST_RECORDED, max(100, MOST_CELLS // (len(kb.answers) * len(PARTS))))
+    recorded = np.sort(rng.permutation(usable)[:most]).astype(np.int64)
+    return _FoldPlan(
+        recorded,
+        fold_of_question[recorded],
+        np.array([fold_of[name] for name in query_set.dialogues] if query_set else [], dtype=np.int64),
+    )
+
+
+def cross_validate_fused(
+    kb: KnowledgeBase,
+    query_set: QuerySet | None,
+    options: Fused,
+    *,
+    n_folds: int = N_FOLDS,
+    work: Work = QUIET,
+    seed: int = 0,
+) -> FusedFolds:
+    """Trains once per fold, so this takes ``n_folds`` times as long as fitting; dialogues are never split."""
+    folds = _fused_folds(kb, query_set, n_folds, seed)
+    n_recorded = len(folds.recorded)
+    queries = [Query(kb.questions[row]) for row in folds.recorded] + list(query_set.queries if query_set else ())
+    right = np.zeros((len(queries), len(kb.answers)), dtype=bool)
+    for row, question in enumerate(folds.recorded):
+        right[row, kb.answers_to(int(question))] = True
+    if query_set:
+        right[n_recorded:] = query_set.relevance(len(kb.answers))
+    scores = np.zeros((*right.shape, len(PARTS)), dtype=np.float32)
+    rankers: dict[int, Path] = {}
+    for number in range(n_folds):
+        others = query_set.subset(np.flatnonzero(folds.dialogue_fold != number)) if query_set else None
+        held = folds.recorded[folds.recorded_fold == number]
+        left = add_queries(kb.without_questions(held.tolist()), others)
+        stage = work.during(f"Fold {number + 1} of {n_folds}")
+        parts, _ = options.fit_parts(left, stage)
+        rows = np.flatnonzero(folds.fold == number)
+        for some, known in ((rows[rows < n_recorded], parts), (rows[rows >= n_recorded], None)):
+            if len(some):
+                of_known = known or FusionParts(add_queries(kb, others), parts.encoder)
+                scores[some] = of_known.all([queries[row] for row in some])
+        if options.n_read:
+            rankers[number] = options.fit_ranker(left, stage)
+    groups = (*(f"recorded-{number}" for number in folds.recorded_fold), *(query_set.dialogues if query_set else ()))
+    from_dialogue = np.arange(len(queries)) >= n_recorded
+    result = FusedFolds(
+        folds.fold, groups, from_dialogue, scores, right, np.full(right.shape, np.nan, dtype=np.float32)
+    )
+    return _with_reading(result, rankers, kb, queries, work) if rankers else result
+
+
+def _with_reading(
+    result: FusedFolds, rankers: dict[int, Path], kb: KnowledgeBase, queries: list[Query], work: Work
+) -> FusedFolds:
+    """Adds the rankers' scores of what comes first, each fold read by the ranker that did not know it."""
+    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
+
+    first = top_k(result.fused(), N_READ).answers
+    for number, folder in rankers.items():
+        ranker = CrossEncoder.load(folder, work)
+        rows = np.flatnonzero(result.fold == number)
+        at = np.repeat(rows, first.shape[1])
+        columns = first[rows].ravel()
+        result.read[at, columns] = ranker.scores(
+            [queries[row].text for row in at.tolist()],
+            [kb.answers[column].text for column in columns.tolist()],
+            work,
+            "Reading first answers",
+        )
+    return result
+
+
 # Where a retriever's confidence is learned: on questions that it was not fitted with, whoever asked them.
 
-
-Marks = NDArray[np.bool_]
 N_CALIBRATION_FOLDS = 5
 
 
@@ -56,12 +230,12 @@ def calibrate_by_folds(
     return calibrate(whole, np.concatenate(right), cost_of_wrong=cost_of_wrong)
 
 
-def calibrate_fused(found: FusedFolds, n_read: int, *, cost_of_wrong: float = 1.0) -> Calibration:
+def calibrate_fused(folds: FusedFolds, n_read: int, *, cost_of_wrong: float = 1.0) -> Calibration:
     """From the out-of-fold scores of the fused retriever: its dialogues where it had any, else its recorded questions."""
-    rows = found.from_dialogue if found.from_dialogue.any() else np.ones(len(found.fold), dtype=bool)
-    scores = found.reranked(n_read) if n_read else found.fused()
+    rows = folds.from_dialogue if folds.from_dialogue.any() else np.ones(len(folds.fold), dtype=bool)
+    scores = folds.reranked(n_read) if n_read else folds.fused()
     ranking = top_k(scores[rows], 2)
-    is_right = found.right[rows][np.arange(int(rows.sum())), ranking.answers[:, 0]]
+    is_right = folds.right[rows][np.arange(int(rows.sum())), ranking.answers[:, 0]]
     return calibrate(ranking, np.asarray(is_right, dtype=bool), cost_of_wrong=cost_of_wrong)
 
 
@@ -69,17 +243,11 @@ def _folds(
     kb: KnowledgeBase, query_set: QuerySet | None, n_folds: int, seed: int
 ) -> Iterator[tuple[KnowledgeBase, QuerySet]]:
     """What is known in each fold, and what is then asked."""
-    if query_set is not None:
+    if query_set is None:
+        yield from question_folds(kb, n_folds, seed)
+    else:
         for known, rows in dialogue_folds(kb, query_set, n_folds, seed):
             yield known, query_set.subset(rows)
-        return
-    fold = np.random.default_rng(seed).permutation(len(kb.questions)) % n_folds
-    for number in np.unique(fold):
-        held = np.flatnonzero(fold == number)
-        empty = ("",) * len(held)
-        right = tuple(tuple(kb.answers_to(int(question)).tolist()) for question in held)
-        questions = tuple(Query(kb.questions[row]) for row in held)
-        yield kb.without_questions(held.tolist()), QuerySet(questions, empty, right, empty)
 
 
 def _is_right(ranking: Ranking, query_set: QuerySet) -> Marks:
@@ -112,16 +280,16 @@ def train_retriever(
     cuts: Sequence[int] = (1, 2, 10),
 ) -> TrainedRetriever:
     """``lessons`` are dialogues to learn from, ``held_out`` ones to calibrate on. Without the latter, calibration is by
-    cross-validation (``n_folds`` further trainings), and the fused retriever's weights are found anew; 0 folds leave both out.
+    cross-validation (``n_folds`` further trainings), and the fused retriever's weights are folds anew; 0 folds leave both out.
     """
     parts: tuple[PartRow, ...] = ()
     calibration: Calibration | None = None
     if isinstance(retriever, Fused) and n_folds:
-        found = cross_validate_fused(kb, lessons, retriever, n_folds=n_folds, work=work, seed=seed)
-        retriever = _with_weights(retriever, found)
-        parts = tuple(parts_table(found, retriever.n_read, cuts))
+        folds = cross_validate_fused(kb, lessons, retriever, n_folds=n_folds, work=work, seed=seed)
+        retriever = _with_weights(retriever, folds)
+        parts = tuple(parts_table(folds, retriever.n_read, cuts))
         if held_out is None:
-            calibration = calibrate_fused(found, retriever.n_read, cost_of_wrong=cost_of_wrong)
+            calibration = calibrate_fused(folds, retriever.n_read, cost_of_wrong=cost_of_wrong)
     elif n_folds and held_out is None:
         calibration = calibrate_by_folds(
             kb, retriever, lessons, work, n_folds=n_folds, seed=seed, cost_of_wrong=cost_of_wrong
@@ -132,26 +300,26 @@ def train_retriever(
     return TrainedRetriever(fitted, calibration, parts)
 
 
-def _with_weights(retriever: Fused, found: FusedFolds) -> Fused:
-    weights = dict(zip(PARTS, found.weights().tolist(), strict=True))
-    read = found.read_weight(found.fused(), retriever.n_read) if retriever.n_read else retriever.read_weight
+def _with_weights(retriever: Fused, folds: FusedFolds) -> Fused:
+    weights = dict(zip(PARTS, folds.weights().tolist(), strict=True))
+    read = folds.read_weight(folds.fused(), retriever.n_read) if retriever.n_read else retriever.read_weight
     return retriever.model_copy(update={"weights": weights, "read_weight": read})
 
 
-def parts_table(found: FusedFolds, n_read: int, cuts: Sequence[int]) -> list[PartRow]:
+def parts_table(folds: FusedFolds, n_read: int, cuts: Sequence[int]) -> list[PartRow]:
     """Success rates out of fold: all parts together, re-ranked, without each of them, and the plain nearest question.
 
     Over questions of dialogues, where there are any: they are what visitors ask.
     """
-    rows = found.from_dialogue if found.from_dialogue.any() else np.ones(len(found.fold), dtype=bool)
+    rows = folds.from_dialogue if folds.from_dialogue.any() else np.ones(len(folds.fold), dtype=bool)
 
     def rates(scores: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> tuple[float, ...]:
-        ranks = ranks_from_scores(scores[rows], found.right[rows])
+        ranks = ranks_from_scores(scores[rows], folds.right[rows])
         return tuple(float(np.nanmean(success_at(ranks, k))) for k in cuts)
 
-    table = [(f"only {PARTS[0]}", rates(found.fused((PARTS[0],)))), ("all parts", rates(found.fused()))]
+    table = [(f"only {PARTS[0]}", rates(folds.fused((PARTS[0],)))), ("all parts", rates(folds.fused()))]
     if n_read:
-        table.append((f"all parts, first {n_read} re-ranked", rates(found.reranked(n_read))))
+        table.append((f"all parts, first {n_read} re-ranked", rates(folds.reranked(n_read))))
     for part in PARTS:
-        table.append((f"without {part}", rates(found.fused(tuple(other for other in PARTS if other != part)))))
+        table.append((f"without {part}", rates(folds.fused(tuple(other for other in PARTS if other != part)))))
     return table
