@@ -1,5 +1,7 @@
 """Encoders beside plain transformers and sentence-transformers, the cache on disk, and faiss beside the exact search."""
 
+import os
+import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
@@ -151,6 +153,26 @@ class TestCache:
         np.testing.assert_array_equal(encoded, Watched(str(tiny_model), work).encode(texts))
         assert sum(calls[6:]) == 24
         np.testing.assert_allclose(encoded, text_encoder.TextEncoder(str(tiny_model)).encode(texts), atol=2e-6)
+
+    def test_a_known_model_is_loaded_only_for_new_texts(self, tmp_path, tiny_model, monkeypatch):
+        from dialometer.neural import encoder as text_encoder
+
+        model = tmp_path / "model"
+        shutil.copytree(tiny_model, model)
+        work = Work(cache=tmp_path / "cache")
+        first = text_encoder.TextEncoder(str(model), work).encode(["a", "b"])
+        loaded = []
+        load_model = text_encoder.load_model
+        monkeypatch.setattr(text_encoder, "load_model", lambda *args: loaded.append(args) or load_model(*args))
+        again = text_encoder.TextEncoder(str(model), work)
+        np.testing.assert_array_equal(again.encode(["b", "a"]), first[::-1])
+        assert not loaded
+        again.encode(["c"])
+        assert len(loaded) == 1
+        weights = model / "model.safetensors"
+        os.utime(weights, ns=(0, 0))  # as if another training had written it
+        text_encoder.TextEncoder(str(model), work)
+        assert len(loaded) == 2
 
     def test_another_model_has_a_cache_of_its_own(self, tmp_path, tiny_model):
         from dialometer.neural.encoder import TextEncoder

@@ -7,14 +7,16 @@ Checked against ``SentenceTransformer(...).encode(texts, normalize_embeddings=Tr
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from dialometer.neural.device import choose_device
 from dialometer.neural.embedding_cache import EmbeddingCache
@@ -28,22 +30,46 @@ TEXTS_PER_COMMIT = 2048
 
 def mean_pooled(network: Any, batch: dict[str, Any]) -> Any:
     """Mean of the last layer over a text's tokens, of length one."""
+    from torch.nn import functional  # noqa: PLC0415 - very heavy
+
     hidden = network(**batch).last_hidden_state.float()
     mask = batch["attention_mask"].unsqueeze(-1).float()
     return functional.normalize((hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9), dim=-1)
 
 
 class TextEncoder:
-    """A loaded model. Texts that were encoded before come from the cache on disk."""
+    """A model that is loaded when a text is new to it. Texts that were encoded before come from the cache on disk."""
 
     def __init__(self, model: str = PACKAGED, work: Work = QUIET) -> None:
         self.model = model
         self.work = work
-        self.device = choose_device(work.device)
-        self.tokenizer, self.network = load_model(model, self.device)
-        self.width = int(self.network.config.hidden_size)
         folder = work.folder("embeddings")
-        self.cache = EmbeddingCache(folder, self._fingerprint()) if folder else None
+        known = KnownModel.read(folder, model) if folder else None
+        if known is None:
+            known = KnownModel(self._fingerprint() if folder else "", int(self.network.config.hidden_size))
+            if folder:
+                known.write(folder, model)
+        self.width = known.width
+        self.cache = EmbeddingCache(folder, known.fingerprint) if folder else None
+
+    @cached_property
+    def device(self) -> str:
+        """Where the model computes."""
+        return choose_device(self.work.device)
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        return load_model(self.model, self.device)
+
+    @property
+    def tokenizer(self) -> Any:
+        """Texts to tokens."""
+        return self._loaded[0]
+
+    @property
+    def network(self) -> Any:
+        """The transformer."""
+        return self._loaded[1]
 
     def encode(self, texts: Sequence[str], what: str = "") -> Floats:
         """One vector per text. Each distinct text is encoded once, in batches of similar length."""
@@ -68,16 +94,14 @@ class TextEncoder:
                 self.cache.write([texts[row] for row in waiting], out[waiting])
                 waiting = []
 
-    @torch.inference_mode()
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Vectors of one batch, not cached."""
+        import torch  # noqa: PLC0415 - very heavy
+
         batch = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
         ).to(self.device)
-        if self.device == "cuda":
-            with torch.autocast("cuda", torch.float16):
-                pooled = mean_pooled(self.network, dict(batch))
-        else:
+        with torch.inference_mode(), torch.autocast("cuda", torch.float16, enabled=self.device == "cuda"):
             pooled = mean_pooled(self.network, dict(batch))
         return np.asarray(pooled.cpu().numpy(), dtype=np.float32)
 
@@ -86,6 +110,8 @@ class TextEncoder:
 
         Sums of bits, not of numbers: those would differ with the number of threads that add them up.
         """
+        import torch  # noqa: PLC0415 - very heavy
+
         digest = hashlib.sha256(self.model.encode() if not Path(model_path(self.model)).exists() else b"")
         for name, value in sorted(self.network.state_dict().items()):
             flat = value.flatten()
@@ -93,3 +119,43 @@ class TextEncoder:
             first = flat[:64].float().cpu().numpy().tobytes()
             digest.update(name.encode() + first + int(bits.sum(dtype=torch.int64)).to_bytes(16, "little", signed=True))
         return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """What the cache knows of a model whose files have not changed since, so that it need not be loaded to be recognised."""
+
+    fingerprint: str
+    width: int
+
+    @classmethod
+    def read(cls, folder: Path, model: str) -> KnownModel | None:
+        """None where the model is new, or its files have changed."""
+        try:
+            known = json.loads(_note(folder, model).read_text(encoding="utf-8"))
+            return cls(known["fingerprint"], known["width"]) if known["files"] == _files(model) != [] else None
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def write(self, folder: Path, model: str) -> None:
+        """Only for a model in a folder: of others it is not known which files they are."""
+        files = _files(model)
+        if files:
+            note = _note(folder, model)
+            partial = note.with_suffix(f".{os.getpid()}")
+            partial.write_text(json.dumps({**asdict(self), "files": files}), encoding="utf-8")
+            partial.replace(note)
+
+
+def _note(folder: Path, model: str) -> Path:
+    name = hashlib.sha256(str(Path(model_path(model)).resolve()).encode()).hexdigest()[:16]
+    return folder / f"model-{name}.json"
+
+
+def _files(model: str) -> list[list[Any]]:
+    """Names, sizes and times of change of a model's files; empty where it is no folder."""
+    folder = Path(model_path(model))
+    if not folder.is_dir():
+        return []
+    stats = ((path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file())
+    return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
