@@ -28,7 +28,7 @@ from dialometer.model.report import Table
 from dialometer.model.session import SessionRecord
 from dialometer.quality.gold import Gold
 from dialometer.simulate.rater import Habits, draw_rater
-from dialometer.stats.ratings import cross
+from dialometer.stats.observations import cross
 from dialometer.storage.store import Store
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=3, correction="holm")

@@ -6,7 +6,7 @@ import pytest
 from dialometer.stats.icc.crossed import icc_crossed, icc_from
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.variance_components import CrossedLikelihood, fit, variance_components
-from dialometer.stats.ratings import cross
+from dialometer.stats.observations import cross
 
 
 def crossed(rng, n_items=25, n_raters=8, item=1.0, rater=0.6, residual=0.8, share=1.0):

@@ -11,7 +11,7 @@ from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.forms import FORMS, form_named, icc_of_counts, icc_replicates, spearman_brown
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
-from dialometer.stats.ratings import cross, positions, stack
+from dialometer.stats.observations import cross, positions, stack
 
 # Shrout & Fleiss (1979), table 2: six targets, four judges; the coefficients are those of their table 4.
 SHROUT_FLEISS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])

@@ -19,7 +19,7 @@ from dialometer.stats.icc.forms import FORMS
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
 from dialometer.stats.icc.variance_components import CrossedLikelihood, variance_components
-from dialometer.stats.ratings import stack
+from dialometer.stats.observations import stack
 
 DATA = Path(os.environ.get("DIALOMETER_DATA", "")) / "rankme"
 

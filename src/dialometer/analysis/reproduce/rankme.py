@@ -26,7 +26,7 @@ from dialometer.stats.icc.forms import FORMS
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
 from dialometer.stats.icc.variance_components import variance_components
-from dialometer.stats.ratings import stack
+from dialometer.stats.observations import stack
 
 CITATION = "Novikova, Dušek and Rieser, RankME, NAACL 2018: three systems, 100 inputs, setup 1"
 METHODS = ("likert", "plainME", "rankME")

@@ -18,8 +18,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats import statistic
 from dialometer.stats.bootstrap.bootstrap import Interval, WeightedStatistic, bootstrap, weighted_sums
 from dialometer.stats.clustered.proportion import wilson_interval
-from dialometer.stats.observations import codes
-from dialometer.stats.ratings import Floats, as_matrix, positions
+from dialometer.stats.observations import Floats, as_matrix, codes, positions
 
 _TOO_FEW = "{n} items with two ratings: at least 2 are needed; have items judged by more raters"
 

@@ -25,7 +25,7 @@ from dialometer.errors import NotEnoughData, UnknownName
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.registry import did_you_mean
 from dialometer.stats.bootstrap.bootstrap import batch_sizes, estimate_from, percentile_interval
-from dialometer.stats.ratings import Floats, Integers, as_matrix, positions
+from dialometer.stats.observations import Floats, Ints, as_matrix, positions
 
 Weights = Literal["none", "linear", "quadratic"]
 
@@ -38,7 +38,7 @@ def disagreement_weights(n_labels: int, weights: Weights) -> Floats:
     return {"none": (gap > 0).astype(np.float64), "linear": gap, "quadratic": gap**2}[weights]
 
 
-def confusion(first: Integers, second: Integers, n_labels: int) -> Floats:
+def confusion(first: Ints, second: Ints, n_labels: int) -> Floats:
     """Counts of pairs of label positions, first rater in rows."""
     cells = np.bincount(first * n_labels + second, minlength=n_labels**2)
     return cells.reshape(n_labels, n_labels).astype(np.float64)
@@ -265,7 +265,7 @@ def _checked(choice: Choice, ties: Ties, sides: Sides) -> _Rule:
     return _Rule(choice, ties, sides)
 
 
-def _counted(counts: Integers) -> tuple[str, ...]:
+def _counted(counts: Ints) -> tuple[str, ...]:
     notes = []
     if (counts < 2).any():
         notes.append(f"{int((counts < 2).sum())} of {len(counts)} items left out, they have fewer than two ratings")
@@ -274,7 +274,7 @@ def _counted(counts: Integers) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _choose(places: Floats, rule: _Rule, rng: np.random.Generator) -> tuple[Integers, Integers]:
+def _choose(places: Floats, rule: _Rule, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """The two chosen label positions of every item (shuffles by items by ratings -> twice shuffles by items)."""
     counts = (~np.isnan(places)).sum(axis=-1)
     if rule.choice == "random":
@@ -293,11 +293,11 @@ def _choose(places: Floats, rule: _Rule, rng: np.random.Generator) -> tuple[Inte
     return np.where(swap, second, first).astype(np.int64), np.where(swap, first, second).astype(np.int64)
 
 
-def _at(values: Any, index: Integers) -> Any:
+def _at(values: Any, index: Ints) -> Any:
     return np.take_along_axis(values, index[..., None], axis=-1)[..., 0]
 
 
-def _ranks(ranked: Floats, counts: Integers, rule: _Rule, rng: np.random.Generator) -> tuple[Integers, Integers]:
+def _ranks(ranked: Floats, counts: Ints, rule: _Rule, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Which two of the sorted ratings are taken."""
     lowest = np.zeros(counts.shape, dtype=np.int64)
     if rule.choice == "lowest":

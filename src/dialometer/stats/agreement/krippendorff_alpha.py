@@ -24,8 +24,7 @@ from dialometer.stats.bootstrap.bootstrap import (
     estimate_from,
     weighted_sums,
 )
-from dialometer.stats.observations import numbers
-from dialometer.stats.ratings import Floats, as_matrix, positions
+from dialometer.stats.observations import Floats, as_matrix, numbers, positions
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 

@@ -18,7 +18,7 @@ from scipy import special
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.ratings import Floats, Integers
+from dialometer.stats.observations import Floats, Ints
 
 Interval = Literal["percentile", "bca"]
 WeightedStatistic = Callable[[Floats], Floats]
@@ -183,7 +183,7 @@ def bootstrap(
 
 
 def bootstrap_clusters(
-    statistic: Callable[[Integers], float],
+    statistic: Callable[[Ints], float],
     clusters: ArrayLike,
     crossed_with: ArrayLike | None = None,
     *,
@@ -236,7 +236,7 @@ def bootstrap_clusters(
     )
 
 
-def _groups(clusters: ArrayLike, crossed_with: ArrayLike | None) -> list[Integers]:
+def _groups(clusters: ArrayLike, crossed_with: ArrayLike | None) -> list[Ints]:
     given = [clusters] if crossed_with is None else [clusters, crossed_with]
     groups = [np.unique(np.asarray(ids).ravel(), return_inverse=True)[1].ravel() for ids in given]
     if len({len(group) for group in groups}) != 1:

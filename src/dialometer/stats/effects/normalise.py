@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dialometer.errors import NotEnoughData, UnknownName
 from dialometer.registry import did_you_mean
-from dialometer.stats.ratings import Floats, Integers
+from dialometer.stats.observations import Floats, Ints
 
 Method = Literal["raw", "ln", "ln_center", "ln_z", "raw_center", "raw_z", "minmax"]
 ZeroRule = Literal["exclude", "half_minimum", "error"]
@@ -110,9 +110,7 @@ def normalise(
     )
 
 
-def _make_positive(
-    numbers: Floats, rater: Integers, n_raters: int, zeros: ZeroRule
-) -> tuple[Floats, int, int, Integers]:
+def _make_positive(numbers: Floats, rater: Ints, n_raters: int, zeros: ZeroRule) -> tuple[Floats, int, int, Ints]:
     """Zeros and negatives replaced or made ``nan`` by the rule; the raters who have nothing positive."""
     bad = numbers <= 0
     if zeros == "error" and bad.any():
@@ -136,7 +134,7 @@ def _make_positive(
     return mended, int(bad.sum()) - n_excluded, n_excluded, lacking
 
 
-def _extremes(numbers: Floats, rater: Integers, n_raters: int) -> tuple[Floats, Floats]:
+def _extremes(numbers: Floats, rater: Ints, n_raters: int) -> tuple[Floats, Floats]:
     given = ~np.isnan(numbers)
     low, high = np.full(n_raters, np.inf), np.full(n_raters, -np.inf)
     np.minimum.at(low, rater[given], numbers[given])
@@ -144,12 +142,12 @@ def _extremes(numbers: Floats, rater: Integers, n_raters: int) -> tuple[Floats, 
     return low, high
 
 
-def _constant(numbers: Floats, rater: Integers, n_raters: int) -> Integers:
+def _constant(numbers: Floats, rater: Ints, n_raters: int) -> Ints:
     low, high = _extremes(numbers, rater, n_raters)
     return np.flatnonzero(low == high)
 
 
-def _transform(numbers: Floats, rater: Integers, n_raters: int, method: Method, constant: Integers) -> Floats:
+def _transform(numbers: Floats, rater: Ints, n_raters: int, method: Method, constant: Ints) -> Floats:
     if method in ("raw", "ln"):
         return numbers
     if method == "minmax":

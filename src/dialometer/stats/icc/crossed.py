@@ -20,7 +20,7 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.icc.forms import Form, form_named, spearman_brown
 from dialometer.stats.icc.variance_components import CrossedLikelihood, VarianceComponents, fit, variance_components
-from dialometer.stats.ratings import as_judgments
+from dialometer.stats.observations import as_judgments
 
 CrossedInterval = Literal["auto", "profile", "wald", "none"]
 

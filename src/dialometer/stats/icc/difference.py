@@ -22,7 +22,7 @@ from dialometer.stats.icc.forms import Form, form_named, icc_of_counts, spearman
 from dialometer.stats.icc.icc import Missing, icc
 from dialometer.stats.icc.one_way import OneWay, one_way_icc
 from dialometer.stats.icc.variance_components import variance_components
-from dialometer.stats.ratings import Floats, as_matrix
+from dialometer.stats.observations import Floats, as_matrix
 
 IccOnCounts = Callable[[Floats, Floats | None, Floats | None], Floats]
 """Ratings (items by raters), counts of items, counts of raters: one ICC per resample."""

@@ -19,7 +19,7 @@ import numpy as np
 from dialometer.errors import UnknownName
 from dialometer.registry import did_you_mean
 from dialometer.stats.bootstrap.bootstrap import batch_sizes, draw_counts, weighted_sums
-from dialometer.stats.ratings import Floats
+from dialometer.stats.observations import Floats
 
 Model = Literal["one_way", "agreement", "consistency"]
 

@@ -29,7 +29,7 @@ from dialometer.stats.icc.forms import (
     spearman_brown,
 )
 from dialometer.stats.icc.one_way import icc_one_way
-from dialometer.stats.ratings import Floats, as_matrix
+from dialometer.stats.observations import Floats, as_matrix
 
 Missing = Literal["refuse", "drop_items", "drop_raters", "model"]
 IccInterval = Literal["analytic", "percentile", "bca"]

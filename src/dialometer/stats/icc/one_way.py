@@ -17,7 +17,7 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import WeightedStatistic, estimate_from, jackknife, replicate
 from dialometer.stats.icc.forms import NEGATIVE, form_named, spearman_brown
-from dialometer.stats.ratings import Floats, as_judgments
+from dialometer.stats.observations import Floats, as_judgments
 
 _ROUNDING = 1e-13
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, optimize, sparse
 
-from dialometer.stats.ratings import Floats, Integers, as_judgments
+from dialometer.stats.observations import Floats, Ints, as_judgments
 
 _DENSE_SHARE = 0.05  # fuller tables of item by rater are kept as plain arrays
 _MOST_GRAM_CELLS = 4_000_000
@@ -54,7 +54,7 @@ class CrossedLikelihood:
     Works with sums per item, per rater and the table of counts only; the judgments themselves are not kept.
     """
 
-    def __init__(self, values: Floats, item: Integers, rater: Integers) -> None:
+    def __init__(self, values: Floats, item: Ints, rater: Ints) -> None:
         self.n = len(values)
         self.mean = float(values.mean())
         y = values - self.mean
@@ -242,7 +242,7 @@ def fit(
     return (item, rater), bool(best.success)
 
 
-def _not_computable(numbers: Floats, per_item: Integers, n_raters: int) -> str:
+def _not_computable(numbers: Floats, per_item: Ints, n_raters: int) -> str:
     if len(per_item) < 2:
         return f"{len(per_item)} items with judgments: at least 2 are needed; rate more items"
     if n_raters < 2:

@@ -21,8 +21,7 @@ from dialometer.stats.agreement.fleiss import percent_agreement
 from dialometer.stats.agreement.kappa import CONFIGURATIONS, Choice, PairKappa, kappa_of_pairs
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
 from dialometer.stats.bootstrap.means import bootstrap_mean
-from dialometer.stats.observations import Floats
-from dialometer.stats.ratings import stack
+from dialometer.stats.observations import Floats, stack
 
 MOST_SHUFFLED = 10_000_000
 FEWEST_SHUFFLES = 99

@@ -21,8 +21,7 @@ from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.forms import spearman_brown
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
-from dialometer.stats.observations import Floats, Ints
-from dialometer.stats.ratings import stack
+from dialometer.stats.observations import Floats, Ints, stack
 
 # The form of the ICC follows from who judged what. All raters judged everything: two-way random effects (analysis of
 # variance). Raters share part of the items: two-way from variance components. Raters differ from item to item, or there are
