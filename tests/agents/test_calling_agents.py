@@ -20,6 +20,7 @@ def system():
     """A server whose answers are a list of (status, body, headers, pause_s); the last one stays."""
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
         protocol_version = "HTTP/1.1"
 
         def do_POST(self):

@@ -46,6 +46,7 @@ class Model:
         model = self
 
         class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):

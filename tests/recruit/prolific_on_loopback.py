@@ -162,6 +162,7 @@ class Loopback:
         self.platform = platform = Platform()
 
         class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
             protocol_version = "HTTP/1.1"
 
             def handle_any(self):

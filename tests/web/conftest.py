@@ -74,6 +74,7 @@ def agent_server():
     """A system under test on loopback whose answers the test decides: a list of callables, the last for all others."""
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
         protocol_version = "HTTP/1.1"
 
         def do_POST(self):
