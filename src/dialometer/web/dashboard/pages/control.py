@@ -1,4 +1,4 @@
-"""Steering a running study: start, pause, close, quotas; every decision with who, when and why."""
+"""Controlling a running study: start, pause, close, quotas. Every decision is logged with who, when and why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATES: dict[str, tuple[StudyState, str]] = {
 
 @page("/studies/{study}/control", role="viewer", of_running=True)
 def control(dashboard: Dashboard, request: PageRequest) -> Response:
-    """What is in force, and the log of how it came to be."""
+    """The current state and the log of decisions."""
     running = request.running
     log = list(reversed(running.store.control.log()))
     numbers = numbers_of(dashboard, running, request.at_ms)
@@ -33,7 +33,7 @@ def control(dashboard: Dashboard, request: PageRequest) -> Response:
 
 @page("/studies/{study}/control", role="editor", method="POST", of_running=True)
 def decide(dashboard: Dashboard, request: PageRequest) -> Response:
-    """One decision. Raters under way are never thrown out: a decision counts from the next arrival on."""
+    """One decision, which counts from the next arrival; raters who have started may always finish."""
     running = request.running
     store, what = running.store, request.form.get("what", "")
     who = {"by": request.account.name, "at_ms": request.at_ms}

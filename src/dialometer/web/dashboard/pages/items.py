@@ -30,45 +30,38 @@ def items(dashboard: Dashboard, request: PageRequest) -> Response:
     """A table of items: how often judged, how often wanted, how much raters disagree."""
     running = request.running
     source = numbers_of(dashboard, running, request.at_ms).source
-    grid = dashboard.cached(running, "items", lambda: _grid(running, request.root, source))
-    view = grid.view(request.query)
-    if request.query.get("format") == "csv":
-        return view.csv()
-    return dashboard.show_study("items.html", request, grid=view, tab="items")
+    table = dashboard.cached(running, "items", lambda: _grid(running, request.root, source))
+    return dashboard.show_table("items.html", request, table, tab="items")
 
 
 def _grid(running: RunningStudy, root: str, source: Source) -> Grid:
     spread = disagreement(running, source)
     rows = [
         {
-            "item": one.id,
-            "href": f"{root}/desk/studies/{running.name}/items/{one.id}",
-            "block": one.block,
-            "systems": list(running.study.items_by_id[one.id].systems),
-            "done": one.done,
-            "reserved": one.reserved,
-            "wanted": one.wanted,
-            "missing": None if one.wanted is None else max(0, one.wanted - one.done),
-            "disagreement": spread.get(one.id),
+            "item": counts.id,
+            "href": f"{root}/desk/studies/{running.name}/items/{counts.id}",
+            "block": counts.block,
+            "systems": list(running.study.items_by_id[counts.id].systems),
+            "done": counts.done,
+            "reserved": counts.reserved,
+            "wanted": counts.wanted,
+            "missing": None if counts.wanted is None else max(0, counts.wanted - counts.done),
+            "disagreement": spread.get(counts.id),
         }
-        for one in count_items(running.study, running.store, source)
+        for counts in count_items(running.study, running.store, source)
     ]
     return Grid(f"{running.name}-items", _COLUMNS, rows)
 
 
 @page("/studies/{study}/items/{item:path}", role="viewer", of_running=True)
-def item(dashboard: Dashboard, request: PageRequest) -> Response:
+def show_item(dashboard: Dashboard, request: PageRequest) -> Response:
     """One item: the dialogue, the answers side by side, and how far they lie apart."""
     running = request.running
-    found = running.study.items_by_id.get(request.params["item"])
-    if found is None:
+    item = running.study.items_by_id.get(request.params["item"])
+    if item is None:
         raise NoStudy("there is no such item", remedy="go back to the list of items")
     source = numbers_of(dashboard, running, request.at_ms).source
-    record = dashboard.cached(running, ("item", found.id), lambda: item_record(running, found, source))
-    if request.query.get("format") == "csv":
-        return record.grid.view(request.query).csv()
-    chats = running.store.conversations.n_turns_on(found.id) if isinstance(found, ChatItem) else {}
-    view = record.grid.view(request.query)
-    return dashboard.show_study(
-        "item.html", request, item=found, source=source, record=record, grid=view, chats=chats, tab="items"
-    )
+    record = dashboard.cached(running, ("item", item.id), lambda: item_record(running, item, source))
+    chats = running.store.conversations.n_turns_on(item.id) if isinstance(item, ChatItem) else {}
+    content = {"item": item, "source": source, "record": record, "chats": chats, "tab": "items"}
+    return dashboard.show_table("item.html", request, record.grid, **content)

@@ -1,4 +1,4 @@
-"""The quality rules at work: what each does, whom it found, and how gold items fare."""
+"""The quality rules: what each does, which raters it flagged, and how many passed each gold item."""
 
 from __future__ import annotations
 
@@ -31,14 +31,11 @@ _COLUMNS = (
 def quality(dashboard: Dashboard, request: PageRequest) -> Response:
     """Rules with their findings, and the results with and without each as of the last look."""
     running = request.running
-    grid = dashboard.cached(running, "findings", lambda: _grid(running, request.root))
-    view = grid.view(request.query)
-    if request.query.get("format") == "csv":
-        return view.csv()
+    table = dashboard.cached(running, "findings", lambda: _grid(running, request.root))
     numbers = numbers_of(dashboard, running, request.at_ms)
-    content: dict[str, Any] = {"grid": view, "tab": "quality", "effects": [], "status": dashboard.reports.peek(running)}
+    content: dict[str, Any] = {"tab": "quality", "effects": [], "status": dashboard.reports.peek(running)}
     content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
-    content["counts"] = {one.rule: one for one in numbers.rules}
+    content["counts"] = {counts.rule: counts for counts in numbers.rules}
     content["n_left"] = numbers.counts.left
     content["gold"] = dashboard.cached(running, "gold", lambda: _gold(running))
     newest = content["status"].newest
@@ -47,12 +44,12 @@ def quality(dashboard: Dashboard, request: PageRequest) -> Response:
 
         content["effects"] = [section for section in newest.report.sections if section.name in ON_RULES]
         content |= {"write_table": write_table, "tables_of": tables_of}
-    return dashboard.show_study("quality.html", request, **content)
+    return dashboard.show_table("quality.html", request, table, **content)
 
 
 @page("/studies/{study}/quality/left", role="editor", method="POST", of_running=True)
-def look_at_those_who_left(dashboard: Dashboard, request: PageRequest) -> Response:
-    """Lets the rules that wait for the end of a session look at raters who left before it, and does what they say."""
+def apply_rules_to_left_sessions(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Applies the rules that act at the end of a session to raters who left before it."""
     running = request.running
     store = running.store
     known: dict[str, set[str]] = {}
@@ -61,9 +58,9 @@ def look_at_those_who_left(dashboard: Dashboard, request: PageRequest) -> Respon
     n_found = n_left = 0
     for session in store.sessions.all(state="stale"):
         n_left += 1
-        found = so_far(running.study, session, store.records.of_session(session.id), known.get(session.id, set()))
-        if found:
-            store.exclusions.add_findings(session.id, found, request.at_ms)
+        findings = so_far(running.study, session, store.records.of_session(session.id), known.get(session.id, set()))
+        if findings:
+            store.exclusions.add_findings(session.id, findings, request.at_ms)
             n_found += 1
     dashboard.note(request, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
     dashboard.cache.clear()
@@ -102,14 +99,14 @@ def _grid(running: RunningStudy, root: str) -> Grid:
 
 def _gold(running: RunningStudy) -> list[dict[str, Any]]:
     """Each gold item with how many passed it; a gold item that most fail may itself be wrong."""
-    found = []
+    rows = []
     for item_id in sorted(running.study.gold_ids):
         by_rater: dict[str, bool] = {}
         for judgment in running.store.records.judgments_on(item_id):
             for result in gold_results(running.study, [judgment]):
                 by_rater[judgment.session_id] = by_rater.get(judgment.session_id, True) and bool(result.has_passed)
         n = len(by_rater)
-        found.append(
+        rows.append(
             {
                 "item": item_id,
                 "n": n,
@@ -117,4 +114,4 @@ def _gold(running: RunningStudy) -> list[dict[str, Any]]:
                 "share": sum(by_rater.values()) / n if n else None,
             }
         )
-    return found
+    return rows

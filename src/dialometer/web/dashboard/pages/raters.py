@@ -1,4 +1,4 @@
-"""All raters of a study, and one rater's way through it."""
+"""All raters of a study, one rater's path through it, and what raters wrote in their own words."""
 
 from __future__ import annotations
 
@@ -40,11 +40,8 @@ _COLUMNS = (
 def raters(dashboard: Dashboard, request: PageRequest) -> Response:
     """A table of raters under their pseudonyms."""
     running = request.running
-    grid = dashboard.cached(running, "raters", lambda: _grid(running, request.root))
-    view = grid.view(request.query)
-    if request.query.get("format") == "csv":
-        return view.csv()
-    return dashboard.show_study("raters.html", request, grid=view, tab="raters")
+    table = dashboard.cached(running, "raters", lambda: _grid(running, request.root))
+    return dashboard.show_table("raters.html", request, table, tab="raters")
 
 
 def _grid(running: RunningStudy, root: str) -> Grid:
@@ -92,12 +89,12 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("a decision about a rater needs a reason", remedy="say why, in a sentence")
     if request.form.get("what") == "exclude":
         running.store.exclusions.exclude(session_id, request.account.name, reason, request.at_ms)
-        told = "Excluded. Their places are open to others; nothing was deleted."
+        message = "Excluded. Their places are open to others; nothing was deleted."
     else:
         running.store.exclusions.restore(session_id, request.account.name, reason, request.at_ms)
-        told = "Taken back into the analysis."
+        message = "Taken back into the analysis."
     dashboard.cache.clear()
-    return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, told)
+    return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, message)
 
 
 def _session_id(running: RunningStudy, request: PageRequest) -> str:
@@ -107,10 +104,7 @@ def _session_id(running: RunningStudy, request: PageRequest) -> str:
     return session_id
 
 
-# What raters wrote in their own words, with search.
-
-
-_TEXTS_COLUMNS = (
+_TEXT_COLUMNS = (
     GridColumn("rater", "Rater"),
     GridColumn("question", "Question", is_facet=True),
     GridColumn("item", "Item"),
@@ -122,29 +116,26 @@ _TEXTS_COLUMNS = (
 def written_questions(study: Study) -> dict[str, str]:
     """Questions of the questionnaires that can be answered in own words, with their texts."""
     spec = study.spec
-    asked = [*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire]
-    return {q.name: q.text for q in asked if study.spec.scales[q.scale].takes_own_words}
+    questions = [*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire]
+    return {q.name: q.text for q in questions if study.spec.scales[q.scale].takes_own_words}
 
 
 @page("/studies/{study}/texts", role="viewer", of_running=True)
 def texts(dashboard: Dashboard, request: PageRequest) -> Response:
-    """Every free text; the search looks at all of them."""
+    """Everything that raters wrote, with search."""
     running = request.running
-    grid = dashboard.cached(running, "texts", lambda: _texts_grid(running, request.root))
-    view = grid.view(request.query)
-    if request.query.get("format") == "csv":
-        return view.csv()
-    return dashboard.show_study("texts.html", request, grid=view, tab="texts")
+    table = dashboard.cached(running, "texts", lambda: _texts_grid(running, request.root))
+    return dashboard.show_table("texts.html", request, table, tab="texts")
 
 
 def _texts_grid(running: RunningStudy, root: str) -> Grid:
     ordinals = {mark.id: mark.ordinal for mark in running.store.sessions.marks()}
     questions = written_questions(running.study)
-    found = [
+    texts = [
         (a.session_id, a.question, "", a.value, a.answered_at_ms)
         for a in running.store.records.answers_to(list(questions))
     ]
-    found += [
+    texts += [
         (j.session_id, j.criterion, j.item_id, j.value, j.answered_at_ms)
         for j in running.store.records.judgments_on_scales(running.study.written_types)
     ]
@@ -157,7 +148,7 @@ def _texts_grid(running: RunningStudy, root: str) -> Grid:
             "text": value,
             "written": at_ms,
         }
-        for session_id, question, item, value, at_ms in found
+        for session_id, question, item, value, at_ms in texts
         if session_id in ordinals and isinstance(value, str) and value.strip()
     ]
-    return Grid(f"{running.name}-texts", _TEXTS_COLUMNS, rows, start="-written")
+    return Grid(f"{running.name}-texts", _TEXT_COLUMNS, rows, start="-written")

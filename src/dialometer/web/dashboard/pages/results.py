@@ -1,4 +1,4 @@
-"""The answer so far: with its interval, with agreement, with what the quality rules changed, and with a warning."""
+"""Interim results (the answer, agreement, effects of the quality rules, with a warning), the report, and the export."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ON_RULES = ("rule_effects", "gold_rule")
 
 @page("/studies/{study}/results", role="viewer", of_running=True)
 def results(dashboard: Dashboard, request: PageRequest) -> Response:
-    """Looks at the results; a new look is computed aside, and kept in the study's log of looks."""
+    """The newest results; newer ones are computed in the background, and every look is logged."""
     running = request.running
     status = dashboard.reports.latest(running, request.account.name)
     looks = running.store.looks.all()
@@ -72,8 +72,8 @@ def written(report: Report, looks: Sequence[Look]) -> dict[str, Any]:
 
 def agreement_sentence(sections: Sequence[Section]) -> str:
     """The first sentence about agreement that has a number in it; empty where there is none yet."""
-    said = (text for section in sections for text in section.paragraphs)
-    return next((text for text in said if _DECIMAL.search(text)), "")
+    paragraphs = (text for section in sections for text in section.paragraphs)
+    return next((text for text in paragraphs if _DECIMAL.search(text)), "")
 
 
 def _bar(headline: Headline) -> object | None:
@@ -102,11 +102,8 @@ def history(headline: Headline, looks: Sequence[Look]) -> object | None:
     if len({point[0] for point in points}) < 2:
         return None
     last = points[-1]
-    told = f"{headline.label} from look to look, last {last[1]:.3g} with interval {last[2]:.3g} to {last[3]:.3g}."
-    return band(points, "judgments", told)
-
-
-# Everything a study has collected, as one file to keep; and the study itself.
+    alt = f"{headline.label} from look to look, last {last[1]:.3g} with interval {last[2]:.3g} to {last[3]:.3g}."
+    return band(points, "judgments", alt)
 
 
 # The same content gives the same bytes.

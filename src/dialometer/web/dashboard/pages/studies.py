@@ -1,4 +1,4 @@
-"""All studies side by side."""
+"""The list of studies, and the overview of one study."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def studies(dashboard: Dashboard, request: PageRequest) -> Response:
 
 
 def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
-    held = dashboard.studies
+    running_studies = dashboard.studies
     card: dict[str, Any] = {"name": name, "title": name, "state": "draft", "numbers": None, "problem": ""}
     try:
-        if held.is_open(name):
-            running = held.running(name)
+        if running_studies.is_open(name):
+            running = running_studies.running(name)
             controls = dashboard.cached(running, "controls", running.store.control.current)
             numbers = numbers_of(dashboard, running, at_ms)
             return card | {"title": running.study.spec.title, "state": controls.state, "numbers": numbers}
-        study, problems = held.checked(name)
+        study, problems = running_studies.checked(name)
         n_errors = sum(problem.severity == "error" for problem in problems)
         if study is not None:
             card["title"] = study.spec.title
@@ -58,7 +58,7 @@ SCREEN_WORDS = {"pre": "questions before", "post": "questions after", "item": "i
 
 @page("/studies/{study}/", role="viewer", of_running=True)
 def overview(dashboard: Dashboard, request: PageRequest) -> Response:
-    """Raters over time, cells, items, times, flags and money; renews itself."""
+    """Raters over time, conditions, items, times, flags and costs; the page renews itself."""
     running = request.running
     source = request.query.get("source", "")
     numbers = numbers_of(dashboard, running, request.at_ms, source)
@@ -95,12 +95,14 @@ def draw(numbers: StudyNumbers) -> dict[str, object]:
         "items": _item_chart(numbers),
         "screens": spans(
             [
-                Span(SCREEN_WORDS.get(one.screen, one.screen), one.low_s, one.median_s, one.high_s)
-                for one in numbers.screens
+                Span(SCREEN_WORDS.get(time.screen, time.screen), time.low_s, time.median_s, time.high_s)
+                for time in numbers.screens
             ],
             duration,
             "Median seconds by screen: "
-            + "; ".join(f"{SCREEN_WORDS.get(one.screen, one.screen)} {one.median_s:.0f}" for one in numbers.screens),
+            + "; ".join(
+                f"{SCREEN_WORDS.get(time.screen, time.screen)} {time.median_s:.0f}" for time in numbers.screens
+            ),
             is_log=True,
         ),
     }
@@ -113,6 +115,6 @@ def _item_chart(numbers: StudyNumbers) -> object:
     if not any(item.done for item in counted):
         return columns((), wanted, "Nothing has been judged yet.")
     n_full = sum(item.done >= wanted for item in counted) if wanted is not None else None
-    told = f"; {n_full} of {len(counted)} items have the {wanted} raters they need" if n_full is not None else ""
+    share = f"; {n_full} of {len(counted)} items have the {wanted} raters they need" if n_full is not None else ""
     least, most = min(done), max(done)
-    return columns(sorted(done.items()), wanted, f"Items by number of raters, from {least} to {most}{told}.")
+    return columns(sorted(done.items()), wanted, f"Items by number of raters, from {least} to {most}{share}.")
