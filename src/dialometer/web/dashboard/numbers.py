@@ -1,4 +1,4 @@
-"""How a study stands: raters, cells, items, times, flags and money, counted from one look at the database."""
+"""The numbers of a study's overview: raters, conditions, items, times, flags and costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialometer.storage.sessions import SessionMark
 from dialometer.storage.store import Store
 
 N_VISITS = 20_000
-"""Times per screen are those of the newest visits, so that a long study does not take long to look at."""
+"""Times per screen come from the newest visits only, so that the overview of a long study is fast."""
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -48,7 +48,7 @@ class ItemCounts:
 
 @dataclass(frozen=True, slots=True)
 class ScreenTime:
-    """How long raters stay on screens of a kind: the middle, and where the middle four fifths end."""
+    """How long raters stay on a kind of screen: the median, and the range of the middle 80 %."""
 
     screen: str
     n: int
@@ -59,7 +59,7 @@ class ScreenTime:
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """What one quality rule has found."""
+    """How many raters one quality rule flagged, excluded and screened out."""
 
     rule: str
     n_flagged: int
@@ -69,7 +69,7 @@ class RuleCounts:
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """What was spent and what it will come to, in hundredths of the currency; None where the study does not say."""
+    """Costs so far and forecast, in hundredths of the currency; None where the study does not say."""
 
     currency: str
     per_rater_cents: float
@@ -106,8 +106,8 @@ def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> Stu
     """The numbers of a study for one source of raters; people if there are any."""
     marks = store.sessions.marks()
     controls = store.control.current()
-    found = {mark.source for mark in marks}
-    present = [known for known in SOURCES if known in found]
+    with_raters = {mark.source for mark in marks}
+    present = [known for known in SOURCES if known in with_raters]
     shown: Source = next((known for known in SOURCES if known == source), main_sources(present)[0])
     own = [mark for mark in marks if mark.source == shown]
     quota = controls.quota if controls.quota is not None else study.spec.recruitment.quota
@@ -184,23 +184,23 @@ def screen_times(visits: Sequence[tuple[str, float]]) -> list[ScreenTime]:
     for screen, seconds in visits:
         by_kind.setdefault(screen.split("/", 1)[0], []).append(seconds)
     rank = {kind: place for place, kind in enumerate((*order, "more", "post"))}
-    found = []
+    times_by_kind = []
     for kind in sorted(by_kind, key=lambda kind: rank.get(kind, len(rank))):
         times = sorted(by_kind[kind])
         low, high = times[int(0.1 * (len(times) - 1))], times[int(0.9 * (len(times) - 1) + 0.5)]
-        found.append(ScreenTime(kind, len(times), statistics.median(times), low, high))
-    return found
+        times_by_kind.append(ScreenTime(kind, len(times), statistics.median(times), low, high))
+    return times_by_kind
 
 
 def _rules(study: Study, store: Store, sessions: set[str]) -> list[RuleCounts]:
-    found: dict[str, dict[str, set[str]]] = {rule.rule: {} for rule in study.spec.quality}
+    sessions_by_rule: dict[str, dict[str, set[str]]] = {rule.rule: {} for rule in study.spec.quality}
     for logged in store.records.findings():
         if logged.session_id in sessions:
-            of_rule = found.setdefault(logged.finding.rule, {})
+            of_rule = sessions_by_rule.setdefault(logged.finding.rule, {})
             of_rule.setdefault(logged.finding.action, set()).add(logged.session_id)
     return [
         RuleCounts(rule, *(len(by_action.get(action, ())) for action in ("flag", "exclude", "screen_out")))
-        for rule, by_action in found.items()
+        for rule, by_action in sessions_by_rule.items()
     ]
 
 

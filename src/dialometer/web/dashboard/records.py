@@ -1,4 +1,4 @@
-"""What raters said about one item, and how much they disagree."""
+"""What the pages of one rater and of one item show: the path and its answers, gold results, disagreement."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from dialometer.storage.sessions import SessionMark
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
-
-# One rater's way through a study, put together from what the session left.
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class GoldResult:
 
 
 def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
-    """Everything the page of a rater shows. A withdrawn rater has left nothing but the place."""
+    """Everything the page of a rater shows. Of a withdrawn rater only the session itself is left."""
     session = running.store.sessions.get(session_id)
     record = running.store.records.of_session(session_id)
     findings = list(running.store.records.findings(session_id))
@@ -75,9 +73,9 @@ def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
 
 
 def so_far(study: Study, session: Session, record: SessionRecord, known: set[str]) -> list[Finding]:
-    """What the rules that look at the end would find if a session under way, or one that was left, ended now.
+    """What the rules that act at the end would find if an unfinished session ended now.
 
-    Rules about the time of a whole session have nothing to say about a part of one.
+    Rules about the time of a whole session are left out.
     """
     if session.state not in ("active", "stale"):
         return []
@@ -93,7 +91,7 @@ def so_far(study: Study, session: Session, record: SessionRecord, known: set[str
 
 
 def gold_results(study: Study, judgments: Sequence[Judgment]) -> list[GoldResult]:
-    """How a rater answered what the gold rules ask."""
+    """A rater's answers to gold items."""
     results = []
     for rule in study.spec.quality:
         if not isinstance(rule, Gold):
@@ -113,14 +111,14 @@ def gold_results(study: Study, judgments: Sequence[Judgment]) -> list[GoldResult
 
 
 def _words(wanted: Any) -> str:
-    said = []
+    conditions = []
     if wanted.at_least is not None:
-        said.append(f"at least {wanted.at_least:g}")
+        conditions.append(f"at least {wanted.at_least:g}")
     if wanted.at_most is not None:
-        said.append(f"at most {wanted.at_most:g}")
+        conditions.append(f"at most {wanted.at_most:g}")
     if wanted.one_of is not None:
-        said.append(f"one of {', '.join(map(str, wanted.one_of))}")
-    return " and ".join(said)
+        conditions.append(f"one of {', '.join(map(str, wanted.one_of))}")
+    return " and ".join(conditions)
 
 
 def _steps(study: Study, session: Session, record: SessionRecord, gold: Sequence[GoldResult]) -> list[PathStep]:
@@ -192,7 +190,7 @@ def shown(value: object) -> str:
 
 
 MOST_ALIKE = 10_000
-"""An answer that more raters gave than this counts as often; no study has so many for one item."""
+"""The most often that one answer counts; no study has so many raters for one item."""
 _COLUMNS = (
     GridColumn("rater", "Rater"),
     GridColumn("criterion", "Criterion", is_facet=True),
@@ -250,14 +248,14 @@ def reach_of(study: Study, criterion: str) -> float | None:
     declared = study.criteria_by_name.get(criterion)
     if declared is None:
         return None
-    found = set()
+    reaches = set()
     for block in study.blocks:
         for cell in study.cells:
             scale = study.scale_for(declared, study.presentation(cell, block))
             low, high = scale.bounds()
             has_ends = scale.is_numeric and scale.unit == "points" and math.isfinite(high - low)
-            found.add(high - low if has_ends else None)
-    return found.pop() if len(found) == 1 else None
+            reaches.add(high - low if has_ends else None)
+    return reaches.pop() if len(reaches) == 1 else None
 
 
 def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
@@ -269,13 +267,13 @@ def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
         given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
         given += [value] * min(n, MOST_ALIKE)
     reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
-    found = {}
+    by_item = {}
     for item_id, by_key in groups.items():
         spreads = [spread(values, reaches.get(key[0])) for key, values in by_key.items()]
         known = [one for one in spreads if one is not None]
         if known:
-            found[item_id] = round(statistics.fmean(known), 3)
-    return found
+            by_item[item_id] = round(statistics.fmean(known), 3)
+    return by_item
 
 
 def item_record(running: RunningStudy, item: Item, source: Source) -> ItemRecord:
