@@ -270,7 +270,7 @@ def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
     by_item = {}
     for item_id, by_key in groups.items():
         spreads = [spread(values, reaches.get(key[0])) for key, values in by_key.items()]
-        known = [one for one in spreads if one is not None]
+        known = [share for share in spreads if share is not None]
         if known:
             by_item[item_id] = round(statistics.fmean(known), 3)
     return by_item
