@@ -45,7 +45,7 @@ def whole(walked):
 def test_the_design_chooses_the_family(template):
     names = {name: [type(family).__name__ for family in families(template(name))] for name in ("likert", "anchoring")}
     assert names["likert"][0] == "Ratings"
-    assert names["anchoring"][0] == "Anchoring"
+    assert names["anchoring"][0] == "Factors"
     assert "Ratings" not in names["anchoring"]
     assert names["likert"][-1] == "Raters"
 
