@@ -27,15 +27,15 @@ def clustered_spearman(
     sorting, ranks of a resample come from counting how often each distinct value was drawn. There is no p-value: whether
     the interval holds zero says the same, and respects the clusters.
     """
-    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    given = ~(np.isnan(one) | np.isnan(two))
-    one, two = one[given], two[given]
-    n = len(one)
+    xs, ys = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    given = ~(np.isnan(xs) | np.isnan(ys))
+    xs, ys = xs[given], ys[given]
+    n = len(xs)
     if n < 3:
         return unknown(METHOD, f"{n_of(n, 'complete pair')}: at least three are needed", n=n, label=label)
-    if np.ptp(one) == 0 or np.ptp(two) == 0:
+    if np.ptp(xs) == 0 or np.ptp(ys) == 0:
         return unknown(METHOD, "one side does not vary: there is nothing to go together with", n=n, label=label)
-    x, y = (np.unique(side, return_inverse=True)[1].ravel() for side in (one, two))
+    x, y = (np.unique(side, return_inverse=True)[1].ravel() for side in (xs, ys))
     cluster, names = codes(np.asarray(clusters)[given])
     value = _rho(x, y, np.ones(n))
     n_clusters = len(names)
@@ -67,10 +67,10 @@ def _rho(x: Ints, y: Ints, times: Floats) -> float:
     Only the products need a pass over the rows; spreads come from the distinct values. Plain sums, since waking the
     linear-algebra library's threads for each resample costs far more than it saves.
     """
-    one, spread_one = _centred_ranks(x, times)
-    two, spread_two = _centred_ranks(y, times)
-    below = math.sqrt(spread_one * spread_two)
-    return float(np.einsum("i,i,i->", times, one[x], two[y])) / below if below > 0 else math.nan
+    ranks_x, spread_x = _centred_ranks(x, times)
+    ranks_y, spread_y = _centred_ranks(y, times)
+    below = math.sqrt(spread_x * spread_y)
+    return float(np.einsum("i,i,i->", times, ranks_x[x], ranks_y[y])) / below if below > 0 else math.nan
 
 
 def _centred_ranks(code: Ints, times: Floats) -> tuple[Floats, float]:

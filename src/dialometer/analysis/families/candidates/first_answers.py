@@ -171,13 +171,13 @@ def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) 
     by_group = group_means(pool, [*groups, pool.is_gold], options)
     by_question = {label: pool.per_question(group) for label, group in zip(pool.labels, groups, strict=True)}
     pairs = {
-        (one, two): compare_questions(
-            by_question[one],
-            by_question[two],
+        (left, right): compare_questions(
+            by_question[left],
+            by_question[right],
             **options.resampling,
-            label=f"{one} - {two}",
+            label=f"{left} - {right}",
         )
-        for one, two in every_pair(pool.labels)
+        for left, right in every_pair(pool.labels)
     }
     planned = {pair: gap for pair, gap in pairs.items() if set(pair) <= set(declared)}
     families = [
@@ -277,11 +277,11 @@ def _same_answers(answers: FirstAnswers) -> str:
     """Systems that mostly pick the same answer leave little to tell them apart by."""
     pool = answers.pool
     words = []
-    for (one, two), gap in answers.pairs.items():
-        first, second = (pool.first_answers(pool.labels.index(label)) for label in (one, two))
+    for (left, right), gap in answers.pairs.items():
+        first, second = (pool.first_answers(pool.labels.index(label)) for label in (left, right))
         n_same, n_both = int(np.sum(first & second)), gap.n
         if n_both and n_same / n_both >= 0.5:
-            words.append(f"{one} and {two} (the same first answer to {n_same} of {n_of(n_both, 'question')})")
+            words.append(f"{left} and {right} (the same first answer to {n_same} of {n_of(n_both, 'question')})")
     if not words:
         return ""
     return f"Systems that give mostly the same answers are hard to tell apart: {listed(words)}."

@@ -67,7 +67,7 @@ class SelfRatings:
             return [str(point) for point in categories]
         low, high = self.ends
         edges = np.linspace(low, high, N_BINS + 1)
-        return [f"{one:g}–{two:g}" for one, two in pairwise(edges)]
+        return [f"{left:g}–{right:g}" for left, right in pairwise(edges)]
 
     @property
     def place(self) -> Ints:

@@ -367,9 +367,9 @@ def _gap_section(gaps: Mapping[str, GapTable]) -> Section:
     rows: list[tuple[Cell, ...]] = []
     dots = []
     for who, by_gap in gaps.items():
-        for one in by_gap.gaps:
-            rows.append((who, f"{one.gap:g}", one.share, one.share.n))
-            dots.append(Dot(f"gap {one.gap:g}", one.share, who))
+        for step in by_gap.gaps:
+            rows.append((who, f"{step.gap:g}", step.share, step.share.n))
+            dots.append(Dot(f"gap {step.gap:g}", step.share, who))
         rows.append((who, "all", by_gap.overall, by_gap.overall.n))
     table = Table(
         "ratings_gaps",

@@ -32,12 +32,12 @@ def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options
         return Section(name, title, ("There is one criterion only.",))
     rows: list[tuple[Cell, ...]] = []
     rhos: dict[str, Estimate] = {}
-    for one, two in combinations(ratings, 2):
-        both = _table(one).join(_table(two), on=["rater", "item"], how="inner", suffix="_two")
+    for left, right in combinations(ratings, 2):
+        both = _table(left).join(_table(right), on=["rater", "item"], how="inner", suffix="_two")
         first, second, rater = (both[key].to_numpy() for key in ("value", "value_two", "rater"))
         rho = clustered_spearman(first, second, rater, options, resampled="raters")
-        rows.append((one.label, two.label, rho, *_same(one, two, first, second, rater, options), len(both)))
-        rhos[f"{one.label} and {two.label}"] = rho
+        rows.append((left.label, right.label, rho, *_same(left, right, first, second, rater, options), len(both)))
+        rhos[f"{left.label} and {right.label}"] = rho
     table = Table(
         name,
         "Criteria compared, conversation by conversation",
@@ -85,10 +85,10 @@ def _table(ratings: SelfRatings) -> pl.DataFrame:
 
 
 def _same(
-    one: SelfRatings, two: SelfRatings, first: Floats, second: Floats, rater: np.ndarray, options: Options
+    left: SelfRatings, right: SelfRatings, first: Floats, second: Floats, rater: np.ndarray, options: Options
 ) -> tuple[Estimate | None, Estimate | None]:
     """Share of conversations with the same point on both criteria, and the mean difference; None on unlike scales."""
-    if one.ends != two.ends or not len(first):
+    if left.ends != right.ends or not len(first):
         return None, None
     same = share_of((first == second).astype(np.float64), rater, options.confidence)
     return same, clustered_mean(first - second, rater, null=0.0, confidence=options.confidence)
@@ -101,9 +101,14 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
         raise NotEnoughData(
             "no turns of the conversations are stored", remedy="length is known of conversations held in this study"
         )
-    found = {(rated.label, key): _rhos(rated, key, ratings[0].systems, options) for rated in ratings for key in known}
-    text = _length_words({key: rhos[0] for key, rhos in found.items()})
-    dots = [Dot(LENGTHS[key], rhos[0], facet=label if len(ratings) > 1 else "") for (label, key), rhos in found.items()]
+    correlations = {
+        (rated.label, key): _rhos(rated, key, ratings[0].systems, options) for rated in ratings for key in known
+    }
+    text = _length_words({key: rhos[0] for key, rhos in correlations.items()})
+    dots = [
+        Dot(LENGTHS[key], rhos[0], facet=label if len(ratings) > 1 else "")
+        for (label, key), rhos in correlations.items()
+    ]
     return Section(
         name,
         "Ratings and the length of the conversation",
@@ -114,7 +119,7 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
             "reasons; the columns of single systems are free of that.",
         ),
         (
-            _length_table(name, found, ratings[0].systems),
+            _length_table(name, correlations, ratings[0].systems),
             _length_figure(name, dots),
             _lengths_table(name, ratings[0], known),
         ),

@@ -286,12 +286,12 @@ def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
     options = main.options
     for factor in main.factors:
         for contrast in contrasts(factor):
-            for one, two in itertools.combinations(measures.criteria, 2):
-                gap = main.rows.y[one.name] - main.rows.y[two.name]
+            for left, right in itertools.combinations(measures.criteria, 2):
+                gap = main.rows.y[left.name] - main.rows.y[right.name]
                 difference = welch_t(*main.groups(contrast, gap), confidence=options.confidence)
                 d = cohens_d(*main.groups(contrast, gap), confidence=options.confidence)
                 p = difference.p_value if difference.is_known else None
-                body.append((contrast.short, one.label, two.label, shown(one, difference), p, d))
+                body.append((contrast.short, left.label, right.label, shown(left, difference), p, d))
     return Table(
         "effects_by_criterion",
         "Is an effect larger on one criterion?",

@@ -183,22 +183,22 @@ def _left_out(study: Study, systems: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def duplicate_votes(found: SystemVotes) -> tuple[RepeatedVote, ...]:
+def duplicate_votes(all_votes: SystemVotes) -> tuple[RepeatedVote, ...]:
     """Votes one rater cast more than once on the same two systems of one item and criterion.
 
     Where every vote has an item of its own, as in arenas with live conversations, the item tells nothing: then votes of one
     rater on the same two systems with the same outcome count as repeated.
     """
-    votes = found.votes
+    votes = all_votes.votes
     if votes.rater is None or votes.item is None:
         return ()
     n_items = np.bincount(votes.item, minlength=len(votes.items))
-    is_arena = len(found.criteria) == 1 and int(n_items.max(initial=0)) == 1
+    is_arena = len(all_votes.criteria) == 1 and int(n_items.max(initial=0)) == 1
     low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
     keys = pl.DataFrame(
         {
             "rater": votes.rater,
-            "criterion": found.criterion,
+            "criterion": all_votes.criterion,
             "item": np.zeros_like(votes.item) if is_arena else votes.item,
             "low": low,
             "high": high,
@@ -206,8 +206,8 @@ def duplicate_votes(found: SystemVotes) -> tuple[RepeatedVote, ...]:
     )
     is_suspect = keys.is_duplicated().to_numpy()
     repeats: list[RepeatedVote] = []
-    for criterion in np.unique(found.criterion[is_suspect]).tolist():
-        inside = votes_where(votes, is_suspect & (found.criterion == criterion))
+    for criterion in np.unique(all_votes.criterion[is_suspect]).tolist():
+        inside = votes_where(votes, is_suspect & (all_votes.criterion == criterion))
         given = replace(inside, item=None, items=()) if is_arena else inside
         repeats += [vote for vote in repeated_votes(given) if vote.is_same or not is_arena]
     return tuple(repeats)
