@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items
-from dialometer.analysis.base.wording import factor_named
+from dialometer.analysis.base.wording import factor_named, listed, n_of, p_words, sentence
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column
@@ -115,3 +115,45 @@ def p_columns(correction: str, label: str = "p") -> list[Column]:
 def p_cells(test: Estimate, correction: str) -> list[Cell]:
     """The cells under those columns."""
     return [p_cell(test.p_value), *([p_cell(p_adjusted(test))] if correction in CORRECTIONS else [])]
+
+
+def comparison_title(comparison: Comparison) -> str:
+    """The name of a comparison as a heading."""
+    return sentence(comparison.name.replace("_", " "))[:-1]
+
+
+def comparison_role(study: Study, comparison: Comparison) -> str:
+    """Whether a declared comparison decides the study."""
+    is_primary = comparison.name == study.spec.analysis.primary
+    return "the comparison that decides the study" if is_primary else "declared"
+
+
+def comparison_caption(comparison: Comparison, questions: Iterable[str]) -> str:
+    """The questions and the hypothesis of a comparison, for the table of its tests."""
+    hypothesis = f" Hypothesis: {comparison.hypothesis}" if comparison.hypothesis else ""
+    return f"Questions: {listed(questions)}.{hypothesis}"
+
+
+def preferred_words(
+    pairs: Mapping[tuple[str, str], Estimate], options: Options, *, null: float = 0.0, where: str = ""
+) -> str:
+    """Which system is preferred to which, and how many pairs show no significant difference."""
+    beaten: dict[str, list[str]] = {}
+    n_unclear = 0
+    for (first, second), estimate in pairs.items():
+        if p_adjusted(estimate) <= 1 - options.confidence:
+            winner, loser = (first, second) if estimate.value > null else (second, first)
+            beaten.setdefault(winner, []).append(f"{loser} ({p_words(p_adjusted(estimate))})")
+        else:
+            n_unclear += 1
+    if not beaten:
+        return f"no two of these systems can be told apart{where}"
+    rest = f"; {n_of(n_unclear, 'other pair')} cannot be told apart" if n_unclear else ""
+    return "; ".join(f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()) + rest
+
+
+def first_places_words(firsts: Collection[str]) -> str:
+    """Whether one system comes first on every question."""
+    if len(set(firsts)) == 1:
+        return f"{next(iter(firsts))} comes first on every question."
+    return f"The questions do not agree on the first place: {listed(sorted(set(firsts)))} each lead somewhere."

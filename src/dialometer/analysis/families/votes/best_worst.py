@@ -28,12 +28,17 @@ from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
     compared_criteria,
     compared_systems,
+    comparison_caption,
+    comparison_role,
+    comparison_title,
     corrected,
     corrected_by_name,
+    first_places_words,
     is_about,
     known_cell,
     p_adjusted,
     p_cell,
+    preferred_words,
     primary_between_systems,
 )
 from dialometer.analysis.shared.ranking import lead_words, pair_columns, pair_rows
@@ -185,13 +190,8 @@ def questions_section(
         dot_interval(dots, value_title="score (best less worst)", reference=0.0),
         f"Scores with intervals: {details}.",
     )
-    firsts = {ranking.ranked[0] for ranking in rankings}
     paragraphs = [_leader_words(ranking) for ranking in rankings]
-    paragraphs.append(
-        f"{next(iter(firsts))} comes first on every question."
-        if len(firsts) == 1
-        else f"The questions do not agree on the first place: {listed(sorted(firsts))} each lead somewhere."
-    )
+    paragraphs.append(first_places_words([ranking.ranked[0] for ranking in rankings]))
     tables = [board_table(f"board-{k}", ranking) for k, ranking in enumerate(shown) if ranking.label != main.label]
     return Section("questions", "Question by question", tuple(paragraphs), (wide, figure, *tables))
 
@@ -217,47 +217,28 @@ def declared_section(study: Study, given: BestWorstData, options: Options) -> li
         if comparison.between != "systems" or not questions:
             continue
         choices = given.on(questions)
-        title = sentence(comparison.name.replace("_", " "))[:-1]
+        title = comparison_title(comparison)
         codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
         if not choices.n or len(codes) < 2:
             paragraphs.append(f"{title}: there are no choices on it yet.")
             continue
         pairs = score_differences(choices, scores(choices), options, codes)
-        role = "the comparison that decides the study" if comparison.name == study.spec.analysis.primary else "declared"
-        paragraphs.append(f"{title} ({role}): {_pairs_words(pairs, options)}.")
-        asked = listed(given.criterion_labels[given.criteria.index(q)] for q in questions)
+        paragraphs.append(f"{title} ({comparison_role(study, comparison)}): {preferred_words(pairs, options)}.")
+        labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
         tables.append(
             Table(
                 f"declared-{comparison.name}",
                 f"{title}: differences of scores",
                 pair_columns(options.correction, value="Difference of scores"),
                 pair_rows(pairs, options.correction),
-                caption=f"Questions: {asked}."
-                + (f" Hypothesis: {comparison.hypothesis}" if comparison.hypothesis else ""),
+                caption=comparison_caption(comparison, labels),
                 notes=("Scores of two systems in the same choices; each rater as one cluster (CR2).",),
                 is_confirmatory=True,
             )
         )
-    return (
-        [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
-        if paragraphs
-        else []
-    )
-
-
-def _pairs_words(pairs: dict[tuple[str, str], Estimate], options: Options) -> str:
-    above: dict[str, list[str]] = {}
-    n_open = 0
-    for (a, b), gap in pairs.items():
-        if p_adjusted(gap) <= 1 - options.confidence:
-            better, worse = (a, b) if gap.value > 0 else (b, a)
-            above.setdefault(better, []).append(f"{worse} ({p_words(p_adjusted(gap))})")
-        else:
-            n_open += 1
-    if not above:
-        return "no two of these systems can be told apart"
-    rest = f"; {n_of(n_open, 'other pair')} cannot be told apart" if n_open else ""
-    return "; ".join(f"{better} is preferred to {listed(others)}" for better, others in above.items()) + rest
+    if not paragraphs:
+        return []
+    return [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
 
 
 def place_section(data: StudyData, given: BestWorstData, options: Options) -> Section:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
-from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
+from dialometer.analysis.base.wording import listed, n_of, percent, sentence
 from dialometer.analysis.families.votes.rankings import (
     SystemRanking,
     head_to_head_by_rater,
@@ -36,8 +36,12 @@ from dialometer.analysis.families.votes.system_votes import SystemVotes, duplica
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
     compared_criteria,
+    comparison_caption,
+    comparison_role,
+    comparison_title,
     is_about,
     p_adjusted,
+    preferred_words,
     primary_between_systems,
 )
 from dialometer.analysis.shared.ranking import lead_words
@@ -139,16 +143,16 @@ def declared_sections(study: Study, given: SystemVotes, options: Options) -> lis
         codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
         votes = given.on(questions)
         votes = votes_where(votes, np.isin(votes.first, codes) & np.isin(votes.second, codes))
-        title = sentence(comparison.name.replace("_", " "))[:-1]
+        title = comparison_title(comparison)
         if votes.n == 0:
             paragraphs.append(f"{title}: there are no votes between {listed(given.systems[k] for k in codes)} yet.")
             continue
         matrix = win_matrix(votes)
         pairs = head_to_head_by_rater(votes, matrix, options)
-        role = "the comparison that decides the study" if comparison.name == study.spec.analysis.primary else "declared"
-        paragraphs.append(f"{title} ({role}): {preferred_words(pairs, options)}.")
-        asked = listed(given.criterion_labels[given.criteria.index(name)] for name in questions)
-        caption = f"Questions: {asked}." + (f" Hypothesis: {comparison.hypothesis}" if comparison.hypothesis else "")
+        words = preferred_words(pairs, options, null=0.5, where=" in direct votes")
+        paragraphs.append(f"{title} ({comparison_role(study, comparison)}): {words}.")
+        labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
+        caption = comparison_caption(comparison, labels)
         met = HeadToHead(title, pairs, bradley_terry(matrix, confidence=options.confidence))
         name = f"declared-{comparison.name}"
         tables.append(
@@ -157,23 +161,6 @@ def declared_sections(study: Study, given: SystemVotes, options: Options) -> lis
     if not paragraphs:
         return []
     return [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
-
-
-def preferred_words(pairs: dict[tuple[str, str], Estimate], options: Options) -> str:
-    """Who is preferred to whom, by system, and how many pairs stay open."""
-    beaten: dict[str, list[str]] = {}
-    n_open = 0
-    for (a, b), share in pairs.items():
-        if p_adjusted(share) <= 1 - options.confidence:
-            winner, loser = (a, b) if share.value > 0.5 else (b, a)
-            beaten.setdefault(winner, []).append(f"{loser} ({p_words(p_adjusted(share))})")
-        else:
-            n_open += 1
-    if not beaten:
-        return "no two of these systems can be told apart in direct votes"
-    wins = [f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()]
-    rest = f"; {n_of(n_open, 'other pair')} cannot be told apart" if n_open else ""
-    return "; ".join(wins) + rest
 
 
 def duplicates_sections(given: SystemVotes) -> list[Section]:

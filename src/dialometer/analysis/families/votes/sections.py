@@ -16,6 +16,7 @@ from dialometer.analysis.families.votes.rankings import SystemRanking
 from dialometer.analysis.families.votes.system_votes import SystemVotes
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
+    first_places_words,
     known_cell,
     p_adjusted,
     p_cell,
@@ -180,12 +181,7 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
         + ".",
     )
     paragraphs = [_leader_words(ranking) for ranking in rankings]
-    firsts = {ranking.ranked[0] for ranking in rankings}
-    paragraphs.append(
-        f"{next(iter(firsts))} comes first on every question."
-        if len(firsts) == 1
-        else f"The questions do not agree on the first place: {listed(sorted(firsts))} each lead somewhere."
-    )
+    paragraphs.append(first_places_words([ranking.ranked[0] for ranking in rankings]))
     others = [ranking for ranking in shown if ranking.label != main.label and len(systems) <= MOST_IN_MATRIX]
     tables = [board_table(f"board-{k}", ranking) for k, ranking in enumerate(others)]
     return Section("questions", "Question by question", tuple(paragraphs), (wide, figure, *tables))
