@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dialometer.stats.ranking.bradley_terry import bradley_terry
 from dialometer.stats.ranking.bradley_terry_bootstrap import bradley_terry_bootstrap, draw_votes
 from dialometer.stats.ranking.elo import elo
-from dialometer.stats.ranking.paired_newton import Cells, cells_of
+from dialometer.stats.ranking.paired_newton import PairCells, cells_of
 from dialometer.stats.ranking.votes import Votes, win_matrix
 
 N_SYSTEMS = 50
@@ -90,7 +90,7 @@ class Evalica:
             random_state=seed,
         )
 
-    def counted_resamples(self, cells: Cells, n_resamples: int, seed: int) -> None:
+    def counted_resamples(self, cells: PairCells, n_resamples: int, seed: int) -> None:
         """Resamples as counts, as here, each fitted by the peer with the counts as weights."""
         rng = np.random.default_rng(seed)
         flat = np.concatenate([cells.first_won, cells.second_won, cells.tied])[:, 0]
@@ -103,7 +103,7 @@ class Evalica:
             self.evalica.bradley_terry(first, second, winners, index=self.index, weights=weights.tolist())
 
 
-def check_values(votes: Votes, cells: Cells, peer: Evalica) -> None:
+def check_values(votes: Votes, cells: PairCells, peer: Evalica) -> None:
     """The same counts must give the same strengths, or no time is worth comparing."""
     exact = {"tolerance": 1e-12, "limit": 10_000}
     fit = peer.evalica.bradley_terry(peer.first, peer.second, peer.winner.tolist(), index=peer.index, **exact)

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.stats.ranking.bradley_terry import bradley_terry, has_finite_estimate
-from dialometer.stats.ranking.paired_newton import Model, cells_of, newton
+from dialometer.stats.ranking.paired_newton import PairedModel, cells_of, newton
 from dialometer.stats.ranking.votes import Votes, WinMatrix, code_votes, win_matrix, win_matrix_from_counts
 
 
@@ -281,7 +281,7 @@ def test_the_criterion_of_existence_agrees_with_newtons_own_behaviour(counts, ha
         matrix[off] = row
     matrix = WinMatrix(("a", "b", "c"), first_won, second_won, tied)
     assume((matrix.votes_per_system > 0).all())
-    model = Model(has_ties=has_ties, has_position=has_position)
+    model = PairedModel(has_ties=has_ties, has_position=has_position)
     assume(not has_ties or tied.any())
     cells = cells_of(matrix, keep_order=has_position, all_pairs=False)
     exists = has_finite_estimate(cells, model)

@@ -12,7 +12,7 @@ from dialometer.model.estimate import Estimate
 if TYPE_CHECKING:
     from dialometer.model.study import Study
 
-Result = Estimate | Mapping[str, Estimate]
+StatisticResult = Estimate | Mapping[str, Estimate]
 """One estimate, or one for each group: a rater, a system, a condition."""
 
 

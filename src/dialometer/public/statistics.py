@@ -10,7 +10,7 @@ import polars as pl
 
 from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate
-from dialometer.model.statistic import Result
+from dialometer.model.statistic import StatisticResult
 from dialometer.public.judged import criterion_name, of_criterion
 from dialometer.registry import did_you_mean
 from dialometer.stats import STATISTICS
@@ -38,7 +38,7 @@ def statistics() -> pl.DataFrame:
     )
 
 
-def compute(name: str, judgments: pl.DataFrame, criterion: str = "", **settings: Any) -> Result:
+def compute(name: str, judgments: pl.DataFrame, criterion: str = "", **settings: Any) -> StatisticResult:
     """A statistic by its name (see :func:`statistics`): an estimate, or one for each group such as a rater.
 
     ``settings`` are those of the statistic, such as ``confidence`` and ``seed``. ``docs/how-to/add-a-statistic.md`` shows

@@ -9,7 +9,7 @@ import polars as pl
 
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.statistic import Result, Statistic
+from dialometer.model.statistic import Statistic, StatisticResult
 from dialometer.registry import did_you_mean
 
 DERIVED = {
@@ -19,7 +19,7 @@ DERIVED = {
 """Columns that a statistic can ask for beside those of the long table."""
 
 
-def compute(statistic: Statistic, judgments: pl.DataFrame, settings: Mapping[str, Any]) -> Result:
+def compute(statistic: Statistic, judgments: pl.DataFrame, settings: Mapping[str, Any]) -> StatisticResult:
     """The statistic of these judgments. Rows in which one of its columns is empty are left out."""
     for name in settings:
         if name not in statistic.settings:
@@ -49,7 +49,7 @@ def compute(statistic: Statistic, judgments: pl.DataFrame, settings: Mapping[str
             where=statistic.function.__module__,
             remedy="return an Estimate, or a mapping of names to Estimates",
         )
-    checked: Result = result
+    checked: StatisticResult = result
     return checked
 
 

@@ -77,7 +77,7 @@ def missing_note(n_missing: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Crossed:
+class RatingMatrix:
     """A matrix of ratings with the ids that its rows (items) and columns (raters) stand for; ``nan`` is a missing cell."""
 
     ratings: Floats
@@ -122,7 +122,7 @@ def as_judgments(values: ArrayLike, *ids: ArrayLike) -> tuple[Floats, list[Ints]
     return y[is_given], code_columns, names
 
 
-def cross(values: ArrayLike, items: ArrayLike, raters: ArrayLike) -> Crossed:
+def cross(values: ArrayLike, items: ArrayLike, raters: ArrayLike) -> RatingMatrix:
     """The matrix of items by raters. A rater who judged an item twice is refused: which one counts is not ours to say."""
     y, (item, rater), (item_ids, rater_ids) = as_judgments(values, items, raters)
     cell = item * max(len(rater_ids), 1) + rater
@@ -135,10 +135,10 @@ def cross(values: ArrayLike, items: ArrayLike, raters: ArrayLike) -> Crossed:
         )
     matrix = np.full((len(item_ids), len(rater_ids)), np.nan)
     matrix[item, rater] = y
-    return Crossed(matrix, tuple(item_ids.tolist()), tuple(rater_ids.tolist()))
+    return RatingMatrix(matrix, tuple(item_ids.tolist()), tuple(rater_ids.tolist()))
 
 
-def stack(values: ArrayLike, items: ArrayLike, *, n_columns: int | None = None) -> Crossed:
+def stack(values: ArrayLike, items: ArrayLike, *, n_columns: int | None = None) -> RatingMatrix:
     """The k-th judgment of an item, in the order given, in column k; judgments beyond ``n_columns`` are left out.
 
     ``raters`` of the result are column y from 1, because the columns are not persons.
@@ -152,7 +152,7 @@ def stack(values: ArrayLike, items: ArrayLike, *, n_columns: int | None = None) 
     matrix = np.full((len(item_ids), width), np.nan)
     is_kept = position < width
     matrix[item[is_kept], position[is_kept]] = y[is_kept]
-    return Crossed(matrix, tuple(item_ids.tolist()), tuple(range(1, width + 1)))
+    return RatingMatrix(matrix, tuple(item_ids.tolist()), tuple(range(1, width + 1)))
 
 
 def positions(ratings: ArrayLike, labels: Sequence[Any]) -> Floats:

@@ -175,18 +175,18 @@ def _replicates(counts: Floats, disagreement: Floats, *, n_resamples: int, rng: 
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-Choice = Literal["closest", "lowest", "highest", "random", "furthest"]
-Ties = Literal["random", "lower", "upper"]
+PairChoice = Literal["closest", "lowest", "highest", "random", "furthest"]
+PairTies = Literal["random", "lower", "upper"]
 Sides = Literal["random", "given", "sorted"]
 
-CONFIGURATIONS: tuple[Choice, ...] = ("closest", "lowest", "highest", "random")
+CONFIGURATIONS: tuple[PairChoice, ...] = ("closest", "lowest", "highest", "random")
 
 
 @dataclass(frozen=True)
 class PairKappa:
     """Kappa of the chosen pairs and, beside it, what the choice alone produces (``null``: mean and middle of the shuffles)."""
 
-    choice: Choice
+    choice: PairChoice
     kappa: Estimate
     null: Estimate
     n_ambiguous: int
@@ -195,18 +195,18 @@ class PairKappa:
 
 @dataclass(frozen=True)
 class _Rule:
-    choice: Choice
-    ties: Ties
+    choice: PairChoice
+    ties: PairTies
     sides: Sides
 
 
 def kappa_of_pairs(
     ratings: ArrayLike,
     labels: Sequence[Any],
-    choice: Choice = "closest",
+    choice: PairChoice = "closest",
     *,
     weights: Weights = "linear",
-    ties: Ties = "random",
+    ties: PairTies = "random",
     sides: Sides = "random",
     n_resamples: int = 2000,
     n_permutations: int = 500,
@@ -254,10 +254,10 @@ def kappa_of_pairs(
     return PairKappa(choice, kappa, summary, _n_ambiguous(usable) if choice == "closest" else 0)
 
 
-def _checked(choice: Choice, ties: Ties, sides: Sides) -> _Rule:
+def _checked(choice: PairChoice, ties: PairTies, sides: Sides) -> _Rule:
     for word, kind, allowed in (
-        (choice, "choice", Choice),
-        (ties, "rule for ties", Ties),
+        (choice, "choice", PairChoice),
+        (ties, "rule for ties", PairTies),
         (sides, "rule for sides", Sides),
     ):
         if word not in get_args(allowed):

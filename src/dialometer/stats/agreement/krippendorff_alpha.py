@@ -26,12 +26,12 @@ from dialometer.stats.bootstrap.bootstrap import (
 )
 from dialometer.stats.observations import Floats, as_matrix, numbers, positions
 
-Level = Literal["nominal", "ordinal", "interval", "ratio"]
+MeasurementLevel = Literal["nominal", "ordinal", "interval", "ratio"]
 
 
 def krippendorff_alpha(
     ratings: ArrayLike,
-    level: Level,
+    level: MeasurementLevel,
     *,
     labels: Sequence[Any] | None = None,
     n_resamples: int = 2000,
@@ -44,8 +44,8 @@ def krippendorff_alpha(
     ``labels`` gives the order of values that are words; numbers need none, as labels nobody chose do not enter alpha.
     ``n_resamples=0`` leaves the interval out.
     """
-    if level not in get_args(Level):
-        raise UnknownName(f"unknown level '{level}'", remedy=did_you_mean(level, list(get_args(Level))))
+    if level not in get_args(MeasurementLevel):
+        raise UnknownName(f"unknown level '{level}'", remedy=did_you_mean(level, list(get_args(MeasurementLevel))))
     matrix = as_matrix(ratings if labels is None else positions(ratings, labels))
     method = f"Krippendorff's alpha, {level}"
     if labels is not None and level in ("interval", "ratio"):
@@ -131,7 +131,7 @@ def _value_counts(matrix: Floats) -> tuple[Floats, Floats]:
     return values, cells.reshape(len(matrix), len(values)).astype(np.float64)
 
 
-def _statistic(values: Floats, counts: Floats, level: Level) -> WeightedStatistic:
+def _statistic(values: Floats, counts: Floats, level: MeasurementLevel) -> WeightedStatistic:
     if level == "ordinal":
         return _ordinal(counts)
     if level == "interval":

@@ -28,6 +28,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.registry import did_you_mean
 from dialometer.stats import statistic
 from dialometer.stats.clustered.proportion import wilson_interval
+from dialometer.stats.observations import Floats
 
 Codes = npt.NDArray[np.intp]
 
@@ -93,10 +94,7 @@ def check_informative(labels: Labels, method: str) -> None:
         raise NotEnoughData("no item was labelled by two raters", where=method, remedy="let raters overlap")
 
 
-Array = npt.NDArray[np.float64]
-
-
-def _likeliest(items: tuple[str, ...], classes: tuple[str, ...], posterior: Array) -> dict[str, str]:
+def _likeliest(items: tuple[str, ...], classes: tuple[str, ...], posterior: Floats) -> dict[str, str]:
     return {item: classes[k] for item, k in zip(items, posterior.argmax(axis=1).tolist(), strict=True)}
 
 
@@ -110,9 +108,9 @@ class DawidSkene:
     items: tuple[str, ...]
     classes: tuple[str, ...]
     raters: tuple[str, ...]
-    posterior: Array = field(repr=False)
-    confusion: Array = field(repr=False)
-    prior: Array
+    posterior: Floats = field(repr=False)
+    confusion: Floats = field(repr=False)
+    prior: Floats
     accuracy: Mapping[str, Estimate]
     """Share of each rater's labels that are right, as the model sees it."""
     log_likelihood: float
@@ -174,7 +172,7 @@ def dawid_skene_accuracy(
     return dawid_skene(code_labels(rater, target, category), confidence=confidence).accuracy
 
 
-def _confusion(given: csr_array, posterior: Array, n_raters: int, smoothing: float) -> Array:
+def _confusion(given: csr_array, posterior: Floats, n_raters: int, smoothing: float) -> Floats:
     """Raters by given class by true class; each true class's column sums to 1."""
     n_classes = posterior.shape[1]
     counts = (given @ posterior).reshape(n_raters, n_classes, n_classes) + smoothing
@@ -182,7 +180,7 @@ def _confusion(given: csr_array, posterior: Array, n_raters: int, smoothing: flo
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _accuracy(labels: Labels, posterior: Array, confidence: float, note: str) -> dict[str, Estimate]:
+def _accuracy(labels: Labels, posterior: Floats, confidence: float, note: str) -> dict[str, Estimate]:
     right = np.bincount(labels.rater, weights=posterior[labels.item, labels.label], minlength=len(labels.raters))
     accuracy = {}
     for name, n_right, n in zip(labels.raters, right.tolist(), labels.labels_per_rater.tolist(), strict=True):
@@ -214,8 +212,8 @@ class Mace:
     items: tuple[str, ...]
     classes: tuple[str, ...]
     raters: tuple[str, ...]
-    posterior: Array = field(repr=False)
-    habit: Array = field(repr=False)
+    posterior: Floats = field(repr=False)
+    habit: Floats = field(repr=False)
     competence: Mapping[str, Estimate]
     """Probability that a rater knows the label rather than guesses; usable as a weight."""
     log_likelihood: float
@@ -231,16 +229,16 @@ class Mace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
-    knows: Array  # raters: weight of knowing
-    guesses: Array  # raters: weight of guessing
-    habit: Array  # raters by classes
+    knows: Floats  # raters: weight of knowing
+    guesses: Floats  # raters: weight of guessing
+    habit: Floats  # raters by classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Expected:
-    posterior: Array
-    n_known: Array  # raters
-    n_habit: Array  # raters by classes: guesses of each class
+    posterior: Floats
+    n_known: Floats  # raters
+    n_habit: Floats  # raters by classes: guesses of each class
     log_likelihood: float
 
 
@@ -343,7 +341,7 @@ def _maximise(expected: _Expected, fitting: Fitting, prior_guess: float, prior_k
     return _State(knows=odds[:, 1], guesses=odds[:, 0], habit=habit)
 
 
-def _geometric(counts: Array) -> Array:
+def _geometric(counts: Floats) -> Floats:
     return np.asarray(np.exp(digamma(counts) - digamma(counts.sum(axis=1, keepdims=True))))
 
 

@@ -31,7 +31,7 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.clustered.preference import NO_DECISIVE, Rule, binomial_test
+from dialometer.stats.clustered.preference import NO_DECISIVE, TieRule, binomial_test
 from dialometer.stats.clustered.proportion import clopper_pearson_interval, wilson_interval
 from dialometer.stats.observations import Floats, check_confidence, codes, missing_note, numbers, same_length
 
@@ -249,8 +249,8 @@ def clustered_preference(
     signed: ArrayLike,
     raters: ArrayLike,
     *,
-    ties: Rule = "drop",
-    cannot_tell: Rule = "drop",
+    ties: TieRule = "drop",
+    cannot_tell: TieRule = "drop",
     working: Working = "independence",
     sandwich: Sandwich = "CR2",
     confidence: float = 0.95,

@@ -26,18 +26,23 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.clustered.proportion import Interval, interval_of
+from dialometer.stats.clustered.proportion import ProportionInterval, interval_of
 from dialometer.stats.observations import Floats, missing_note, numbers, same_length
 
-Rule = Literal["drop", "half", "report"]
-Test = Literal["exact", "chi2", "chi2-yates"]
+TieRule = Literal["drop", "half", "report"]
+ChoiceTest = Literal["exact", "chi2", "chi2-yates"]
 
 _STRANGE = 99.0
 NO_DECISIVE = "no answer for either side: a test needs at least one rater who prefers one of the two"
 
 
 def binomial_test(
-    successes: int, n: int, *, null: float = 0.5, interval: Interval = "clopper-pearson", confidence: float = 0.95
+    successes: int,
+    n: int,
+    *,
+    null: float = 0.5,
+    interval: ProportionInterval = "clopper-pearson",
+    confidence: float = 0.95,
 ) -> Estimate:
     """Exact two-sided binomial test of a share, summing all outcomes that are no likelier than the observed one."""
     method = f"exact binomial test, two-sided, null {null:g}"
@@ -99,10 +104,10 @@ def preference(
     n_ties: int = 0,
     n_cannot_tell: int = 0,
     *,
-    ties: Rule = "drop",
-    cannot_tell: Rule = "drop",
-    test: Test = "exact",
-    interval: Interval = "wilson",
+    ties: TieRule = "drop",
+    cannot_tell: TieRule = "drop",
+    test: ChoiceTest = "exact",
+    interval: ProportionInterval = "wilson",
     confidence: float = 0.95,
     label: str = "",
 ) -> Estimate:
@@ -159,10 +164,10 @@ def signed_choices(
 def preference_of(
     signed: ArrayLike,
     *,
-    ties: Rule = "drop",
-    cannot_tell: Rule = "drop",
-    test: Test = "exact",
-    interval: Interval = "wilson",
+    ties: TieRule = "drop",
+    cannot_tell: TieRule = "drop",
+    test: ChoiceTest = "exact",
+    interval: ProportionInterval = "wilson",
     confidence: float = 0.95,
     label: str = "",
 ) -> Estimate:
@@ -211,7 +216,7 @@ def mcnemar(
         why = "no rater changed the answer: the test needs pairs that differ; collect more pairs"
         return unknown(method, why, n=len(a))
     tested = _test_decisive(only_first, only_second, "exact" if exact else "chi2-yates" if correction else "chi2")
-    kind: Interval = "clopper-pearson" if exact else "wilson"
+    kind: ProportionInterval = "clopper-pearson" if exact else "wilson"
     low, high = interval_of(kind, only_first, changed, confidence)
     return Estimate(
         value=only_first / changed,
@@ -238,13 +243,13 @@ def _strange(answer: Any) -> float:
     return math.nan if isinstance(answer, float) and math.isnan(answer) else _STRANGE
 
 
-def _test_name(test: Test) -> str:
+def _test_name(test: ChoiceTest) -> str:
     return {"exact": "exact binomial test", "chi2": "chi-square", "chi2-yates": "chi-square with Yates' correction"}[
         test
     ]
 
 
-def _test_decisive(n_for: int, n_against: int, test: Test) -> Estimate:
+def _test_decisive(n_for: int, n_against: int, test: ChoiceTest) -> Estimate:
     if test == "exact":
         return binomial_test(n_for, n_for + n_against)
     return chi2_goodness_of_fit([n_for, n_against], yates=test == "chi2-yates")

@@ -19,7 +19,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
 
-Interval = Literal["wilson", "clopper-pearson"]
+ProportionInterval = Literal["wilson", "clopper-pearson"]
 
 
 def _check_counts(successes: float, n: float) -> None:
@@ -65,7 +65,7 @@ def clopper_pearson_interval(successes: float, n: float, *, confidence: float = 
     return low, high
 
 
-def interval_of(kind: Interval, successes: float, n: float, confidence: float) -> tuple[float, float]:
+def interval_of(kind: ProportionInterval, successes: float, n: float, confidence: float) -> tuple[float, float]:
     """The interval of the declared kind."""
     if kind == "wilson":
         return wilson_interval(successes, n, confidence=confidence)
@@ -73,7 +73,7 @@ def interval_of(kind: Interval, successes: float, n: float, confidence: float) -
 
 
 def proportion(
-    successes: float, n: int, *, interval: Interval = "wilson", confidence: float = 0.95, label: str = ""
+    successes: float, n: int, *, interval: ProportionInterval = "wilson", confidence: float = 0.95, label: str = ""
 ) -> Estimate:
     """A share of independent answers; for raters who answer more than once see ``clustered_proportion``."""
     _check_counts(successes, n)

@@ -34,7 +34,7 @@ KEPT_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ModelPoint:
     """The model at one pair of standard deviation ratios, with derivatives by their logarithms."""
 
     logdet: float
@@ -43,7 +43,7 @@ class Point:
     d_cross: Floats  # (2, p+1, p+1)
 
 
-class Crossing:
+class CrossedSums:
     """Aggregated judgments of y ~ X + (1|first) + (1|second)."""
 
     def __init__(self, y: Floats, design: Floats, first: Ints, second: Ints) -> None:
@@ -83,7 +83,7 @@ class Crossing:
             return _dense_gram(self.counts @ sparse.diags_array(weight))
         return _dense_gram(self.counts * weight)
 
-    def at(self, ratio_first: float, ratio_second: float) -> Point:
+    def at(self, ratio_first: float, ratio_second: float) -> ModelPoint:
         """The model where the standard deviations of the two factors are these multiples of the residual's."""
         a, b = (ratio_second, ratio_first) if self.is_swapped else (ratio_first, ratio_second)
         width = self.n_fixed + 1
@@ -111,7 +111,7 @@ class Crossing:
         d_cross[0] = -2 * scaled.T @ scaled
         if self.is_swapped:
             d_logdet, d_cross = d_logdet[::-1].copy(), d_cross[::-1].copy()
-        return Point(logdet, self.total - quadratic, d_logdet, d_cross)
+        return ModelPoint(logdet, self.total - quadratic, d_logdet, d_cross)
 
 
 def _sums(columns: list[Floats], factor: Ints, n_levels: int) -> Floats:
@@ -204,7 +204,7 @@ def fit_crossed(y: ArrayLike, design: ArrayLike, raters: ArrayLike, items: Array
     if np.linalg.matrix_rank(fixed.T @ fixed, hermitian=True) < n_fixed:
         raise NotEnoughData("the fixed effects cannot be told apart", remedy="fill every condition with raters")
     shift, offset = _centre(values, fixed)
-    crossing = Crossing(values - shift, fixed, rater, item)
+    crossing = CrossedSums(values - shift, fixed, rater, item)
     is_active, notes = _identifiable(n, len(rater_levels), len(item_levels), has_items=items is not None)
     log_ratios, curvature = _maximise(crossing, is_active)
     n_items = 0 if items is None else len(item_levels)
@@ -232,7 +232,7 @@ def _identifiable(n: int, n_raters: int, n_items: int, *, has_items: bool) -> tu
     return (has_rater, has_item), tuple(notes)
 
 
-def _solve(crossing: Crossing, point: Point) -> tuple[Floats, Floats, float]:
+def _solve(crossing: CrossedSums, point: ModelPoint) -> tuple[Floats, Floats, float]:
     """Inverse of X'V^-1 X, the coefficients, and the weighted residual sum of squares."""
     p = crossing.n_fixed
     inverse = linalg.inv(point.cross[:p, :p])
@@ -240,7 +240,7 @@ def _solve(crossing: Crossing, point: Point) -> tuple[Floats, Floats, float]:
     return inverse, b, float(point.cross[p, p] - point.cross[:p, p] @ b)
 
 
-def _criterion(crossing: Crossing, ratios: tuple[float, float]) -> tuple[float, Floats]:
+def _criterion(crossing: CrossedSums, ratios: tuple[float, float]) -> tuple[float, Floats]:
     """Minus twice the profiled REML likelihood, up to a constant, with its gradient by the log ratios."""
     point = crossing.at(*ratios)
     inverse, b, rest = _solve(crossing, point)
@@ -258,7 +258,7 @@ def _ratios(log_ratios: Floats) -> tuple[float, float]:
     return float(first), float(second)
 
 
-def _start(crossing: Crossing, is_active: tuple[bool, bool]) -> Floats:
+def _start(crossing: CrossedSums, is_active: tuple[bool, bool]) -> Floats:
     """Log ratios from a one-way analysis of variance of each factor: near enough to save half of the evaluations."""
     p, n = crossing.n_fixed, crossing.n
     b = linalg.solve(crossing.total[:p, :p], crossing.total[:p, p], assume_a="sym")
@@ -278,7 +278,7 @@ def _start(crossing: Crossing, is_active: tuple[bool, bool]) -> Floats:
     return np.where(is_active, np.log(shares / residual) / 2, -math.inf)
 
 
-def _maximise(crossing: Crossing, is_active: tuple[bool, bool]) -> tuple[Floats, Floats]:
+def _maximise(crossing: CrossedSums, is_active: tuple[bool, bool]) -> tuple[Floats, Floats]:
     """The log ratios with the highest likelihood (minus infinity: variance zero) and the curvature there."""
     best, curvature = _descend(crossing, _start(crossing, is_active))
     for index in (0, 1):
@@ -291,7 +291,7 @@ def _maximise(crossing: Crossing, is_active: tuple[bool, bool]) -> tuple[Floats,
     return best, curvature
 
 
-def _descend(crossing: Crossing, start: Floats) -> tuple[Floats, Floats]:
+def _descend(crossing: CrossedSums, start: Floats) -> tuple[Floats, Floats]:
     """Quasi-Newton over the finite log ratios, then Newton steps with one Hessian, which is returned too."""
     free = np.flatnonzero(start > -math.inf)
     if len(free) == 0:
@@ -338,7 +338,7 @@ def _jacobian(function: Callable[[Floats], Floats], x: Floats, step: float = 1e-
 
 
 def _describe(
-    crossing: Crossing,
+    crossing: CrossedSums,
     log_ratios: Floats,
     curvature: Floats,
     offset: Floats,

@@ -17,7 +17,7 @@ from dialometer.errors import NotEnoughData, UnknownName
 from dialometer.registry import did_you_mean
 from dialometer.stats.observations import Floats, Ints
 
-Method = Literal["raw", "ln", "ln_center", "ln_z", "raw_center", "raw_z", "minmax"]
+Normalisation = Literal["raw", "ln", "ln_center", "ln_z", "raw_center", "raw_z", "minmax"]
 ZeroRule = Literal["exclude", "half_minimum", "error"]
 
 
@@ -26,7 +26,7 @@ class Normalised:
     """Normalised values in the order given (``nan`` = missing or excluded) and an account of what was done to get them."""
 
     values: Floats
-    method: Method
+    method: Normalisation
     zeros: ZeroRule
     n: int
     n_missing: int
@@ -61,7 +61,7 @@ class Normalised:
 def normalise(
     values: ArrayLike,
     raters: ArrayLike,
-    method: Method = "ln_center",
+    method: Normalisation = "ln_center",
     *,
     zeros: ZeroRule = "half_minimum",
     modulus: float | None = None,
@@ -73,8 +73,10 @@ def normalise(
     logarithm; ``minmax`` the rater's range to 0..1. A rater without spread gets 0 from z and min-max and is named.
     Checked against the independent values for the RankME ratings (R psych 2.2.9 on the same transforms).
     """
-    if method not in get_args(Method):
-        raise UnknownName(f"unknown normalisation '{method}'", remedy=did_you_mean(method, list(get_args(Method))))
+    if method not in get_args(Normalisation):
+        raise UnknownName(
+            f"unknown normalisation '{method}'", remedy=did_you_mean(method, list(get_args(Normalisation)))
+        )
     if zeros not in get_args(ZeroRule):
         raise UnknownName(f"unknown rule for zeros '{zeros}'", remedy=did_you_mean(zeros, list(get_args(ZeroRule))))
     if modulus is not None and not modulus > 0:
@@ -147,7 +149,7 @@ def _constant(numbers: Floats, rater: Ints, n_raters: int) -> Ints:
     return np.flatnonzero(low == high)
 
 
-def _transform(numbers: Floats, rater: Ints, n_raters: int, method: Method, constant: Ints) -> Floats:
+def _transform(numbers: Floats, rater: Ints, n_raters: int, method: Normalisation, constant: Ints) -> Floats:
     if method in ("raw", "ln"):
         return numbers
     if method == "minmax":

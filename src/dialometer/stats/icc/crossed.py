@@ -18,7 +18,7 @@ from scipy import optimize, special
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.icc.forms import Form, form_named, spearman_brown
+from dialometer.stats.icc.forms import IccForm, form_named, spearman_brown
 from dialometer.stats.icc.variance_components import CrossedLikelihood, VarianceComponents, fit, variance_components
 from dialometer.stats.observations import as_judgments
 
@@ -105,14 +105,14 @@ def _described(components: VarianceComponents) -> dict[str, float]:
     }
 
 
-def _two_way(form: str) -> Form:
+def _two_way(form: str) -> IccForm:
     chosen = form_named(form)
     if chosen.model == "one_way":
         raise NotEnoughData(f"{chosen.name} does not use raters", remedy="use icc_one_way")
     return chosen
 
 
-def _profile(likelihood: CrossedLikelihood, components: VarianceComponents, form: Form) -> Callable[[float], float]:
+def _profile(likelihood: CrossedLikelihood, components: VarianceComponents, form: IccForm) -> Callable[[float], float]:
     """The deviance as a function of the single-rating ICC, the share of raters fitted anew for each value."""
     is_agreement = form.model == "agreement"
 
@@ -133,7 +133,7 @@ def _profile(likelihood: CrossedLikelihood, components: VarianceComponents, form
 
 
 def _profile_interval(
-    likelihood: CrossedLikelihood, components: VarianceComponents, form: Form, confidence: float
+    likelihood: CrossedLikelihood, components: VarianceComponents, form: IccForm, confidence: float
 ) -> tuple[float, float]:
     value = icc_from(components, form.name, 1.0)
     profile = _profile(likelihood, components, form)
@@ -151,7 +151,7 @@ def _profile_interval(
 
 
 def _wald_interval(
-    likelihood: CrossedLikelihood, components: VarianceComponents, form: Form, confidence: float
+    likelihood: CrossedLikelihood, components: VarianceComponents, form: IccForm, confidence: float
 ) -> tuple[float, float]:
     """Delta method for logit(ICC) with the observed information, a variance at the border held there."""
     by_item, by_rater = (part / components.residual for part in (components.item, components.rater))

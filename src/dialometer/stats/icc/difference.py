@@ -18,7 +18,7 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import batch_sizes, draw_counts, estimate_from
 from dialometer.stats.icc.crossed import icc_from
-from dialometer.stats.icc.forms import Form, form_named, icc_of_counts, spearman_brown
+from dialometer.stats.icc.forms import IccForm, form_named, icc_of_counts, spearman_brown
 from dialometer.stats.icc.icc import Missing, icc
 from dialometer.stats.icc.one_way import OneWay, one_way_icc
 from dialometer.stats.icc.variance_components import variance_components
@@ -30,7 +30,7 @@ IccOnCounts = Callable[[Floats, Floats | None, Floats | None], Floats]
 
 @dataclass(frozen=True)
 class _Settings:
-    form: Form
+    form: IccForm
     n_resamples: int
     n_permutations: int
     seed: int
@@ -129,7 +129,7 @@ def _by_counts(a: Floats, b: Floats, settings: _Settings, *, has_holes: bool) ->
     return _with_p(result, np.concatenate(null))
 
 
-def _one_way_on_counts(x: Floats, items: Floats | None, raters: Floats | None, form: Form) -> Floats:
+def _one_way_on_counts(x: Floats, items: Floats | None, raters: Floats | None, form: IccForm) -> Floats:
     """ICC(1, .) of a matrix with holes; an item nobody judged in a resample does not count there."""
     given = ~np.isnan(x)
     filled = np.where(given, x - np.nanmean(x), 0.0)
@@ -178,7 +178,7 @@ def _by_reml(a: Floats, b: Floats, settings: _Settings) -> Estimate:
     return _with_p(result, null)
 
 
-def _reml_icc(matrix: Floats, form: Form) -> float:
+def _reml_icc(matrix: Floats, form: IccForm) -> float:
     item, rater = np.nonzero(~np.isnan(matrix))
     components = variance_components(matrix[item, rater], item, rater)
     return icc_from(components, form.name) if components.is_known else math.nan

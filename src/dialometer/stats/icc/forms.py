@@ -21,14 +21,14 @@ from dialometer.registry import did_you_mean
 from dialometer.stats.bootstrap.bootstrap import batch_sizes, draw_counts, weighted_sums
 from dialometer.stats.observations import Floats
 
-Model = Literal["one_way", "agreement", "consistency"]
+IccModel = Literal["one_way", "agreement", "consistency"]
 
 NEGATIVE = "negative: items differ less than chance alone would make them; read it as no reliability"
 """The note beside every ICC below zero."""
 
 
 @dataclass(frozen=True)
-class Form:
+class IccForm:
     """One ICC: Shrout & Fleiss (1979) write ``ICC(2,1)``, McGraw & Wong (1996) ``ICC(A,1)``.
 
     ``one_way``: items were judged by different raters. ``agreement``: the same raters judged all items and a rater who is
@@ -38,7 +38,7 @@ class Form:
 
     name: str
     mcgraw_wong: str
-    model: Model
+    model: IccModel
     is_average: bool
 
     def label(self) -> str:
@@ -46,17 +46,17 @@ class Form:
         return f"{self.name} = {self.mcgraw_wong}"
 
 
-FORMS: tuple[Form, ...] = (
-    Form("ICC(1,1)", "ICC(1)", "one_way", False),
-    Form("ICC(2,1)", "ICC(A,1)", "agreement", False),
-    Form("ICC(3,1)", "ICC(C,1)", "consistency", False),
-    Form("ICC(1,k)", "ICC(k)", "one_way", True),
-    Form("ICC(2,k)", "ICC(A,k)", "agreement", True),
-    Form("ICC(3,k)", "ICC(C,k)", "consistency", True),
+FORMS: tuple[IccForm, ...] = (
+    IccForm("ICC(1,1)", "ICC(1)", "one_way", False),
+    IccForm("ICC(2,1)", "ICC(A,1)", "agreement", False),
+    IccForm("ICC(3,1)", "ICC(C,1)", "consistency", False),
+    IccForm("ICC(1,k)", "ICC(k)", "one_way", True),
+    IccForm("ICC(2,k)", "ICC(A,k)", "agreement", True),
+    IccForm("ICC(3,k)", "ICC(C,k)", "consistency", True),
 )
 
 
-def form_named(name: str) -> Form:
+def form_named(name: str) -> IccForm:
     """The form of either name; an unknown one lists what there is."""
     for form in FORMS:
         if name.replace(" ", "") in (form.name, form.mcgraw_wong):

@@ -21,7 +21,7 @@ from dialometer.stats.bootstrap.bootstrap import estimate_from, jackknife
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.forms import (
     NEGATIVE,
-    Form,
+    IccForm,
     Resampled,
     form_named,
     icc_of_counts,
@@ -138,7 +138,7 @@ def _not_computable(matrix: Floats) -> str:
     return ""
 
 
-def _value(squares: MeanSquares, form: Form) -> float:
+def _value(squares: MeanSquares, form: IccForm) -> float:
     n, k = squares.n, squares.k
     if form.model == "one_way":
         part, whole = squares.items - squares.within, squares.items + (k - 1) * squares.within
@@ -155,7 +155,7 @@ def _value(squares: MeanSquares, form: Form) -> float:
 
 
 def _tested(
-    squares: MeanSquares, form: Form, value: float, *, confidence: float, label: str, notes: tuple[str, ...]
+    squares: MeanSquares, form: IccForm, value: float, *, confidence: float, label: str, notes: tuple[str, ...]
 ) -> Estimate:
     n, k = squares.n, squares.k
     noise, df2 = (squares.within, n * (k - 1)) if form.model == "one_way" else (squares.error, (n - 1) * (k - 1))
@@ -185,7 +185,7 @@ def _tested(
     return replace(result, low=low, high=high, statistic=ratio, p_value=float(stats.f.sf(ratio, n - 1, df2)))
 
 
-def analytic_interval(squares: MeanSquares, form: Form, confidence: float) -> tuple[float, float]:
+def analytic_interval(squares: MeanSquares, form: IccForm, confidence: float) -> tuple[float, float]:
     """McGraw & Wong's interval: exact under normality for one-way and consistency, Satterthwaite's for agreement."""
     n, k = squares.n, squares.k
     upper = 1 - (1 - confidence) / 2
@@ -211,7 +211,7 @@ def analytic_interval(squares: MeanSquares, form: Form, confidence: float) -> tu
 def _bootstrapped(
     result: Estimate,
     matrix: Floats,
-    form: Form,
+    form: IccForm,
     resampled: Resampled,
     interval: IccInterval,
     n_resamples: int,
@@ -246,7 +246,7 @@ def _bootstrapped(
     return replace(drawn, statistic=result.statistic, df=result.df, p_value=result.p_value)
 
 
-def _by_model(matrix: Floats, form: Form, *, confidence: float, label: str) -> Estimate:
+def _by_model(matrix: Floats, form: IccForm, *, confidence: float, label: str) -> Estimate:
     item, rater = np.nonzero(~np.isnan(matrix))
     values = matrix[item, rater]
     if form.model == "one_way":

@@ -17,9 +17,9 @@ from scipy.sparse import csr_array
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.registry import did_you_mean
+from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.rank_intervals import RankIntervals, rank_intervals
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
 
@@ -96,7 +96,7 @@ class BestWorstScores:
     systems: tuple[str, ...]
     scores: Mapping[str, Estimate]
     ranks: RankIntervals
-    replicates: Array = field(repr=False)
+    replicates: Floats = field(repr=False)
 
 
 def best_worst_counts(
@@ -137,6 +137,6 @@ def best_worst_counts(
     return BestWorstScores(choices.systems, scores, ranks, replicates)
 
 
-def _ratio(top: Array, bottom: Array) -> Array:
+def _ratio(top: Floats, bottom: Floats) -> Floats:
     """The quotient, ``nan`` where a system was not shown."""
     return np.asarray(np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=np.asarray(bottom) > 0))

@@ -22,17 +22,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 from scipy.special import expit, logit, ndtri
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.paired_newton import (
-    Cells,
-    Fit,
-    Model,
+    NewtonFit,
+    PairCells,
+    PairedModel,
     cells_of,
     covariance,
     gradient_and_information,
@@ -40,23 +40,21 @@ from dialometer.stats.ranking.paired_newton import (
 )
 from dialometer.stats.ranking.votes import WinMatrix, describe_groups, strong_groups
 
-Array = npt.NDArray[np.float64]
-
 ELO_START = 1000.0
 ELO_PER_LOGIT = 400 / math.log(10)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class BradleyTerryFit:
     """The numbers of a fit, from which every estimate is made the same way.
 
     ``names`` are the systems that were voted on; ``parameters`` are their strengths, then tie, then position.
     """
 
     names: tuple[str, ...]
-    parameters: Array
-    covariance: Array
-    model: Model
+    parameters: Floats
+    covariance: Floats
+    model: PairedModel
     method: str
     interval_method: str
     confidence: float
@@ -99,11 +97,11 @@ class Fitted:
             details={"se_logit": se_logit},
         )
 
-    def _expected_points(self, opponents: list[tuple[int, int]]) -> tuple[float, Array]:
+    def _expected_points(self, opponents: list[tuple[int, int]]) -> tuple[float, Floats]:
         """The mean of P(win) + P(tie)/2 and its derivatives by the parameters."""
         n, n_pairs = len(self.names), len(opponents)
         a, b = np.array(opponents).T
-        pairs = Cells(n, a, b, *(np.zeros((n_pairs, 1)) for _ in range(3)))
+        pairs = PairCells(n, a, b, *(np.zeros((n_pairs, 1)) for _ in range(3)))
         even = self.parameters.copy()
         if self.model.has_position:
             even[-1] = 0.0
@@ -184,7 +182,7 @@ class BradleyTerry:
     n_iterations: int
     method: str
     notes: tuple[str, ...]
-    fitted: Fitted = field(repr=False)
+    fitted: BradleyTerryFit = field(repr=False)
 
     def win_probability(self, a: str, b: str) -> Estimate:
         """How likely a is preferred to b, a tie counting half, position set aside."""
@@ -229,7 +227,7 @@ def penalised_note(n_penalised: int, n_resamples: int) -> str:
     )
 
 
-def has_finite_estimate(cells: Cells, model: Model) -> bool:
+def has_finite_estimate(cells: PairCells, model: PairedModel) -> bool:
     """For a single data set; the exact answer, whatever the parameters."""
     rows = _advantages(cells, model)
     n_parameters = cells.n_systems + model.n_extra
@@ -242,7 +240,7 @@ def has_finite_estimate(cells: Cells, model: Model) -> bool:
     return bool(solution.status == 0 and -solution.fun < 1e-7)
 
 
-def _advantages(cells: Cells, model: Model) -> csr_array:
+def _advantages(cells: PairCells, model: PairedModel) -> csr_array:
     """One row for each observed outcome and each other outcome it was preferred to: how parameters favour the observed one."""
     n, m = cells.n_systems, len(cells.first)
     index, one = np.arange(m), np.ones(m)
@@ -296,7 +294,7 @@ def bradley_terry(
     notes += remarks
     cells, fit = _fit(part, model, used)
     _, information = gradient_and_information(cells, model, fit.parameters)
-    fitted = Fitted(
+    fitted = BradleyTerryFit(
         names=part.systems,
         parameters=fit.parameters[:, 0],
         covariance=covariance(information[0], len(part.systems)),
@@ -327,7 +325,7 @@ def check_request(matrix: WinMatrix, *, position_effect: bool) -> None:
         )
 
 
-def _obstacles(matrix: WinMatrix, model: Model, groups: list[list[int]]) -> list[str]:
+def _obstacles(matrix: WinMatrix, model: PairedModel, groups: list[list[int]]) -> list[str]:
     """Why no finite maximum-likelihood estimate exists, in words; empty where it does."""
     if len(groups) > 1:
         return describe_groups(groups, matrix.half_wins, matrix.systems)
@@ -338,14 +336,16 @@ def _obstacles(matrix: WinMatrix, model: Model, groups: list[list[int]]) -> list
     return []
 
 
-def choose_model(matrix: WinMatrix, *, ties: Ties, position_effect: bool) -> tuple[Model, list[str]]:
+def choose_model(matrix: WinMatrix, *, ties: Ties, position_effect: bool) -> tuple[PairedModel, list[str]]:
     """Davidson's tie parameter has no finite value where nobody tied; the plain model is its limit there."""
     if ties == "davidson" and not matrix.tied.any():
-        return Model(has_position=position_effect), ["no ties were cast, so that Davidson's model is the plain one"]
-    return Model(has_ties=ties == "davidson", has_position=position_effect), []
+        return PairedModel(has_position=position_effect), [
+            "no ties were cast, so that Davidson's model is the plain one"
+        ]
+    return PairedModel(has_ties=ties == "davidson", has_position=position_effect), []
 
 
-def method_name(model: Model, prior: float) -> str:
+def method_name(model: PairedModel, prior: float) -> str:
     """The model and how it was fitted, in one line."""
     parts = ["Bradley-Terry", "Davidson's ties" if model.has_ties else "ties as half wins"]
     if model.has_position:
@@ -353,7 +353,7 @@ def method_name(model: Model, prior: float) -> str:
     return ", ".join([*parts, fitting_name(prior)])
 
 
-def _fit(matrix: WinMatrix, model: Model, prior: float) -> tuple[Cells, Fit]:
+def _fit(matrix: WinMatrix, model: PairedModel, prior: float) -> tuple[PairCells, NewtonFit]:
     cells = cells_of(matrix, keep_order=model.has_position, all_pairs=prior > 0)
     if prior > 0:
         cells = cells.with_pseudo_wins(prior, keep_order=model.has_position)
@@ -366,7 +366,14 @@ def _fit(matrix: WinMatrix, model: Model, prior: float) -> tuple[Cells, Fit]:
 
 
 def _result(
-    matrix: WinMatrix, fitted: Fitted, cells: Cells, fit: Fit, *, prior: float, ties: Ties, groups: list[list[int]]
+    matrix: WinMatrix,
+    fitted: BradleyTerryFit,
+    cells: PairCells,
+    fit: NewtonFit,
+    *,
+    prior: float,
+    ties: Ties,
+    groups: list[list[int]],
 ) -> BradleyTerry:
     names, n = fitted.names, len(fitted.names)
     n_shown = dict(zip(matrix.systems, matrix.votes_per_system.round().astype(int).tolist(), strict=True))

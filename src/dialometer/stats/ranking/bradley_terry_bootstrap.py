@@ -26,8 +26,9 @@ from scipy.sparse import csr_array
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
+from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.bradley_terry import DEFAULT_PRIOR, BradleyTerry, Ties, bradley_terry, penalised_note
-from dialometer.stats.ranking.paired_newton import Cells, Model, cells_of, newton
+from dialometer.stats.ranking.paired_newton import PairCells, PairedModel, cells_of, newton
 from dialometer.stats.ranking.rank_intervals import RankIntervals, rank_intervals
 from dialometer.stats.ranking.votes import FIRST, SECOND, Votes, WinGraph, WinMatrix, win_matrix
 
@@ -60,12 +61,11 @@ def resampled_counts(counts: Integers) -> Callable[[int, np.random.Generator], I
     return draw
 
 
-Array = npt.NDArray[np.float64]
-Draw = Callable[[int, np.random.Generator], Cells]
+Draw = Callable[[int, np.random.Generator], PairCells]
 """Takes a number of resamples, gives the cells with that many data sets."""
 
 
-def draw_votes(cells: Cells) -> Draw:
+def draw_votes(cells: PairCells) -> Draw:
     """Resample single votes; right where every vote comes from another rater."""
     flat = np.concatenate([cells.first_won, cells.second_won, cells.tied])[:, 0]
     if not np.array_equal(flat, flat.round()):
@@ -73,7 +73,7 @@ def draw_votes(cells: Cells) -> Draw:
     seen = np.flatnonzero(flat)
     counts_of_seen = resampled_counts(flat[seen].astype(np.int64))
 
-    def draw(n_resamples: int, rng: np.random.Generator) -> Cells:
+    def draw(n_resamples: int, rng: np.random.Generator) -> PairCells:
         counts = np.zeros((len(flat), n_resamples))
         counts[seen] = counts_of_seen(n_resamples, rng).T
         return _filled(cells, counts)
@@ -81,7 +81,7 @@ def draw_votes(cells: Cells) -> Draw:
     return draw
 
 
-def draw_raters(votes: Votes, cells: Cells, shown: list[int], *, keep_order: bool) -> Draw:
+def draw_raters(votes: Votes, cells: PairCells, shown: list[int], *, keep_order: bool) -> Draw:
     """Resample whole raters with all their votes; ``shown`` are the systems that the cells are about, in their order."""
     if votes.rater is None:
         raise DialometerError(
@@ -105,14 +105,14 @@ def draw_raters(votes: Votes, cells: Cells, shown: list[int], *, keep_order: boo
     row = block * len(cells.first) + number[first, second]
     by_rater = csr_array((np.ones(votes.n), (row, votes.rater)), shape=(3 * len(cells.first), n_raters))
 
-    def draw(n_resamples: int, rng: np.random.Generator) -> Cells:
+    def draw(n_resamples: int, rng: np.random.Generator) -> PairCells:
         times = rng.multinomial(n_raters, np.full(n_raters, 1 / n_raters), size=n_resamples).T
         return _filled(cells, by_rater @ times.astype(np.float64))
 
     return draw
 
 
-def _filled(cells: Cells, counts: Array) -> Cells:
+def _filled(cells: PairCells, counts: Floats) -> PairCells:
     first_won, second_won, tied = np.split(counts, 3)
     return replace(cells, first_won=first_won, second_won=second_won, tied=tied)
 
@@ -135,7 +135,7 @@ class BradleyTerryBootstrap:
     position_effect: Estimate | None
     share_penalised: float
     """Share of resamples that were fitted with the penalty."""
-    replicates: Array = field(repr=False)
+    replicates: Floats = field(repr=False)
     """Strengths, resamples by systems; ``nan`` for systems that nobody voted on."""
 
 
@@ -194,7 +194,7 @@ class _Percentiles:
     seed: int
     notes: tuple[str, ...]
 
-    def of(self, estimate: Estimate, values: Array) -> Estimate:
+    def of(self, estimate: Estimate, values: Floats) -> Estimate:
         if not estimate.is_known:
             return estimate
         tail = (1 - self.confidence) / 2
@@ -211,7 +211,7 @@ class _Percentiles:
         )
 
 
-def _replicate(cells: Cells, fit: BradleyTerry, draw: Draw, n_resamples: int, seed: int) -> tuple[Array, Flags]:
+def _replicate(cells: PairCells, fit: BradleyTerry, draw: Draw, n_resamples: int, seed: int) -> tuple[Floats, Flags]:
     """Parameters by resamples, and which resamples needed the penalty.
 
     Parts of the resamples run side by side, each with a generator of its own, so that the numbers do not depend on how
@@ -224,7 +224,7 @@ def _replicate(cells: Cells, fit: BradleyTerry, draw: Draw, n_resamples: int, se
     sizes = [min(size, n_resamples - begin) for begin in range(0, n_resamples, size)]
     generators = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(len(sizes))]
 
-    def part(n: int, rng: np.random.Generator) -> tuple[Array, Flags]:
+    def part(n: int, rng: np.random.Generator) -> tuple[Floats, Flags]:
         return _fit_resamples(draw(n, rng), fit, graph)
 
     if len(sizes) < 2 or cells.n_systems > _MOST_SYSTEMS_SIDE_BY_SIDE:
@@ -235,7 +235,7 @@ def _replicate(cells: Cells, fit: BradleyTerry, draw: Draw, n_resamples: int, se
     return np.concatenate([values for values, _ in parts], axis=1), np.concatenate([flags for _, flags in parts])
 
 
-def _fit_resamples(drawn: Cells, fit: BradleyTerry, graph: WinGraph) -> tuple[Array, Flags]:
+def _fit_resamples(drawn: PairCells, fit: BradleyTerry, graph: WinGraph) -> tuple[Floats, Flags]:
     """Maximum likelihood where it exists and was used for the data, the penalised fit elsewhere."""
     model, n_sets = fit.fitted.model, drawn.first_won.shape[1]
     start = fit.fitted.parameters[:, None]
@@ -259,7 +259,7 @@ def _fit_resamples(drawn: Cells, fit: BradleyTerry, graph: WinGraph) -> tuple[Ar
     return values, todo
 
 
-def _penalised(cells: Cells, model: Model, prior: float, start: Array) -> Array:
+def _penalised(cells: PairCells, model: PairedModel, prior: float, start: Floats) -> Floats:
     """Penalised fits; the cells are widened to all pairs, for the penalty reaches those never compared too."""
     n, n_sets = cells.n_systems, cells.first_won.shape[1]
     is_pair = ~np.eye(n, dtype=bool) if model.has_position else np.triu(np.ones((n, n), dtype=bool), 1)
@@ -268,12 +268,12 @@ def _penalised(cells: Cells, model: Model, prior: float, start: Array) -> Array:
     number[first, second] = np.arange(len(first))
     place = number[cells.first, cells.second]
 
-    def widen(counts: Array) -> Array:
+    def widen(counts: Floats) -> Floats:
         wide = np.zeros((len(first), n_sets))
         wide[place] = counts
         return wide
 
-    wide = Cells(n, first, second, widen(cells.first_won), widen(cells.second_won), widen(cells.tied))
+    wide = PairCells(n, first, second, widen(cells.first_won), widen(cells.second_won), widen(cells.tied))
     wide = wide.with_pseudo_wins(prior, keep_order=model.has_position)
     if not model.has_ties:
         return newton(wide, model, start=start, tolerance=_TOLERANCE, max_iterations=200).parameters
@@ -282,7 +282,7 @@ def _penalised(cells: Cells, model: Model, prior: float, start: Array) -> Array:
     has_tie = np.asarray(wide.tied.any(axis=0))
     values[:, has_tie] = newton(wide.chosen(has_tie), model, start=start, max_iterations=200).parameters
     rows = [*range(n), *([n + 1] if model.has_position else [])]
-    plain_model = Model(has_position=model.has_position)
+    plain_model = PairedModel(has_position=model.has_position)
     plain = newton(wide.chosen(~has_tie), plain_model, start=start[rows], max_iterations=200).parameters
     values[np.ix_(rows, np.flatnonzero(~has_tie))] = plain
     return values

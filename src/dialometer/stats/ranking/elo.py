@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.votes import Votes
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
 _MOST_PLACES = 10_000_000  # votes times orders held in memory at a time
@@ -45,7 +45,7 @@ class EloRatings:
     ratings: Mapping[str, Estimate]
     ranked: tuple[str, ...]
     rule: EloRule
-    replicates: Array | None = field(default=None, repr=False)
+    replicates: Floats | None = field(default=None, repr=False)
 
 
 def elo(votes: Votes, rule: EloRule | None = None) -> EloRatings:
@@ -119,7 +119,7 @@ def _ranked(ratings: Mapping[str, Estimate]) -> tuple[str, ...]:
     return tuple(sorted(known, key=lambda name: -ratings[name].value))
 
 
-def _play_many(votes: Votes, n_orders: int, rule: EloRule, draw: Callable[[int], Codes]) -> Array:
+def _play_many(votes: Votes, n_orders: int, rule: EloRule, draw: Callable[[int], Codes]) -> Floats:
     """Final ratings of many sequences, a part of them at a time so that they fit in memory."""
     size = max(1, _MOST_PLACES // votes.n)
     parts = []
@@ -132,7 +132,7 @@ def _play_many(votes: Votes, n_orders: int, rule: EloRule, draw: Callable[[int],
     return np.concatenate(parts)
 
 
-def _play(votes: Votes, orders: Codes, rule: EloRule) -> Array:
+def _play(votes: Votes, orders: Codes, rule: EloRule) -> Floats:
     """Final ratings for several sequences of votes at once (sequences by systems): one pass over the places of a sequence."""
     ratings = np.full((len(orders), len(votes.systems)), rule.start)
     rows = np.arange(len(orders))
@@ -147,7 +147,7 @@ def _play(votes: Votes, orders: Codes, rule: EloRule) -> Array:
     return ratings
 
 
-def _play_one(votes: Votes, order: Codes, rule: EloRule) -> Array:
+def _play_one(votes: Votes, order: Codes, rule: EloRule) -> Floats:
     """The same for one sequence, where plain numbers are much faster than arrays of one."""
     ratings = [rule.start] * len(votes.systems)
     first, second, outcome = (column[order].tolist() for column in (votes.first, votes.second, votes.outcome))

@@ -19,7 +19,7 @@ from dialometer.stats.ranking.votes import WinMatrix
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class WinRecord:
     """Wins, losses and ties of ``a`` against ``b`` (or against all others, where ``b`` is empty).
 
     ``share`` is the share of wins among decisive votes with Clopper and Pearson's interval and the exact two-sided test of
@@ -39,7 +39,9 @@ class Record:
         return self.wins + self.losses + self.ties
 
 
-def head_to_head(matrix: WinMatrix, *, confidence: float = 0.95, correction: Correction = "holm") -> tuple[Record, ...]:
+def head_to_head(
+    matrix: WinMatrix, *, confidence: float = 0.95, correction: Correction = "holm"
+) -> tuple[WinRecord, ...]:
     """One record for each pair that was ever shown, in the order of the systems."""
     wins, ties, names = matrix.wins, matrix.ties, matrix.systems
     records = [
@@ -53,7 +55,7 @@ def head_to_head(matrix: WinMatrix, *, confidence: float = 0.95, correction: Cor
 
 def overall_records(
     matrix: WinMatrix, *, confidence: float = 0.95, correction: Correction = "holm"
-) -> tuple[Record, ...]:
+) -> tuple[WinRecord, ...]:
     """One record for each system against all others. The tests share votes, so read them as a summary."""
     wins, ties = matrix.wins, matrix.ties
     records = [
@@ -63,13 +65,13 @@ def overall_records(
     return _corrected(records, correction)
 
 
-def _record(a: str, b: str, wins: float, losses: float, ties: float, confidence: float) -> Record:
+def _record(a: str, b: str, wins: float, losses: float, ties: float, confidence: float) -> WinRecord:
     n_wins, n_losses, n_ties = round(float(wins)), round(float(losses)), round(float(ties))
     label, method = f"{a} over {b}" if b else a, "exact binomial test on decisive votes"
     n = n_wins + n_losses
     if n == 0:
         why = "only ties" if n_ties else "no votes"
-        return Record(a, b, n_wins, n_losses, n_ties, unknown(method, why, n=0, label=label))
+        return WinRecord(a, b, n_wins, n_losses, n_ties, unknown(method, why, n=0, label=label))
     low, high = clopper_pearson_interval(n_wins, n, confidence=confidence)
     share = Estimate(
         value=n_wins / n,
@@ -84,10 +86,10 @@ def _record(a: str, b: str, wins: float, losses: float, ties: float, confidence:
         label=label,
         notes=(f"{n_ties} ties left out",) if n_ties else (),
     )
-    return Record(a, b, n_wins, n_losses, n_ties, share)
+    return WinRecord(a, b, n_wins, n_losses, n_ties, share)
 
 
-def _corrected(records: Sequence[Record], correction: Correction) -> tuple[Record, ...]:
+def _corrected(records: Sequence[WinRecord], correction: Correction) -> tuple[WinRecord, ...]:
     shares = adjust_estimates([record.share for record in records], correction)
     return tuple(
         replace(record, share=share if not math.isnan(share.p_value) else record.share)

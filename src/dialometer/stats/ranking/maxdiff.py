@@ -24,13 +24,13 @@ from scipy.special import ndtri
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.best_worst import BestWorstChoices
 from dialometer.stats.ranking.bradley_terry import DEFAULT_PRIOR, choose_penalty, fitting_name, penalised_note
-from dialometer.stats.ranking.paired_newton import Cells, Model, covariance, gradient_and_information
+from dialometer.stats.ranking.paired_newton import PairCells, PairedModel, covariance, gradient_and_information
 from dialometer.stats.ranking.rank_intervals import RankIntervals, rank_intervals
 from dialometer.stats.ranking.votes import WinGraph, describe_groups, strong_groups
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
@@ -52,7 +52,7 @@ class _SetsOfOneSize:
         )
         self.sum_pairs = csr_array((np.ones(n_pairs), (pairs, np.arange(n_pairs))), shape=(n * n, n_pairs))
 
-    def moments(self, utilities: Array) -> tuple[Array, Array, Array]:
+    def moments(self, utilities: Floats) -> tuple[Floats, Floats, Floats]:
         """Mean and covariance of the marks in every set (sets, places, …, weightings), and the log of the sum over pairs.
 
         The sum of exp(u_b - u_w) over different members is (Σ e^u)(Σ e^-u) - size, which spares the pairs themselves.
@@ -74,8 +74,8 @@ class _SetsOfOneSize:
 class Weighted:
     """One or more weightings of the choices: marks (systems by weightings) and how often each set was shown."""
 
-    marks: Array
-    n_shown: tuple[Array, ...]
+    marks: Floats
+    n_shown: tuple[Floats, ...]
 
     def chosen(self, columns: Codes | Flags) -> Weighted:
         """Some of the weightings."""
@@ -102,18 +102,18 @@ class MaxdiffModel:
         """Numbers that one weighting needs in memory at a time."""
         return int(max(self.n**2, sum(sets.members.size * sets.members.shape[1] for sets in self._sets)))
 
-    def weighted(self, times: Array) -> Weighted:
+    def weighted(self, times: Floats) -> Weighted:
         """Raters' weights (raters by weightings) turned into what the likelihood needs."""
         return Weighted(self._marks @ times, tuple(sets.by_rater @ times for sets in self._sets))
 
-    def log_likelihood(self, data: Weighted, utilities: Array) -> Array:
+    def log_likelihood(self, data: Weighted, utilities: Floats) -> Floats:
         """Without the penalty."""
         value = (data.marks * utilities).sum(axis=0)
         for sets, n_shown in zip(self._sets, data.n_shown, strict=True):
             value = value - (n_shown * sets.moments(utilities)[2]).sum(axis=0)
         return np.asarray(value)
 
-    def derivatives(self, data: Weighted, utilities: Array, prior: float) -> tuple[Array, Array]:
+    def derivatives(self, data: Weighted, utilities: Floats, prior: float) -> tuple[Floats, Floats]:
         """Gradient (systems by weightings) and information (weightings first)."""
         gradient, n_columns = data.marks.copy(), utilities.shape[1]
         information = np.zeros((self.n**2, n_columns))
@@ -124,14 +124,14 @@ class MaxdiffModel:
         curvature = np.ascontiguousarray(information.T).reshape(n_columns, self.n, self.n)
         if prior:
             amount = np.full((len(self._pairs[0]), n_columns), prior)
-            pseudo = Cells(self.n, *self._pairs, amount, amount, np.zeros_like(amount))
-            more_gradient, more_curvature = gradient_and_information(pseudo, Model(), utilities)
+            pseudo = PairCells(self.n, *self._pairs, amount, amount, np.zeros_like(amount))
+            more_gradient, more_curvature = gradient_and_information(pseudo, PairedModel(), utilities)
             gradient, curvature = gradient + more_gradient, curvature + more_curvature
         return gradient, curvature
 
     def fit(
-        self, data: Weighted, *, prior: float, start: Array | None = None, max_iterations: int = 100
-    ) -> tuple[Array, Flags]:
+        self, data: Weighted, *, prior: float, start: Floats | None = None, max_iterations: int = 100
+    ) -> tuple[Floats, Flags]:
         """Utilities centred at 0, and which weightings converged; steps as in :mod:`dialometer.stats.ranking.paired_newton`."""
         n_columns = data.marks.shape[1]
         utilities = np.zeros((self.n, n_columns)) if start is None else np.tile(start[:, None], n_columns)
@@ -180,7 +180,7 @@ class Maxdiff:
     """Share of resamples that were fitted with the penalty."""
     method: str
     notes: tuple[str, ...]
-    replicates: Array = field(repr=False)
+    replicates: Floats = field(repr=False)
 
 
 def maxdiff(
@@ -249,7 +249,7 @@ class _Reporter:
     confidence: float
     seed: int
 
-    def estimate(self, name: str, value: float, se: float, n: int, replicates: Array) -> Estimate:
+    def estimate(self, name: str, value: float, se: float, n: int, replicates: Floats) -> Estimate:
         """Percentile interval over raters, or Wald's where there is but one rater."""
         if np.isnan(value):
             return unknown(self.method, f"'{name}' was never shown", label=name)
@@ -298,8 +298,8 @@ def _preferences(choices: BestWorstChoices) -> csr_array:
 
 
 def _replicate(
-    model: MaxdiffModel, edges: csr_array, start: Array, prior: float, n_raters: int, n_resamples: int, seed: int
-) -> tuple[Array, Flags]:
+    model: MaxdiffModel, edges: csr_array, start: Floats, prior: float, n_raters: int, n_resamples: int, seed: int
+) -> tuple[Floats, Flags]:
     """Utilities by resamples of raters, and which resamples needed the penalty."""
     rng = np.random.default_rng(seed)
     pairs = np.arange(model.n**2)

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.votes import WinMatrix
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
 # Beyond this difference on the logit scale no realistic number of votes can hold an estimate: it is running away.
@@ -25,27 +25,27 @@ _RUNAWAY = 30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class PairCells:
     """Counts of the three outcomes, cells by data sets, and which two systems each cell sets against each other."""
 
     n_systems: int
     first: Codes
     second: Codes
-    first_won: Array
-    second_won: Array
-    tied: Array
+    first_won: Floats
+    second_won: Floats
+    tied: Floats
 
     @property
-    def n(self) -> Array:
+    def n(self) -> Floats:
         """Votes in each cell."""
         return self.first_won + self.second_won + self.tied
 
-    def with_pseudo_wins(self, amount: float, *, keep_order: bool) -> Cells:
+    def with_pseudo_wins(self, amount: float, *, keep_order: bool) -> PairCells:
         """Each system is given ``amount`` more wins over each other one; the cells must hold all pairs."""
         share = amount / 2 if keep_order else amount
         return replace(self, first_won=self.first_won + share, second_won=self.second_won + share)
 
-    def chosen(self, columns: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Cells:
+    def chosen(self, columns: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> PairCells:
         """Some of the data sets."""
         return replace(
             self,
@@ -55,7 +55,7 @@ class Cells:
         )
 
 
-def cells_of(matrix: WinMatrix, *, keep_order: bool, all_pairs: bool) -> Cells:
+def cells_of(matrix: WinMatrix, *, keep_order: bool, all_pairs: bool) -> PairCells:
     """The matrix as one data set; without ``keep_order`` both orders of a pair fall into one cell."""
     n = len(matrix.systems)
     if keep_order:
@@ -68,11 +68,11 @@ def cells_of(matrix: WinMatrix, *, keep_order: bool, all_pairs: bool) -> Cells:
         is_cell &= first_won + second_won + tied > 0
     first, second = np.nonzero(is_cell)
     columns = [counts[first, second][:, None] for counts in (first_won, second_won, tied)]
-    return Cells(n, first, second, *columns)
+    return PairCells(n, first, second, *columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class PairedModel:
     """Which parameters there are beside the strengths. Their order is: strengths, tie, position."""
 
     has_ties: bool = False
@@ -83,16 +83,16 @@ class Model:
         """How many parameters follow the strengths."""
         return int(self.has_ties) + int(self.has_position)
 
-    def differences(self, cells: Cells, parameters: Array) -> Array:
+    def differences(self, cells: PairCells, parameters: Floats) -> Floats:
         """Log odds of the first against the second in every cell."""
         difference = parameters[cells.first] - parameters[cells.second]
         return np.asarray(difference + parameters[-1]) if self.has_position else difference
 
-    def tie(self, cells: Cells, parameters: Array) -> Array:
+    def tie(self, cells: PairCells, parameters: Floats) -> Floats:
         """The tie parameter of every data set, on the logarithmic scale."""
         return np.asarray(parameters[cells.n_systems])
 
-    def outcome_probabilities(self, cells: Cells, parameters: Array) -> tuple[Array, Array, Array]:
+    def outcome_probabilities(self, cells: PairCells, parameters: Floats) -> tuple[Floats, Floats, Floats]:
         """Probabilities of first, second and tie in every cell."""
         d = self.differences(cells, parameters)
         if not self.has_ties:
@@ -106,7 +106,7 @@ class Model:
         total = first + second + tied
         return first / total, second / total, tied / total
 
-    def log_likelihood(self, cells: Cells, parameters: Array) -> Array:
+    def log_likelihood(self, cells: PairCells, parameters: Floats) -> Floats:
         """Logarithm of the likelihood of every data set."""
         first, second, tied = self.outcome_probabilities(cells, parameters)
         if self.has_ties:
@@ -122,10 +122,10 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class NewtonFit:
     """Parameters by data sets; a data set that did not converge has no finite estimate."""
 
-    parameters: Array
+    parameters: Floats
     is_converged: npt.NDArray[np.bool_]
     n_iterations: int
 
@@ -133,7 +133,7 @@ class Fit:
 class _Layout:
     """Sparse matrices that sum cells into gradients and Hessians."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: PairCells) -> None:
         n, m = cells.n_systems, len(cells.first)
         self.n = n
         index, one = np.arange(m), np.ones(m)
@@ -153,8 +153,8 @@ class _Layout:
 
 
 def gradient_and_information(
-    cells: Cells, model: Model, parameters: Array, layout: _Layout | None = None
-) -> tuple[Array, Array]:
+    cells: PairCells, model: PairedModel, parameters: Floats, layout: _Layout | None = None
+) -> tuple[Floats, Floats]:
     """First derivatives of the log likelihood (parameters by data sets) and the negated second ones (data sets first)."""
     layout = layout or _Layout(cells)
     n, n_votes = layout.n, cells.n
@@ -185,8 +185,13 @@ def gradient_and_information(
 
 
 def newton(
-    cells: Cells, model: Model, *, start: Array | None = None, max_iterations: int = 60, tolerance: float = 1e-6
-) -> Fit:
+    cells: PairCells,
+    model: PairedModel,
+    *,
+    start: Floats | None = None,
+    max_iterations: int = 60,
+    tolerance: float = 1e-6,
+) -> NewtonFit:
     """Maximum-likelihood parameters of every data set, strengths centred at 0.
 
     Steps are shortened to 1/R where R, the largest change of a cell's log odds, exceeds 1: for these models that already
@@ -224,10 +229,10 @@ def newton(
         if not stay.all():
             active, part = active[stay], part.chosen(stay)
     parameters[:n] -= parameters[:n].mean(axis=0)
-    return Fit(parameters, is_converged, iteration)
+    return NewtonFit(parameters, is_converged, iteration)
 
 
-def _anchored(information: Array, n: int) -> Array:
+def _anchored(information: Floats, n: int) -> Floats:
     """The information with its flat direction (adding a constant to all strengths) filled, so that it can be solved."""
     diagonal = np.einsum("bkk->bk", information)
     level = diagonal.max(axis=1)
@@ -236,7 +241,7 @@ def _anchored(information: Array, n: int) -> Array:
     return information
 
 
-def covariance(information: Array, n: int) -> Array:
+def covariance(information: Floats, n: int) -> Floats:
     """Covariance of the parameters of one data set, with the strengths centred at 0."""
     level = float(np.diagonal(information).max())
     anchored = information.copy()

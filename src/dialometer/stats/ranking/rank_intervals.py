@@ -15,8 +15,6 @@ from scipy.stats import rankdata
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 
-Array = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankIntervals:

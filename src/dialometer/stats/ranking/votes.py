@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from dialometer.errors import DialometerError
 from dialometer.registry import did_you_mean
+from dialometer.stats.observations import Floats
 
 Codes = npt.NDArray[np.intp]
 
@@ -151,9 +152,6 @@ def _own_codes(
     return tuple(distinct.tolist()), codes.astype(np.intp)
 
 
-Matrix = npt.NDArray[np.float64]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class WinMatrix:
     """Counts of votes for ordered pairs: the row's system was shown first, the column's second.
@@ -162,25 +160,25 @@ class WinMatrix:
     """
 
     systems: tuple[str, ...]
-    first_won: Matrix
-    second_won: Matrix
-    tied: Matrix
+    first_won: Floats
+    second_won: Floats
+    tied: Floats
     has_order: bool = True
     """False where the matrix was given without the order of presentation; then the row says nothing about who was first."""
     n_self: int = 0
 
     @property
-    def wins(self) -> Matrix:
+    def wins(self) -> Floats:
         """``wins[a, b]``: votes for a over b, in either order of presentation."""
         return self.first_won + self.second_won.T
 
     @property
-    def ties(self) -> Matrix:
+    def ties(self) -> Floats:
         """``ties[a, b]``: ties between a and b; symmetric."""
         return self.tied + self.tied.T
 
     @property
-    def half_wins(self) -> Matrix:
+    def half_wins(self) -> Floats:
         """Wins with every tie as half a win for both sides."""
         return self.wins + self.ties / 2
 
@@ -213,7 +211,7 @@ def win_matrix(votes: Votes) -> WinMatrix:
     n = len(votes.systems)
     cell = votes.first * n + votes.second
 
-    def count(outcome: int) -> Matrix:
+    def count(outcome: int) -> Floats:
         return np.bincount(cell[votes.outcome == outcome], minlength=n * n).reshape(n, n).astype(np.float64)
 
     return WinMatrix(
@@ -308,7 +306,7 @@ def repeated_votes(votes: Votes) -> tuple[RepeatedVote, ...]:
     return tuple(sorted(repeats, key=lambda repeat: repeat.rows))
 
 
-def strong_groups(at_least_as_good: Matrix) -> list[list[int]]:
+def strong_groups(at_least_as_good: Floats) -> list[list[int]]:
     """Groups of systems joined by chains of wins or ties in both directions, in the order of their first member.
 
     ``at_least_as_good[a, b]`` is positive where a was preferred to b, or tied with it, at least once.
@@ -322,7 +320,7 @@ def strong_groups(at_least_as_good: Matrix) -> list[list[int]]:
     return list(groups.values())
 
 
-def describe_groups(groups: Sequence[Sequence[int]], at_least_as_good: Matrix, systems: Sequence[str]) -> list[str]:
+def describe_groups(groups: Sequence[Sequence[int]], at_least_as_good: Floats, systems: Sequence[str]) -> list[str]:
     """One phrase for each group that is cut off from the rest, naming its members; none where all are joined.
 
     A group of more than half of the systems is "the rest" itself and needs no phrase.
@@ -380,7 +378,7 @@ class WinGraph:
                 tree.add(number[(system, above) if is_reversed else (above, system)])
         return sorted(tree)
 
-    def is_connected(self, counts: Matrix) -> npt.NDArray[np.bool_]:
+    def is_connected(self, counts: Floats) -> npt.NDArray[np.bool_]:
         """For counts of wins or ties (rows by resamples): whether a finite estimate of the strengths exists."""
         if self._tree is None:
             return np.zeros(counts.shape[1], dtype=bool)

@@ -32,7 +32,7 @@ from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.permutation import permutation_paired
 from dialometer.stats.observations import Floats, Ints, numbers, same_length
 
-Ties = Literal["order", "best", "worst"]
+RankTies = Literal["order", "best", "worst"]
 
 BATCH_CELLS = 200_000  # fits in a processor's cache
 FEW_RELEVANT = 12
@@ -52,7 +52,7 @@ class RelevantRanks:
         return len(self.n_relevant)
 
 
-def ranks_from_scores(scores: ArrayLike, relevant: ArrayLike, *, ties: Ties = "order") -> RelevantRanks:
+def ranks_from_scores(scores: ArrayLike, relevant: ArrayLike, *, ties: RankTies = "order") -> RelevantRanks:
     """Ranks from scores (questions by answers, higher is better, nan: not retrieved) and marks of the same shape.
 
     Equal scores rank in column order, or all at the best or the worst of their places.
@@ -74,7 +74,7 @@ def ranks_from_scores(scores: ArrayLike, relevant: ArrayLike, *, ties: Ties = "o
     return RelevantRanks(question.astype(np.int64), rank, n_relevant)
 
 
-def _ranks_by_counting(values: Floats, question: Ints, answer: Ints, own: Floats, ties: Ties) -> Ints:
+def _ranks_by_counting(values: Floats, question: Ints, answer: Ints, own: Floats, ties: RankTies) -> Ints:
     n_answers = values.shape[1]
     rank = np.empty(len(question), dtype=np.int64)
     batch = max(1, BATCH_CELLS // max(n_answers, 1))
@@ -96,7 +96,7 @@ def _ranks_by_counting(values: Floats, question: Ints, answer: Ints, own: Floats
     return rank
 
 
-def _ranks_by_sorting(values: Floats, ties: Ties) -> Ints:
+def _ranks_by_sorting(values: Floats, ties: RankTies) -> Ints:
     """The rank of every answer, cheaper than counting where many are right."""
     order = np.argsort(-values, axis=1, kind="stable")
     rank = np.empty(values.shape, dtype=np.int64)

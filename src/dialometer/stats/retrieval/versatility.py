@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dialometer.errors import DialometerError, NotEnoughData
-
-Array = npt.NDArray[np.float64]
+from dialometer.stats.observations import Floats
 
 _EQUAL = 1e-12  # the same ratings in another order give a CoV that differs in its last digit
 
@@ -55,7 +54,7 @@ class Versatility:
     """The CoV of every pair, the two thresholds, and the sets of questions and of answers."""
 
     pairs: tuple[tuple[str, str], ...]
-    cov: Array = field(repr=False)
+    cov: Floats = field(repr=False)
     """By pair; ``nan`` where a pair has one rating only, or ratings that average 0 or less."""
     median: float
     percentile_75: float
@@ -106,7 +105,7 @@ def versatility(question: Sequence[str], answer: Sequence[str], rating: Sequence
     )
 
 
-def _sets(names: list[str], cov: Array, median: float, percentile_75: float) -> VersatileSets:
+def _sets(names: list[str], cov: Floats, median: float, percentile_75: float) -> VersatileSets:
     own: dict[str, list[float]] = {}
     for name, value in zip(names, cov.tolist(), strict=True):
         if not np.isnan(value):

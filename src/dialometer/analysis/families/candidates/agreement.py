@@ -18,7 +18,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.agreement.fleiss import percent_agreement
-from dialometer.stats.agreement.kappa import CONFIGURATIONS, Choice, PairKappa, kappa_of_pairs
+from dialometer.stats.agreement.kappa import CONFIGURATIONS, PairChoice, PairKappa, kappa_of_pairs
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.observations import Floats, stack
@@ -33,8 +33,8 @@ COUNT_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven",
 class Agreement:
     """Kappas by configuration (empty where the scale has no points), and alpha."""
 
-    linear: dict[Choice, PairKappa]
-    quadratic: dict[Choice, PairKappa]
+    linear: dict[PairChoice, PairKappa]
+    quadratic: dict[PairChoice, PairKappa]
     percent: Estimate | None
     alpha: Estimate
     n_columns: int
@@ -68,7 +68,7 @@ def agreement_of(
     n_permutations = int(np.clip(MOST_SHUFFLED // max(ratings.size, 1), FEWEST_SHUFFLES, 500)) if has_null else 0
     choices = CONFIGURATIONS if counts.max() > 2 else ("random",)
 
-    def kappas(weights: str, n_shuffles: int) -> dict[Choice, PairKappa]:
+    def kappas(weights: str, n_shuffles: int) -> dict[PairChoice, PairKappa]:
         return {
             choice: kappa_of_pairs(
                 ratings,

@@ -30,7 +30,7 @@ from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.bradley_terry import BradleyTerry, Ties, bradley_terry
 from dialometer.stats.ranking.bradley_terry_bootstrap import BradleyTerryBootstrap
 from dialometer.stats.ranking.elo import EloRatings, elo_shuffled
-from dialometer.stats.ranking.head_to_head import Record, head_to_head, overall_records
+from dialometer.stats.ranking.head_to_head import WinRecord, head_to_head, overall_records
 from dialometer.stats.ranking.rank_intervals import RankIntervals
 from dialometer.stats.ranking.votes import FIRST, TIE, Votes, WinMatrix, win_matrix
 
@@ -52,7 +52,7 @@ class SystemRanking:
     wins: dict[str, Estimate]
     """Expected share of choices won against the other systems, a tie counting half."""
     ranks: RankIntervals | None
-    records: dict[str, Record]
+    records: dict[str, WinRecord]
     elo: EloRatings
     pairs: dict[tuple[str, str], Estimate]
     """Direct votes: share of decisive votes for the first, with ``wins``, ``losses`` and ``ties`` in the details."""
