@@ -33,14 +33,11 @@ from dialometer.model.session import (
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 
-# A list that is read when somebody looks at it: most quality rules look at one part of a session's record only.
-
-
 T = TypeVar("T")
 
 
-class Later(Sequence[T]):
-    """Whatever ``read`` gives, asked for once, at the first look."""
+class LazyList(Sequence[T]):
+    """A list that is read when it is first used: most quality rules look at one part of a session's record only."""
 
     def __init__(self, read: Callable[[], Sequence[T]]) -> None:
         self._read = read
@@ -169,8 +166,8 @@ class Flow:
         """
         path = self.path(session)
         seconds = [step_seconds(self.study, path, step) for step in path.steps]
-        told = self.study.spec.recruitment.minutes
-        usual = 60 * told / sum(seconds) if told and sum(seconds) else 1.0
+        announced = self.study.spec.recruitment.minutes
+        usual = 60 * announced / sum(seconds) if announced and sum(seconds) else 1.0
         done, left = usual * sum(seconds[: session.step]), usual * sum(seconds[session.step :])
         elapsed = ((session.last_seen_at_ms if at_ms is None else at_ms) - session.started_at_ms) / 1000
         # The first minute says little about pace, so the estimate counts as much as a minute of evidence.
@@ -310,7 +307,7 @@ class Flow:
     def _extend(self, session: Session, timing: Timing) -> int:
         """Gives one more batch; the session stays at its step, where the new items now begin, or passes on if none is left."""
         extended = self.store.sessions.extend(
-            session.id, lambda held, snapshot: draw_more(self.study, held.draw, snapshot), timing.submitted_at_ms
+            session.id, lambda current, snapshot: draw_more(self.study, current.draw, snapshot), timing.submitted_at_ms
         )
         return session.step if extended.draw != session.draw else session.step + 1
 
@@ -326,12 +323,12 @@ class Flow:
     # checking
 
     def _screening_findings(self, values: Mapping[str, object]) -> list[Finding]:
-        found = []
+        findings = []
         for question in self.study.spec.screening:
             if question.accept is not None and values.get(question.name) not in question.accept:
                 reason = f"answered '{values.get(question.name)}' to the screening question {question.name}"
-                found.append(Finding("screening", "screen_out", reason))
-        return found
+                findings.append(Finding("screening", "screen_out", reason))
+        return findings
 
     def _has_understood(self, values: Mapping[str, object]) -> bool:
         rule = comprehension_rule(self.study)
@@ -359,9 +356,9 @@ class Flow:
             return []
         store, key = self.store, session.id
         record = SessionRecord(
-            judgments=Later(lambda: [j for j in (*store.records.judgments(key), *judgments) if not j.is_practice]),
-            answers=Later(lambda: [*store.records.answers(key), *answers]),
-            visits=Later(lambda: [*store.records.visits(key), visit]),
+            judgments=LazyList(lambda: [j for j in (*store.records.judgments(key), *judgments) if not j.is_practice]),
+            answers=LazyList(lambda: [*store.records.answers(key), *answers]),
+            visits=LazyList(lambda: [*store.records.visits(key), visit]),
         )
         known = {logged.finding.rule for logged in self.store.records.findings(session.id)}
         return [f for rule in rules if rule.rule not in known for f in rule.findings(self.study, session, record)]

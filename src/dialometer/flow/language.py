@@ -129,9 +129,9 @@ class Language:
     def explain(self, message: str) -> str:
         """A sentence that a scale or the flow wrote in English, in this language; an unknown one stays as it is."""
         for pattern, key in _patterns():
-            found = pattern.fullmatch(message)
-            if found:
-                values = found.groupdict()
+            match = pattern.fullmatch(message)
+            if match:
+                values = match.groupdict()
                 n = values.get("n", "")
                 return self.count(key, int(n), **values) if n.isdecimal() else self.text(key, **values)
         return message
@@ -144,11 +144,11 @@ def _fill(text: str, values: Mapping[str, object]) -> str:
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     """The English sentences of scales and flow as patterns, those without anything to fill in first."""
-    found = []
+    patterns = []
     for key, text in load_texts(SOURCE).items():
         if key.startswith(_SPOKEN_ELSEWHERE):
             for form in [text] if isinstance(text, str) else text.values():
                 pieces = _PLACEHOLDER.split(form)
                 source = "".join(f"(?P<{piece}>.+?)" if i % 2 else re.escape(piece) for i, piece in enumerate(pieces))
-                found.append((len(pieces), re.compile(source, re.DOTALL), key))
-    return tuple((pattern, key) for _, pattern, key in sorted(found, key=lambda entry: entry[0]))
+                patterns.append((len(pieces), re.compile(source, re.DOTALL), key))
+    return tuple((pattern, key) for _, pattern, key in sorted(patterns, key=lambda entry: entry[0]))

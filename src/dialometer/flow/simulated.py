@@ -1,4 +1,4 @@
-"""The door through which simulated raters use the engine of this process, the same calls that the pages make."""
+"""Simulated raters inside this process: they make the same calls as the pages."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class EngineDoor:
 
     def screen(self, session: str) -> ScreenView:
         """The screen where the session stands."""
-        held = self.flow.store.sessions.get(session)
-        if held.state == "stale":
-            held = self.flow.store.sessions.revive(session, held.last_seen_at_ms)
-        screen = self.flow.screen(held)
+        current = self.flow.store.sessions.get(session)
+        if current.state == "stale":
+            current = self.flow.store.sessions.revive(session, current.last_seen_at_ms)
+        screen = self.flow.screen(current)
         if screen.kind == "done":
             return view_of(screen)
-        path = self.flow.path(held)
+        path = self.flow.path(current)
         return view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
 
     def submit(self, visits: list[Visit]) -> tuple[int, int]:

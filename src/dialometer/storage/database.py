@@ -19,7 +19,7 @@ from dialometer.errors import StorageError
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one before giving up."""
 ASSIGNMENT_LOCK = 0x6469616C6F
-"""Key of PostgreSQL's advisory lock under which places are given away and revisions are run."""
+"""Key of PostgreSQL's advisory lock under which slots are assigned and revisions are run."""
 
 
 class Database:
@@ -162,10 +162,10 @@ def translated(where: str) -> Iterator[None]:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
         cause = str(error.orig if isinstance(error, DBAPIError) else error).strip().split("\n")[0]
-        told = (
+        message = (
             f"the database refused a row ({cause})" if isinstance(error, IntegrityError) else f"the database: {cause}"
         )
-        raise StorageError(told, where=where, remedy=_remedy(cause)) from error
+        raise StorageError(message, where=where, remedy=_remedy(cause)) from error
     except UnicodeEncodeError as error:
         raise StorageError(f"a text cannot be stored: {error.reason}", where=where, remedy="clean the text") from error
 

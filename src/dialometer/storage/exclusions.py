@@ -18,7 +18,7 @@ from dialometer.storage.sessions import present_session
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """One decision to exclude a session from the analysis, or to take it back in."""
+    """One decision to exclude a session from the analysis, or to include it again."""
 
     session_id: str
     is_excluded: bool
@@ -31,12 +31,12 @@ class Exclusions(StorePart):
     """Decisions about whole sessions."""
 
     def exclude(self, session_id: str, by: str, reason: str, at_ms: int) -> None:
-        """Keep a session out of the analysis and open its places to others; nothing is deleted."""
+        """Exclude a session from the analysis and open its slots to others; nothing is deleted."""
         with self.database.writing() as connection:
             _exclude(connection, present_session(connection, session_id), by, reason, at_ms)
 
     def restore(self, session_id: str, by: str, reason: str, at_ms: int) -> None:
-        """Take an excluded session back in. Its places count again, even where others have filled them meanwhile."""
+        """Include an excluded session again. Its slots count again, even where others have filled them meanwhile."""
         with self.database.writing() as connection:
             session = present_session(connection, session_id)
             if not session.is_excluded:
@@ -49,14 +49,14 @@ class Exclusions(StorePart):
                 places = places.where(slots.c.done_at_ms.is_not(None))
             connection.execute(places)
 
-    def add_findings(self, session_id: str, found: Sequence[Finding], at_ms: int) -> None:
-        """Store what a rule found outside a submission; one that excludes is followed."""
+    def add_findings(self, session_id: str, flags: Sequence[Finding], at_ms: int) -> None:
+        """Store what a rule flagged outside a submission; a flag that excludes takes effect."""
         with self.database.writing() as connection:
             session = present_session(connection, session_id)
-            rows = [finding_values(session_id, finding, at_ms) for finding in found]
+            rows = [finding_values(session_id, finding, at_ms) for finding in flags]
             if rows:
                 connection.execute(insert(schema.findings), rows)
-            for finding in found:
+            for finding in flags:
                 if finding.action == "exclude":
                     _exclude(connection, session, f"rule:{finding.rule}", finding.reason, at_ms)
                     break

@@ -23,7 +23,7 @@ N_SESSIONS_PER_WRITE = 200
 class ImportedSession:
     """One rater's answers in a file. ``rater`` is the name the file has for the rater; it is kept only with the person.
 
-    A session with an ``exclusion_reason`` (be it empty) is kept out of the analysis.
+    A session with an ``exclusion_reason`` (be it empty) is excluded from the analysis.
     """
 
     id: str
@@ -43,7 +43,7 @@ class ImportedSession:
 
 @dataclass(frozen=True, slots=True)
 class ImportEntry:
-    """A file that was taken in; ``n_rows`` counts its judgments and answers."""
+    """A file that was imported; ``n_rows`` counts its judgments and answers."""
 
     id: int
     file_name: str
@@ -54,7 +54,7 @@ class ImportEntry:
 
 
 class Imports(StorePart):
-    """Taking in files."""
+    """Files with judgments."""
 
     def add(
         self,
@@ -70,7 +70,7 @@ class Imports(StorePart):
         """Store the sessions of a file in one transaction; a file that is in already is refused.
 
         Raters of the same name on the same ``platform`` are one person, also across files. Imported sessions take the
-        next ordinals but no places. ``sessions`` is consumed as it is written, so a long file need not be in memory.
+        next ordinals but no slots. ``sessions`` is consumed as it is written, so a long file need not be in memory.
         """
         with self.database.assigning() as connection:
             known = connection.execute(select(imports).where(imports.c.sha256 == sha256)).one_or_none()
@@ -88,14 +88,14 @@ class Imports(StorePart):
         return ImportEntry(import_id, file_name, sha256, format, writing.n_rows, at_ms)
 
     def all(self) -> list[ImportEntry]:
-        """All files that were taken in, the earliest first."""
+        """All files that were imported, the earliest first."""
         with self.database.reading() as connection:
             return [ImportEntry(*row) for row in connection.execute(select(imports).order_by(imports.c.id))]
 
 
 @dataclass(slots=True)
 class _Import:
-    """One file on its way in."""
+    """One file while it is imported."""
 
     connection: Connection
     import_id: int
@@ -117,9 +117,9 @@ class _Import:
         insert_many(self.connection, judgments, judged)
         insert_many(self.connection, answers, answered)
         excluded = [
-            {"session_id": one.id, "is_excluded": True, "made_by": "import", "reason": one.exclusion_reason}
-            for one in chunk
-            if one.exclusion_reason is not None
+            {"session_id": session.id, "is_excluded": True, "made_by": "import", "reason": session.exclusion_reason}
+            for session in chunk
+            if session.exclusion_reason is not None
         ]
         insert_many(self.connection, exclusions, [{**row, "at_ms": self.at_ms} for row in excluded])
         self.n_rows += len(judged) + len(answered)
@@ -135,7 +135,9 @@ class _Import:
         new = {name: secrets.token_hex(8) for name in sorted(names - rater_ids.keys())}
         row = {"platform": self.platform, "params": "{}"}
         insert_many(
-            self.connection, people, [{**row, "rater_id": one, "external_id": name} for name, one in new.items()]
+            self.connection,
+            people,
+            [{**row, "rater_id": rater_id, "external_id": name} for name, rater_id in new.items()],
         )
         return rater_ids | new
 

@@ -21,24 +21,24 @@ _one_at_a_time = threading.Lock()
 
 
 def bring_up_to_date(database: Database, *, create: bool) -> None:
-    """Create or upgrade the tables. Of several processes that do it at once, one works and the others find it done."""
+    """Create or upgrade the tables. Of several processes that do it at once, one does the work and the others find it done."""
     with database.reading() as connection:
-        found = revision_of(connection, database.where)
-    if found is None and not create:
+        revision = revision_of(connection, database.where)
+    if revision is None and not create:
         raise StorageError(
             "the database is empty", where=database.where, remedy="check the path, or create a study in it"
         )
     if database.is_sqlite:
         use_write_ahead_log(database)
-    if found == HEAD:
+    if revision == HEAD:
         return
     with _one_at_a_time, database.assigning() as connection:
-        found = revision_of(connection, database.where)
-        if found == HEAD:
+        revision = revision_of(connection, database.where)
+        if revision == HEAD:
             return
-        if found is not None and found not in known_revisions():
+        if revision is not None and revision not in known_revisions():
             raise StorageError(
-                f"the database has revision {found}, this version of dialometer knows up to {HEAD}",
+                f"the database has revision {revision}, this version of dialometer knows up to {HEAD}",
                 where=database.where,
                 remedy="install the newer dialometer that wrote it",
             )
@@ -49,8 +49,8 @@ def revision_of(connection: Connection, where: str) -> str | None:
     """The revision of a database, None for an empty one; a database of something else is refused untouched."""
     tables = inspect(connection).get_table_names()
     if VERSION_TABLE in tables:
-        found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()
-        return None if found is None else str(found)
+        revision = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()
+        return None if revision is None else str(revision)
     if tables:
         raise StorageError(
             f"this database belongs to something else (it holds the table '{min(tables)}')",

@@ -78,11 +78,11 @@ class Sessions(StorePart):
         return Person(row.rater_id, row.platform, row.external_id or "", mapping_from_json(row.params))
 
     def touch(self, session_id: str, at_ms: int) -> None:
-        """Note that the rater is still there, so that the place is not given away."""
+        """Note that the rater is still there, so that the slot is not given away."""
         seen = sessions.c.last_seen_at_ms
-        later = case((seen < at_ms, at_ms), else_=seen)
+        newest = case((seen < at_ms, at_ms), else_=seen)
         with self.database.writing() as connection:
-            connection.execute(update(sessions).where(sessions.c.id == session_id).values(last_seen_at_ms=later))
+            connection.execute(update(sessions).where(sessions.c.id == session_id).values(last_seen_at_ms=newest))
 
     def all(
         self, *, state: State | None = None, source: Source | None = None, is_excluded: bool | None = None
@@ -198,13 +198,13 @@ class Sessions(StorePart):
                 .where(sessions.c.id == session_id)
                 .values(draw=draw_to_json(draw), last_seen_at_ms=max(at_ms, session.last_seen_at_ms))
             )
-            held = set(connection.scalars(select(slots.c.item_id).where(slots.c.session_id == session_id)))
+            known_items = set(connection.scalars(select(slots.c.item_id).where(slots.c.session_id == session_id)))
             # An excluded rater may go on, but takes no place from others.
             new = [
                 {**slot, "is_released": session.is_excluded}
                 for slot in slot_rows(session_id, draw, session.source, at_ms)
             ]
-            insert_many(connection, slots, [slot for slot in new if slot["item_id"] not in held])
+            insert_many(connection, slots, [slot for slot in new if slot["item_id"] not in known_items])
             return load_session(connection, session_id)
 
     def revive(self, session_id: str, at_ms: int) -> Session:

@@ -1,4 +1,7 @@
-"""Writing down what raters submit: many screens in one commit, each of them whole or not at all."""
+"""Storing what raters submit: many screens in one commit, each of them whole or not at all.
+
+A correction is a new row that names the one it replaces; it is checked before it is written.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ class SubmissionRefused(StorageError):
 
 
 class Submissions(StorePart):
-    """Recording submissions and corrections."""
+    """Storing submitted screens and corrections."""
 
     def record(self, batch: Sequence[Submission], at_ms: int) -> list[Receipt]:
         """Store a batch in one transaction, as if its submissions came one after the other; one receipt for each.
@@ -80,7 +83,7 @@ class Submissions(StorePart):
         if not batch:
             return []
         with self.database.writing() as connection:
-            writes = _Writes(at_ms, _standings(connection, batch), _receipts(connection, batch))
+            writes = _Writes(at_ms, _positions(connection, batch), _receipts(connection, batch))
             receipts = [writes.take(submission) for submission in batch]
             writes.flush(connection)
         return receipts
@@ -122,8 +125,8 @@ class Submissions(StorePart):
 
 
 @dataclass(slots=True)
-class _Standing:
-    """Where a session stands while a batch is worked through."""
+class _Position:
+    """Step and state of a session while a batch is processed."""
 
     step: int
     state: State
@@ -139,27 +142,27 @@ def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
         yield values[start : start + N_PER_QUERY]
 
 
-def _standings(connection: Connection, batch: Sequence[Submission]) -> dict[str, _Standing]:
+def _positions(connection: Connection, batch: Sequence[Submission]) -> dict[str, _Position]:
     """The sessions of a batch, locked in one order everywhere so that two batches never wait for each other."""
     columns = [sessions.c[name] for name in ("step", "state", "consent_version", "is_excluded", "finished_at_ms")]
     query = select(sessions.c.id, *columns).order_by(sessions.c.id).with_for_update()
-    found: dict[str, _Standing] = {}
+    positions: dict[str, _Position] = {}
     for ids in _chunks(sorted({submission.session_id for submission in batch})):
-        for session_id, *standing in connection.execute(query.where(sessions.c.id.in_(ids))):
-            found[session_id] = _Standing(*standing)
-    return found
+        for session_id, *columns_of in connection.execute(query.where(sessions.c.id.in_(ids))):
+            positions[session_id] = _Position(*columns_of)
+    return positions
 
 
 def _receipts(connection: Connection, batch: Sequence[Submission]) -> dict[str, tuple[str, Receipt]]:
     """What was answered before to the tokens of a batch, with the session each belongs to."""
     columns = [submissions.c[name] for name in ("token", "session_id", "step_after", "state_after")]
-    found: dict[str, tuple[str, Receipt]] = {}
+    receipts: dict[str, tuple[str, Receipt]] = {}
     for tokens in _chunks([submission.token for submission in batch]):
         for token, session_id, step, state in connection.execute(
             select(*columns).where(submissions.c.token.in_(tokens))
         ):
-            found[token] = (session_id, Receipt(token, "repeated", step, state))
-    return found
+            receipts[token] = (session_id, Receipt(token, "repeated", step, state))
+    return receipts
 
 
 @dataclass(slots=True)
@@ -167,7 +170,7 @@ class _Writes:
     """The rows of a batch, collected first and then written table by table."""
 
     at_ms: int
-    standings: dict[str, _Standing]
+    positions: dict[str, _Position]
     receipts: dict[str, tuple[str, Receipt]]
     submissions: list[Values] = field(default_factory=list)
     visits: list[Values] = field(default_factory=list)
@@ -188,37 +191,37 @@ class _Writes:
             if owner != session_id:
                 raise SubmissionRefused("this submission's token was used by another session", token=token)
             return receipt
-        standing = self.standings.get(session_id)
-        if standing is None:
+        position = self.positions.get(session_id)
+        if position is None:
             raise SubmissionRefused(f"there is no session '{session_id}'", token=token)
-        if standing.state != "active":
-            return Receipt(token, "ended", standing.step, standing.state)
-        if standing.step != submission.step:
-            return Receipt(token, "outdated", standing.step, standing.state)
-        self._move(submission, standing)
-        self._collect(submission, standing)
-        receipt = Receipt(token, "stored", standing.step, standing.state)
-        self.receipts[token] = (session_id, Receipt(token, "repeated", standing.step, standing.state))
+        if position.state != "active":
+            return Receipt(token, "ended", position.step, position.state)
+        if position.step != submission.step:
+            return Receipt(token, "outdated", position.step, position.state)
+        self._move(submission, position)
+        self._collect(submission, position)
+        receipt = Receipt(token, "stored", position.step, position.state)
+        self.receipts[token] = (session_id, Receipt(token, "repeated", position.step, position.state))
         return receipt
 
-    def _move(self, submission: Submission, standing: _Standing) -> None:
-        standing.step = submission.next_step
-        standing.has_moved = True
+    def _move(self, submission: Submission, position: _Position) -> None:
+        position.step = submission.next_step
+        position.has_moved = True
         if submission.consent_version is not None:
-            standing.consent_version = submission.consent_version
-            standing.has_changed = True
+            position.consent_version = submission.consent_version
+            position.has_changed = True
         if submission.next_state != "active":
             if submission.next_state not in ENDS:
                 raise SubmissionRefused(
                     f"a screen cannot make a session {submission.next_state}", token=submission.token
                 )
-            standing.state = submission.next_state
-            standing.finished_at_ms = self.at_ms
-            standing.has_changed = True
+            position.state = submission.next_state
+            position.finished_at_ms = self.at_ms
+            position.has_changed = True
             releases = self.to_release_all if submission.next_state == "screened_out" else self.to_release
             releases.add(submission.session_id)
 
-    def _collect(self, submission: Submission, standing: _Standing) -> None:
+    def _collect(self, submission: Submission, position: _Position) -> None:
         session_id = submission.session_id
         entries: list[Judgment | Answer] = [*submission.judgments, *submission.answers]
         if submission.visit.session_id != session_id or any(entry.session_id != session_id for entry in entries):
@@ -229,8 +232,8 @@ class _Writes:
         self.visits.append(visit_values(submission.visit))
         for finding in submission.findings:
             self.findings.append(finding_values(session_id, finding, self.at_ms))
-            if finding.action == "exclude" and not standing.is_excluded:
-                standing.is_excluded = standing.has_changed = True
+            if finding.action == "exclude" and not position.is_excluded:
+                position.is_excluded = position.has_changed = True
                 self.to_release_all.add(session_id)
                 made_by = f"rule:{finding.rule}"
                 log = {"is_excluded": True, "made_by": made_by, "reason": finding.reason, "at_ms": self.at_ms}
@@ -239,7 +242,7 @@ class _Writes:
             self.done.append({"of_session": session_id, "of_item": submission.done_item, "done": self.at_ms})
         row = {"token": submission.token, "session_id": session_id, "screen": submission.visit.screen}
         self.submissions.append(
-            {**row, "step_after": standing.step, "state_after": standing.state, "at_ms": self.at_ms}
+            {**row, "step_after": position.step, "state_after": position.state, "at_ms": self.at_ms}
         )
 
     def flush(self, connection: Connection) -> None:
@@ -263,19 +266,19 @@ class _Writes:
         self._update_slots(connection)
 
     def _update_sessions(self, connection: Connection) -> None:
-        moved = {key: standing for key, standing in self.standings.items() if standing.has_moved}
-        moves = [{"of_session": key, "to_step": one.step, "seen": self.at_ms} for key, one in moved.items()]
+        moved = {key: position for key, position in self.positions.items() if position.has_moved}
+        moves = [{"of_session": key, "to_step": position.step, "seen": self.at_ms} for key, position in moved.items()]
         execute_many(connection, MOVE, moves)
         changes = [
             {
                 "of_session": key,
-                "to_state": one.state,
-                "consent": one.consent_version,
-                "finished": one.finished_at_ms,
-                "excluded": one.is_excluded,
+                "to_state": position.state,
+                "consent": position.consent_version,
+                "finished": position.finished_at_ms,
+                "excluded": position.is_excluded,
             }
-            for key, one in moved.items()
-            if one.has_changed
+            for key, position in moved.items()
+            if position.has_changed
         ]
         execute_many(connection, CHANGE, changes)
         for ids in _chunks(list(moved)):

@@ -87,8 +87,8 @@ class Withdrawals(StorePart):
                 select(sessions.c.id).where(sessions.c.rater_id == session.rater_id).order_by(sessions.c.ordinal)
             )
             erased = {
-                one: _erase(connection, load_session(connection, one, for_update=True), at_ms)
-                for one in connection.scalars(of_person).all()
+                of_rater: _erase(connection, load_session(connection, of_rater, for_update=True), at_ms)
+                for of_rater in connection.scalars(of_person).all()
             }
             connection.execute(delete(people).where(people.c.rater_id == session.rater_id))
         self.scrub()

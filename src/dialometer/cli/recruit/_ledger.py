@@ -138,7 +138,7 @@ def pay_bonuses(
 
 def _names(study: Study, folder: Path, database: str) -> dict[str, str]:
     """The platform's id of each rater, by that id and by our pseudonym."""
-    from dialometer.flow.reviewing import platform_raters
+    from dialometer.flow.review import platform_raters
     from dialometer.storage.table import rater_name
 
     with open_store(folder, database, create=False) as store:

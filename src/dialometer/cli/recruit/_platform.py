@@ -18,7 +18,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
-    from dialometer.flow.reviewing import PlatformRater, ReviewedSubmission
+    from dialometer.flow.review import PlatformRater, ReviewedSubmission
     from dialometer.model.study import Study
     from dialometer.recruit.platform import Platform, PlatformApi, Transition
 
@@ -251,7 +251,7 @@ def approve(
 
 
 def _platform_raters(study: Study, folder: Path, database: str) -> list[PlatformRater]:
-    from dialometer.flow.reviewing import platform_raters
+    from dialometer.flow.review import platform_raters
 
     if not database and not (folder / DATABASE_FILE).exists():
         return []
@@ -262,7 +262,7 @@ def _platform_raters(study: Study, folder: Path, database: str) -> list[Platform
 def _review(
     context: typer.Context, study: Study, folder: Path, study_id: str, raters: list[PlatformRater]
 ) -> list[ReviewedSubmission]:
-    from dialometer.flow.reviewing import review
+    from dialometer.flow.review import review
 
     with _open_api(context) as api:
         return review(study, raters, api.submissions(_study_id(context, folder, study_id)))

@@ -65,8 +65,8 @@ def add_to(app: typer.Typer) -> None:
             done = {"study": study.spec.name, "cell": cell, "action": action, "reason": why}
             typer.echo(json.dumps({**done, "quota": number} if action == "quota" else done, ensure_ascii=False))
             return
-        told = _quota(number) if action == "quota" else STATES[action] if index is None else CELL_STATES[action]
-        results.print(f"{escape(what)} is now {told}" if action != "quota" else f"{escape(what)}: {told}")
+        new_state = _quota(number) if action == "quota" else STATES[action] if index is None else CELL_STATES[action]
+        results.print(f"{escape(what)} is now {new_state}" if action != "quota" else f"{escape(what)}: {new_state}")
 
 
 def _quota(number: int | None) -> str:

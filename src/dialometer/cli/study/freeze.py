@@ -23,17 +23,13 @@ def add_to(app: typer.Typer) -> None:
         """Freeze a study: later changes to design, items, texts, analysis or seed are refused unless made a new version."""
         from dialometer.cli.console import results
         from dialometer.design.lock import LOCK_FILE, freeze
-        from dialometer.errors import StudyError
-        from dialometer.flow.study_check import check_all
+        from dialometer.flow.study_check import check_all, without_errors
 
-        study, problems = check_all(folder)
-        errors = [problem for problem in problems if problem.severity == "error"]
-        if errors or study is None:
-            raise StudyError(errors)
+        study = without_errors(*check_all(folder))
         version = freeze(study, folder, datetime.now(UTC), is_new_version=new_version)
         if as_json:
-            told = {key: version[key] for key in ("version", "frozen_at", "fingerprint")}
-            typer.echo(json.dumps({"study": study.spec.name, **told, "lock": str(folder / LOCK_FILE)}))
+            lock = {key: version[key] for key in ("version", "frozen_at", "fingerprint")}
+            typer.echo(json.dumps({"study": study.spec.name, **lock, "lock": str(folder / LOCK_FILE)}))
             return
         results.print(f"[bold]{study.spec.name}[/] version {version['version']}, frozen {version['frozen_at']}")
         results.print(f"fingerprint {version['fingerprint']}")

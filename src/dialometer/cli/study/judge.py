@@ -144,8 +144,8 @@ def _tell(progress: Progress, folder: Path, price_in: float, price_out: float, *
     spent = progress.spent
     cost = spent.cost(price_in, price_out) if price_in or price_out else None
     if as_json:
-        told: dict[str, Any] = {**asdict(progress), "cost": cost, "folder": str(folder / JUDGE_FOLDER)}
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        outcome: dict[str, Any] = {**asdict(progress), "cost": cost, "folder": str(folder / JUDGE_FOLDER)}
+        typer.echo(json.dumps(outcome, indent=2, ensure_ascii=False))
         return
     states = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in sorted(progress.states.items()))
     results.print(f"{progress.n_judgments:,} judgments stored by {progress.n_raters:,} raters: {states or 'none came'}")

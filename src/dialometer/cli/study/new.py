@@ -57,13 +57,13 @@ def add_to(app: typer.Typer) -> None:
 
         if template == "list":
             known = {name: load_study(template_folder(name)).spec.description for name in template_names()}
-            told = {name: " ".join(about.split()) for name, about in known.items()}
+            descriptions = {name: " ".join(about.split()) for name, about in known.items()}
             if as_json:
-                typer.echo(json.dumps(told, ensure_ascii=False))
+                typer.echo(json.dumps(descriptions, ensure_ascii=False))
                 return
             table = Table(box=None, pad_edge=False, show_header=False, leading=1)
             table.add_column(style="bold", no_wrap=True)
-            for name, about in told.items():
+            for name, about in descriptions.items():
                 table.add_row(name, escape(about))
             results.print(table)
             results.print("\nNext: [bold]dialometer new NAME DIR[/] copies one into a new folder DIR")

@@ -69,7 +69,7 @@ def add_to(app: typer.Typer) -> None:
         )
         target = out or folder / OUT_FILE
         target.write_text(text, encoding="utf-8")
-        told = {
+        summary = {
             "study": str(folder),
             "file": str(target),
             "raters": n_raters,
@@ -80,37 +80,39 @@ def add_to(app: typer.Typer) -> None:
             "is_frozen": bool(lock),
         }
         if as_json:
-            typer.echo(json.dumps(told, indent=2))
+            typer.echo(json.dumps(summary, indent=2))
         else:
-            _tell(told)
+            _tell(summary)
 
 
-def _tell(told: dict[str, Any]) -> None:
+def _tell(summary: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from dialometer.analysis.planning.preregistration import OPEN
     from dialometer.cli.console import results
 
-    power = "" if told["power"] is None else f", power {told['power']:.0%} for an effect of {told['effect']:g}"
-    results.print(f"Wrote [bold]{escape(told['file'])}[/]: {told['raters']} raters{power}", soft_wrap=True)
-    if told["n_open"]:
-        results.print(f"[yellow]{told['n_open']} headings are open:[/] the study file does not say. Look for:")
+    power = "" if summary["power"] is None else f", power {summary['power']:.0%} for an effect of {summary['effect']:g}"
+    results.print(f"Wrote [bold]{escape(summary['file'])}[/]: {summary['raters']} raters{power}", soft_wrap=True)
+    if summary["n_open"]:
+        results.print(f"[yellow]{summary['n_open']} headings are open:[/] the study file does not say. Look for:")
         results.print(f"  {OPEN.strip('*')}")
-    if told["n_collected"]:
+    if summary["n_collected"]:
         results.print(
-            f"[yellow]{told['n_collected']:,} judgments of people are there already;[/] the document says so."
+            f"[yellow]{summary['n_collected']:,} judgments of people are there already;[/] the document says so."
         )
-    if not told["is_frozen"]:
+    if not summary["is_frozen"]:
         results.print(
-            f"Next: [bold]dialometer freeze {escape(told['study'])}[/], so that the plan cannot change unseen.",
+            f"Next: [bold]dialometer freeze {escape(summary['study'])}[/], so that the plan cannot change unseen.",
             soft_wrap=True,
         )
 
 
 def _n_collected(folder: Path, database: str) -> int:
     """Judgments of people so far; simulated raters and models do not count."""
+    from dialometer.storage.counts import PEOPLE
+
     if not database and not (folder / DATABASE_FILE).exists():
         return 0
     with open_store(folder, database, create=False) as store:
-        batches = store.records.judgment_batches()
-        return sum(source in ("person", "imported") for batch in batches for source in batch["source"])
+        by_source = store.counts.judgments_by_source()
+        return sum(by_source[source].judgments for source in PEOPLE if source in by_source)

@@ -49,8 +49,8 @@ def add_to(app: typer.Typer) -> None:
             else:
                 from dialometer.exchange.inventory import inventory
 
-                found = inventory(study, store, now_ms())
-                typer.echo(json.dumps(found, indent=2, ensure_ascii=False)) if as_json else _show(found, folder)
+                stored = inventory(study, store, now_ms())
+                typer.echo(json.dumps(stored, indent=2, ensure_ascii=False)) if as_json else _show(stored, folder)
                 return
         if as_json:
             typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
@@ -116,42 +116,42 @@ def _made_before(folder: Path) -> list[str]:
     return sorted(str(path) for path in {*exports, *reports, *folder.glob("*.zip")})
 
 
-def _show(found: dict[str, Any], folder: Path) -> None:
+def _show(stored: dict[str, Any], folder: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from dialometer.cli.console import results
 
-    results.print(f"[bold]{escape(found['study'])}[/] stores about its raters:\n")
+    results.print(f"[bold]{escape(stored['study'])}[/] stores about its raters:\n")
     table = Table("what", "rows", "why", "kept", box=None, pad_edge=False, header_style="bold", leading=1)
-    for one in found["stored"]:
-        days = one["kept_days"]
-        until = "as long as the study" if one["bounded_by"] == "study" else "no limit declared"
+    for row in stored["stored"]:
+        days = row["kept_days"]
+        until = "as long as the study" if row["bounded_by"] == "study" else "no limit declared"
         table.add_row(
-            escape(one["what"] or one["table"]),
-            f"{one['n_rows']:,}",
-            escape(one["why"]),
+            escape(row["what"] or row["table"]),
+            f"{row['n_rows']:,}",
+            escape(row["why"]),
             until if days is None else f"{days:,} days",
         )
     results.print(table)
-    for one in found["identifiers"]:
-        parts = [f"{one['n_named']:,} raters with a name there"]
-        if one["n_forgotten"]:
-            parts.append(f"{one['n_forgotten']:,} whose name was erased")
-        if one["parameters"]:
-            parts.append(f"parameters {', '.join(one['parameters'])}")
-        results.print(f"\nPlatform [bold]{escape(one['platform'])}[/]: {escape('; '.join(parts))}", soft_wrap=True)
-    versions = ", ".join(f"{version} ({n:,} sessions)" for version, n in found["consent_versions"].items())
+    for row in stored["identifiers"]:
+        parts = [f"{row['n_named']:,} raters with a name there"]
+        if row["n_forgotten"]:
+            parts.append(f"{row['n_forgotten']:,} whose name was erased")
+        if row["parameters"]:
+            parts.append(f"parameters {', '.join(row['parameters'])}")
+        results.print(f"\nPlatform [bold]{escape(row['platform'])}[/]: {escape('; '.join(parts))}", soft_wrap=True)
+    versions = ", ".join(f"{version} ({n:,} sessions)" for version, n in stored["consent_versions"].items())
     results.print(f"\nVersions of the consent text: {versions or 'nobody has come yet'}", soft_wrap=True)
-    if found["free_text_questions"]:
-        names = ", ".join(found["free_text_questions"])
+    if stored["free_text_questions"]:
+        names = ", ".join(stored["free_text_questions"])
         results.print(f"Raters may write freely in {escape(names)}: read it before you publish.", soft_wrap=True)
     results.print("\nNot stored:")
-    for line in found["not_stored"]:
+    for line in stored["not_stored"]:
         results.print(f"  {escape(line)}", soft_wrap=True)
-    if found["n_withdrawn"]:
-        results.print(f"\n{found['n_withdrawn']:,} sessions were withdrawn and erased.")
-    due = found["due"]
+    if stored["n_withdrawn"]:
+        results.print(f"\n{stored['n_withdrawn']:,} sessions were withdrawn and erased.")
+    due = stored["due"]
     if due["identifiers"] or due["sessions"]:
         results.print(
             f"\n[yellow]Past the promised time:[/] the names of {due['identifiers']:,} raters and {due['sessions']:,} "
