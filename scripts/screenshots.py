@@ -142,9 +142,9 @@ def photograph_wizard(browser: Browser, served: Served, keep: Callable[..., None
         while not rater.page.query_selector("#chat"):
             rater.one_screen()
         rater.say(text)
-    console.locator(".desk-open.waits").nth(1).wait_for()
-    console.locator(".desk-open.waits").first.click()
-    console.locator("#desk-suggestions button").click()
+    console.locator(".console-open.waits").nth(1).wait_for()
+    console.locator(".console-open.waits").first.click()
+    console.locator("#console-suggestions button").click()
     keep(console, "wizard", "desktop", "console", False)
 
 

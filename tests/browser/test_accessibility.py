@@ -136,15 +136,15 @@ def test_the_wizard_console(tmp_path: Path, serve: Callable[..., Served], open_p
     served = serve(copy_study("chat", tmp_path, change), wizard_key="open-sesame", pending_s=1.0)
     console = open_page(**STILL)
     console.goto(f"{served.url}/wizard?key=open-sesame")
-    console.locator("#desk-none").wait_for()
-    examine(console, "an empty desk")
+    console.locator("#console-none").wait_for()
+    examine(console, "an empty console")
     rater = Rater(open_page(**STILL))
     rater.begin(served.url)
     while not rater.page.query_selector("#chat"):
         rater.one_screen()
     rater.say("Hello, are you there?")
-    console.locator(".desk-open.waits").click()
-    console.locator("#desk-log .turn").nth(1).wait_for()
-    console.locator("#desk-suggestions p").wait_for()
-    examine(console, "a desk with a conversation")
-    assert json.loads(console.locator("#desk").get_attribute("data-new") or "")["other"]
+    console.locator(".console-open.waits").click()
+    console.locator("#console-log .turn").nth(1).wait_for()
+    console.locator("#console-suggestions p").wait_for()
+    examine(console, "a console with a conversation")
+    assert json.loads(console.locator("#console").get_attribute("data-new") or "")["other"]

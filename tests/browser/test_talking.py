@@ -160,24 +160,24 @@ def test_wizards_answer_several_raters(
     raters = [at_chat(open_page(**DESKTOP), served) for _ in range(2)]
     raters[0].say("First rater here")
     raters[1].say("Second rater here")
-    expect(console.locator(".desk-open.waits")).to_have_count(2)
+    expect(console.locator(".console-open.waits")).to_have_count(2)
     expect(console).to_have_title("(2) Wizard console")
-    console.click(".desk-open:has-text('First rater')")
-    console.click("#desk-suggestions button:has-text('Have you seen Alien?')")
-    console.fill("#desk-text", "Have you seen Alien, by any chance?")
-    console.click(".desk-open:has-text('Second rater')")
-    assert console.input_value("#desk-text") == ""
-    console.click("#desk-canned button")
-    console.press("#desk-text", "Enter")
+    console.click(".console-open:has-text('First rater')")
+    console.click("#console-suggestions button:has-text('Have you seen Alien?')")
+    console.fill("#console-text", "Have you seen Alien, by any chance?")
+    console.click(".console-open:has-text('Second rater')")
+    assert console.input_value("#console-text") == ""
+    console.click("#console-canned button")
+    console.press("#console-text", "Enter")
     expect(raters[1].page.locator("#log .turn").last).to_contain_text("Good question!")
-    console.click(".desk-open:has-text('First rater')")
-    assert console.input_value("#desk-text") == "Have you seen Alien, by any chance?"
-    console.click("#desk-reply button")
+    console.click(".console-open:has-text('First rater')")
+    assert console.input_value("#console-text") == "Have you seen Alien, by any chance?"
+    console.click("#console-reply button")
     expect(raters[0].page.locator("#log .turn").last).to_contain_text("by any chance?")
-    expect(console.locator(".desk-open.waits")).to_have_count(0)
+    expect(console.locator(".console-open.waits")).to_have_count(0)
     other = open_page(**DESKTOP)
     other.goto(f"{served.url}/wizard?key=open-sesame")
-    expect(other.locator(".desk-open .state").first).to_contain_text("with Wizard 1")
+    expect(other.locator(".console-open .state").first).to_contain_text("with Wizard 1")
 
 
 def test_the_console_is_locked_without_the_key(

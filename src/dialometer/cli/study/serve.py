@@ -90,32 +90,38 @@ def add_to(app: typer.Typer) -> None:
         log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
         if log_level not in ("debug", "info", "warning", "error"):
             raise DialometerError(f"'{log_level}' is no log level", remedy="debug, info, warning or error")
-        shelf = _shelf(folders, database, accounts)
-        studies = {name: open_study(shelf.folder(name)) for name in shelf.names() if shelf.is_named(name)}
+        study_folders = _study_folders(folders, database, accounts)
+        studies = {
+            name: open_study(study_folders.folder(name))
+            for name in study_folders.names()
+            if study_folders.is_named(name)
+        }
         for study in studies.values():
             check_processes(study, workers)
         settings = Settings(
             root_path=_clean_root(root_path),
             api_key=api_key or new_key(),
-            wizard_key=new_key() if shelf.parent or any(map(has_wizard, studies.values())) else "",
+            wizard_key=new_key() if study_folders.parent or any(map(has_wizard, studies.values())) else "",
             frame_ancestors=tuple(frame_ancestors or ()),
             arrivals_per_minute=arrivals_per_minute,
         )
         listening = Listening(host, port, workers, proxy_headers, forwarded_allow_ips, log_level)
         sock = bind(listening)
-        token = _prepare(shelf, is_asked=owner_link)
+        token = _prepare(study_folders, is_asked=owner_link)
         address = address_of(sock, settings.root_path)
         with ExitStack() as stack:
-            places = {shelf.folder(name): _address(shelf, address, name) for name in shelf.names()}
-            if shelf.parent:
-                places[Path(shelf.parent)] = address
+            places = {
+                study_folders.folder(name): _address(study_folders, address, name) for name in study_folders.names()
+            }
+            if study_folders.parent:
+                places[Path(study_folders.parent)] = address
             for folder, own_address in places.items():
                 stack.enter_context(_left_word(folder, own_address, settings))
-            _tell(shelf, studies, address, settings, token)
-            serve(shelf, listening, settings, sock)
+            _tell(study_folders, studies, address, settings, token)
+            serve(study_folders, listening, settings, sock)
 
 
-def _shelf(folders: list[Path], database: str, accounts: str) -> StudyFolders:
+def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFolders:
     """What the folders are: one study, several of them, or the folder that holds them."""
     from dialometer.design.load import STUDY_FILE
     from dialometer.errors import DialometerError
@@ -152,23 +158,23 @@ def _check_database(database: str, *, is_single: bool) -> None:
         )
 
 
-def _prepare(shelf: StudyFolders, *, is_asked: bool) -> str:
+def _prepare(study_folders: StudyFolders, *, is_asked: bool) -> str:
     """Creates or upgrades the tables before any process needs them; gives the token for a first owner, if one is due."""
     from dialometer.web.dashboard.login import first_owner_token
     from dialometer.web.server.turns import TurnTakingStore
 
-    for name in shelf.names():
-        if shelf.is_named(name):
-            TurnTakingStore.open(shelf.database_of(name)).close()
-    store = TurnTakingStore.open(shelf.accounts_database())
+    for name in study_folders.names():
+        if study_folders.is_named(name):
+            TurnTakingStore.open(study_folders.database_of(name)).close()
+    store = TurnTakingStore.open(study_folders.accounts_database())
     try:
         return first_owner_token(store.accounts, is_asked=is_asked)
     finally:
         store.close()
 
 
-def _address(shelf: StudyFolders, address: str, name: str) -> str:
-    return address if shelf.is_single else f"{address}{name}/"
+def _address(study_folders: StudyFolders, address: str, name: str) -> str:
+    return address if study_folders.is_single else f"{address}{name}/"
 
 
 def _clean_root(path: str) -> str:
@@ -180,19 +186,19 @@ def _clean_root(path: str) -> str:
     return clean
 
 
-def _tell(shelf: StudyFolders, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:
+def _tell(study_folders: StudyFolders, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:
     from dialometer.cli.console import results
     from dialometer.web.rater.wizard import has_wizard
 
     for name, study in studies.items():
-        own = _address(shelf, address, name)
+        own = _address(study_folders, address, name)
         results.print(f"[bold]{study.spec.title}[/]")
         results.print(f"Raters open   [bold]{own}[/]", soft_wrap=True)
         if has_wizard(study):
             results.print(f"Wizards open  [bold]{own}wizard?key={settings.wizard_key}[/]", soft_wrap=True)
         results.print(f"Programs use  {own}api/v1 (key in {SERVING_FILE} in the study's folder)", soft_wrap=True)
-    if shelf.parent:
-        results.print(f"[bold]{len(shelf.names())} studies[/] in {shelf.parent}", soft_wrap=True)
+    if study_folders.parent:
+        results.print(f"[bold]{len(study_folders.names())} studies[/] in {study_folders.parent}", soft_wrap=True)
         results.print(f"Raters open   {address}NAME/ once a study is started at the dashboard", soft_wrap=True)
         results.print(f"Programs use  {address}NAME/api/v1 (key in {SERVING_FILE} there)", soft_wrap=True)
     results.print(f"Dashboard     [bold]{address}desk/[/]", soft_wrap=True)

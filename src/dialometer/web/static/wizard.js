@@ -1,6 +1,5 @@
 // The wizard console: asks the server every moment which raters wait, draws the conversations and sends replies.
-const desk = document.getElementById("desk");
-const words = desk.dataset;
+const words = document.getElementById("console").dataset;
 const at = (id) => document.getElementById(id);
 const plural = new Intl.PluralRules(document.documentElement.lang);
 const ASK_EVERY_MS = 1500;
@@ -23,7 +22,7 @@ async function call(path, body) {
 }
 
 function tell(text, isTrouble = false) {
-  const status = at("desk-status");
+  const status = at("console-status");
   if (status.textContent !== text) status.textContent = text;
   status.classList.toggle("trouble", isTrouble);
 }
@@ -51,7 +50,7 @@ const isForMe = (chat) => !chat.is_over && chat.waiting_since_ms !== null && (!c
 
 // Buttons stay the same elements, so that the focus is not lost every time the server is asked.
 function drawList() {
-  const list = at("desk-chats");
+  const list = at("console-chats");
   const known = new Map([...list.children].map((line) => [line.dataset.id, line]));
   const order = [...chats].sort((a, b) => Number(a.is_over) - Number(b.is_over) || (a.waiting_since_ms ?? Infinity) - (b.waiting_since_ms ?? Infinity));
   for (const chat of order) {
@@ -60,7 +59,7 @@ function drawList() {
     if (!line) {
       line = make("li");
       line.dataset.id = chat.id;
-      const button = make("button", "desk-open");
+      const button = make("button", "console-open");
       button.type = "button";
       button.append(make("b", "", words.chat.replace("{name}", chat.number)), make("span", "state", ""), make("span", "last", ""));
       button.addEventListener("click", () => open(chat.id));
@@ -74,10 +73,10 @@ function drawList() {
     if (list.children[order.indexOf(chat)] !== line) list.insertBefore(line, list.children[order.indexOf(chat)] ?? null);
   }
   for (const line of known.values()) line.remove();
-  at("desk-none").hidden = chats.length > 0;
+  at("console-none").hidden = chats.length > 0;
   const n = chats.filter(isForMe).length;
   document.title = n ? `(${n}) ${words.title}` : words.title;
-  if (!at("desk-status").classList.contains("trouble")) {
+  if (!at("console-status").classList.contains("trouble")) {
     const forms = JSON.parse(words.new);
     tell(n ? (forms[plural.select(n)] ?? forms.other).replace("{n}", n) : "");
   }
@@ -85,15 +84,15 @@ function drawList() {
 
 function drawChat() {
   const chat = chats.find((one) => one.id === openId);
-  at("desk-chat").hidden = !chat;
-  at("desk-empty").hidden = Boolean(chat);
+  at("console-chat").hidden = !chat;
+  at("console-empty").hidden = Boolean(chat);
   if (!chat) return;
-  at("desk-chat-title").textContent = words.chat.replace("{name}", chat.number);
-  at("desk-turn").textContent = `${words.turn.replace("{n_said}", chat.n_said).replace("{min_turns}", chat.min_turns)} · ${stateOf(chat)}`;
-  at("desk-release").hidden = !chat.is_mine;
-  at("desk-scenario").hidden = !chat.scenario;
-  at("desk-scenario").querySelector("p").textContent = chat.scenario;
-  const log = at("desk-log");
+  at("console-chat-title").textContent = words.chat.replace("{name}", chat.number);
+  at("console-turn").textContent = `${words.turn.replace("{n_said}", chat.n_said).replace("{min_turns}", chat.min_turns)} · ${stateOf(chat)}`;
+  at("console-release").hidden = !chat.is_mine;
+  at("console-scenario").hidden = !chat.scenario;
+  at("console-scenario").querySelector("p").textContent = chat.scenario;
+  const log = at("console-log");
   if (log.dataset.shown !== `${chat.id}/${chat.turns.length}`) {
     log.dataset.shown = `${chat.id}/${chat.turns.length}`;
     log.replaceChildren(...chat.turns.map((turn) => {
@@ -101,11 +100,11 @@ function drawChat() {
       line.append(make("p", "speaker", turn.role === "user" ? words.rater : words.agent), make("p", "said", turn.text));
       return line;
     }));
-    at("desk-view").scrollTop = at("desk-view").scrollHeight;
+    at("console-view").scrollTop = at("console-view").scrollHeight;
   }
   const mayReply = isForMe(chat);
-  at("desk-reply").querySelector("button").setAttribute("aria-disabled", String(!mayReply || isSending));
-  at("desk-ready").hidden = !mayReply;
+  at("console-reply").querySelector("button").setAttribute("aria-disabled", String(!mayReply || isSending));
+  at("console-ready").hidden = !mayReply;
   if (mayReply) suggest(chat);
 }
 
@@ -114,9 +113,9 @@ function offer(place, texts) {
     const button = make("button", "button", text);
     button.type = "button";
     button.addEventListener("click", () => {
-      at("desk-text").value = text;
+      at("console-text").value = text;
       drafts.set(openId, text);
-      at("desk-text").focus();
+      at("console-text").focus();
     });
     return button;
   }));
@@ -126,7 +125,7 @@ async function suggest(chat) {
   const wanted = `${chat.id}/${chat.n}`;
   if (suggestedFor === wanted) return;
   suggestedFor = wanted;
-  const place = at("desk-suggestions");
+  const place = at("console-suggestions");
   place.replaceChildren();
   let found = [];
   try { found = (await call(`/chats/${chat.id}/suggestions`)).suggestions; } catch { /* none then */ }
@@ -137,10 +136,10 @@ async function suggest(chat) {
 
 function open(id) {
   openId = id;
-  at("desk-text").value = drafts.get(id) ?? "";
+  at("console-text").value = drafts.get(id) ?? "";
   drawList();
   drawChat();
-  at("desk-chat-title").focus();
+  at("console-chat-title").focus();
 }
 
 async function look() {
@@ -149,10 +148,10 @@ async function look() {
     chats = seen.chats;
     nowMs = seen.now_ms;
     if (at("wizard-name") !== document.activeElement) at("wizard-name").value = seen.wizard;
-    const canned = at("desk-canned");
+    const canned = at("console-canned");
     if (canned.childElementCount !== seen.canned.length) offer(canned, seen.canned);
-    at("desk-canned-part").hidden = !seen.canned.length;
-    at("desk-status").classList.remove("trouble");
+    at("console-canned-part").hidden = !seen.canned.length;
+    at("console-status").classList.remove("trouble");
     drawList();
     drawChat();
   } catch {
@@ -174,26 +173,26 @@ async function attempt(doing) {
   }
 }
 
-at("desk-reply").addEventListener("submit", (event) => {
+at("console-reply").addEventListener("submit", (event) => {
   event.preventDefault();
   const chat = chats.find((one) => one.id === openId);
-  const text = at("desk-text").value.trim();
+  const text = at("console-text").value.trim();
   if (!chat || !text || isSending || !isForMe(chat)) return;
   isSending = true;
   attempt(async () => {
     await call(`/chats/${chat.id}/reply`, { text, n: chat.n });
     drafts.delete(chat.id);
-    if (openId === chat.id) at("desk-text").value = "";
+    if (openId === chat.id) at("console-text").value = "";
   }).finally(() => { isSending = false; drawChat(); });
 });
-at("desk-text").addEventListener("input", () => drafts.set(openId, at("desk-text").value));
-at("desk-text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); at("desk-reply").requestSubmit(); }
+at("console-text").addEventListener("input", () => drafts.set(openId, at("console-text").value));
+at("console-text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); at("console-reply").requestSubmit(); }
 });
-at("desk-release").addEventListener("click", () => attempt(() => call(`/chats/${openId}/release`, {})));
+at("console-release").addEventListener("click", () => attempt(() => call(`/chats/${openId}/release`, {})));
 at("naming").addEventListener("submit", (event) => {
   event.preventDefault();
   attempt(() => call("/name", { name: at("wizard-name").value.trim() }));
-  at("desk-text").focus();
+  at("console-text").focus();
 });
 keepLooking();
