@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dialometer.analysis.reproduce import REPRODUCTIONS, reproduce
-from dialometer.analysis.reproduce.compared import Compared, Comparison, Reproduction
+from dialometer.analysis.reproduce.compared import ComparedNumber, NumberComparison, Reproduction
 from dialometer.errors import DialometerError
 
 DATA = os.environ.get("DIALOMETER_DATA", "")
@@ -58,11 +58,11 @@ def test_the_strict_tolerance_is_used_where_numbers_are_exact():
 
 
 def test_a_difference_shows():
-    assert not Compared("x", 0.5, 0.500002).is_within
-    assert Compared("x", 0.5, 0.5000009).is_within
-    assert not Compared("x", float("nan"), 0.5).is_within
-    assert not Compared("p", 2e-30, 1e-30, is_relative=True).is_within
-    table = Comparison("t", "s", (Compared("x", 1.0, 2.0), Compared("y", 1.0, 1.0)))
+    assert not ComparedNumber("x", 0.5, 0.500002).is_within
+    assert ComparedNumber("x", 0.5, 0.5000009).is_within
+    assert not ComparedNumber("x", float("nan"), 0.5).is_within
+    assert not ComparedNumber("p", 2e-30, 1e-30, is_relative=True).is_within
+    table = NumberComparison("t", "s", (ComparedNumber("x", 1.0, 2.0), ComparedNumber("y", 1.0, 1.0)))
     assert (table.n_outside, table.largest) == (1, 1.0)
     assert not Reproduction("n", "t", "c", (table,)).is_within
 

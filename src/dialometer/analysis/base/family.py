@@ -15,7 +15,7 @@ from dialometer.registry import Registry
 from dialometer.stats.effects.multiplicity import Correction
 
 
-class Resampling(TypedDict):
+class BootstrapSettings(TypedDict):
     """Settings of a bootstrap, passed as ``**options.resampling``."""
 
     n_resamples: int
@@ -33,7 +33,7 @@ class Options:
     correction: Correction
 
     @property
-    def resampling(self) -> Resampling:
+    def resampling(self) -> BootstrapSettings:
         """What every bootstrap needs to know."""
         return {"n_resamples": self.n_resamples, "seed": self.seed, "confidence": self.confidence}
 

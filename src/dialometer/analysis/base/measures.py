@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.scale_units import Asked, Unit, asked_criteria, common_unit
+from dialometer.analysis.base.scale_units import AskedCriterion, Unit, asked_criteria, common_unit
 from dialometer.analysis.base.wording import criterion_label, listed, n_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -62,7 +62,7 @@ def averaged_repeats(
 
 
 def analysed_values(
-    value: Floats, columns: dict[str, Ints], asked: Asked, zeros: str, raters: tuple[str, ...]
+    value: Floats, columns: dict[str, Ints], asked: AskedCriterion, zeros: str, raters: tuple[str, ...]
 ) -> tuple[Floats, Floats, tuple[str, ...], tuple[str, ...]]:
     """Raw numbers and those that are analysed, remarks on zeros, and the raters who always gave the same number."""
     unit = asked.unit
@@ -273,7 +273,7 @@ def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, Codebook]:
     return coded, Codebook(names["rater"], names["item"], names["system"], cells)
 
 
-def _measure(study: Study, asked: Asked, coded: pl.DataFrame, book: Codebook) -> Measure | None:
+def _measure(study: Study, asked: AskedCriterion, coded: pl.DataFrame, book: Codebook) -> Measure | None:
     rows = coded.filter(pl.col("criterion") == asked.criterion.name)
     if not asked.is_whole:
         rows = rows.filter(pl.col("block").is_in([block.name for block in asked.blocks]))
@@ -302,7 +302,7 @@ def _measure(study: Study, asked: Asked, coded: pl.DataFrame, book: Codebook) ->
     return measure if is_given.all() else measure.where(is_given) if is_given.any() else None
 
 
-def _label(study: Study, asked: Asked) -> str:
+def _label(study: Study, asked: AskedCriterion) -> str:
     label = criterion_label(study, asked.criterion.name)
     return label if asked.is_whole else f"{label} ({listed(block.title or block.name for block in asked.blocks)})"
 

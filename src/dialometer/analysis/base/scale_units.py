@@ -16,7 +16,7 @@ AlphaLevel = Literal["ordinal", "interval"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCriterion:
     """One criterion as it was asked in some blocks: for every cell of the design the scale it was answered on."""
 
     criterion: Criterion
@@ -57,7 +57,7 @@ def log_types(study: Study) -> list[str]:
     return sorted({scale.type for scale in study.spec.scales.values() if scale.unit == "log"})
 
 
-def asked_criteria(study: Study) -> list[Asked]:
+def asked_criteria(study: Study) -> list[AskedCriterion]:
     """Every criterion on numeric scales; one that is asked on other scales in some blocks comes once for each way."""
     found = []
     for criterion in study.spec.criteria:
@@ -72,7 +72,7 @@ def asked_criteria(study: Study) -> list[Asked]:
         for names, blocks in ways.items():
             scales = tuple(study.spec.scales[name] for name in names)
             if all(scale.is_numeric for scale in scales):
-                found.append(Asked(criterion, tuple(blocks), scales, is_whole=len(ways) == 1))
+                found.append(AskedCriterion(criterion, tuple(blocks), scales, is_whole=len(ways) == 1))
     return found
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from dialometer.analysis.reproduce.compared import (
     REPRODUCTIONS,
-    Beside,
-    Compared,
-    Comparison,
-    Grid,
+    ComparedNumber,
+    GridRow,
+    NumberComparison,
+    PublishedTable,
     Reproduction,
     data_file,
     expected,
@@ -89,22 +89,22 @@ def _fitted(retriever: Retriever | Path, kb: KnowledgeBase, work: Work) -> Fitte
     return load_retriever(retriever, work) if isinstance(retriever, Path) else retriever.fit(kb, work)
 
 
-def _sizes(kb: KnowledgeBase, query_set: QuerySet) -> Comparison:
+def _sizes(kb: KnowledgeBase, query_set: QuerySet) -> NumberComparison:
     ours = (kb.n_pairs, len(kb.answers), len(kb.questions), len(query_set))
-    rows = [Compared(name, own, other, 0) for own, (name, other) in zip(ours, SIZES.items(), strict=True)]
-    return Comparison("Size of the corpus", "the paper, section 3", tuple(rows))
+    rows = [ComparedNumber(name, own, other, 0) for own, (name, other) in zip(ours, SIZES.items(), strict=True)]
+    return NumberComparison("Size of the corpus", "the paper, section 3", tuple(rows))
 
 
-def _counts() -> Comparison:
+def _counts() -> NumberComparison:
     """At rank 1 recall and success rate count the same hits, of 471 right answers and of 340 questions."""
     rows = [
-        Compared(f"{name}: hits at rank 1", values[0] * N_RIGHT / 100, values[5] * N_ASKED / 100, 0.5)
+        ComparedNumber(f"{name}: hits at rank 1", values[0] * N_RIGHT / 100, values[5] * N_ASKED / 100, 0.5)
         for name, values in PUBLISHED.items()
     ]
-    return Comparison("Published R@1 and SR@1 as numbers of hits", "the paper, Table 4", tuple(rows))
+    return NumberComparison("Published R@1 and SR@1 as numbers of hits", "the paper, Table 4", tuple(rows))
 
 
-def _other_software(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> list[Comparison]:
+def _other_software(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> list[NumberComparison]:
     """The same retrievers put together from other libraries, and the metrics written out list by list."""
     other = expected("avatar")
     comparisons = []
@@ -115,8 +115,8 @@ def _other_software(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]
         ours = _means(ranks[label])
         # Eight-bit arithmetic on some processors may move a few questions by a rank.
         allowed = 1e-4 if kind == "tfidf" else 2 * ONE_QUESTION
-        rows = [Compared(f"{label}: {name}", ours[name], there[name], allowed) for name in COLUMNS]
-        comparisons.append(Comparison(f"{label}, percent", other["sources"][kind], tuple(rows)))
+        rows = [ComparedNumber(f"{label}: {name}", ours[name], there[name], allowed) for name in COLUMNS]
+        comparisons.append(NumberComparison(f"{label}, percent", other["sources"][kind], tuple(rows)))
     return comparisons
 
 
@@ -124,15 +124,15 @@ def _means(ranks: RelevantRanks) -> dict[str, float]:
     return {name: 100 * float(np.nanmean(value)) for name, value in metric_values(ranks).items()}
 
 
-def _table(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> Grid:
-    rows: list[Beside] = []
+def _table(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> PublishedTable:
+    rows: list[GridRow] = []
     shown = set()
     for label, own in ranks.items():
         published = SAME_AS.get(kinds[label], "")
         shown.add(published)
-        rows.append(Beside(label, _as_published(own), PUBLISHED.get(published, ()), published))
-    rows += [Beside(name, other=values) for name, values in PUBLISHED.items() if name not in shown]
-    return Grid("Retrievers by measure, percent", CITATION, COLUMNS, tuple(rows))
+        rows.append(GridRow(label, _as_published(own), PUBLISHED.get(published, ()), published))
+    rows += [GridRow(name, other=values) for name, values in PUBLISHED.items() if name not in shown]
+    return PublishedTable("Retrievers by measure, percent", CITATION, COLUMNS, tuple(rows))
 
 
 def _as_published(ranks: RelevantRanks) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ FITTED = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedNumber:
     """One number of ours beside the other one. A relative tolerance is for p values that span many powers of ten."""
 
     label: str
@@ -44,12 +44,12 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class NumberComparison:
     """Numbers of one kind: what they are and which software or paper the other side comes from."""
 
     title: str
     source: str
-    rows: tuple[Compared, ...]
+    rows: tuple[ComparedNumber, ...]
 
     @property
     def n_outside(self) -> int:
@@ -63,7 +63,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class GridRow:
     """One row of a table: our values and the published ones. Either may be missing; they need not agree."""
 
     label: str
@@ -74,13 +74,13 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class PublishedTable:
     """A published table with ours beside it, where other models or methods make the numbers differ by right."""
 
     title: str
     source: str
     columns: tuple[str, ...]
-    rows: tuple[Beside, ...]
+    rows: tuple[GridRow, ...]
 
     def as_json(self) -> dict[str, Any]:
         """The same for programs."""
@@ -106,9 +106,9 @@ class Reproduction:
     name: str
     title: str
     citation: str
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[NumberComparison, ...]
     notes: tuple[str, ...] = ()
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[PublishedTable, ...] = ()
 
     @property
     def is_within(self) -> bool:
@@ -178,10 +178,11 @@ def expected(name: str) -> dict[str, Any]:
 
 def named_rows(
     ours: dict[str, float], other: dict[str, float], *, tolerance: float = EXACT, suffix: str = ""
-) -> Sequence[Compared]:
+) -> Sequence[ComparedNumber]:
     """Rows for two mappings with the same names, in the order of the other side; one that we lack is ``nan``."""
     return [
-        Compared(name + suffix, ours.get(name, math.nan), value, tolerance=tolerance) for name, value in other.items()
+        ComparedNumber(name + suffix, ours.get(name, math.nan), value, tolerance=tolerance)
+        for name, value in other.items()
     ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from dialometer.analysis.reproduce.compared import (
     REPRODUCTIONS,
-    Compared,
-    Comparison,
+    ComparedNumber,
+    NumberComparison,
     Reproduction,
     data_file,
     expected,
@@ -47,17 +47,17 @@ def crs_arena(data: Path | None) -> Reproduction:
         (
             _counts(votes, matrix, len(repeats), other),
             *_elo(votes, other),
-            Comparison(
+            NumberComparison(
                 "Bradley-Terry, penalised (0.1 pseudo-wins for every ordered pair)",
                 "independent minorisation-maximisation fit",
                 tuple(named_rows({n: e.value for n, e in fit.strengths.items()}, other["penalised"])),
             ),
-            Comparison(
+            NumberComparison(
                 "Probability of beating an average opponent, from that fit",
                 "independent minorisation-maximisation fit",
                 tuple(named_rows({n: e.value for n, e in fit.beats_average.items()}, other["beats_average"])),
             ),
-            Comparison(
+            NumberComparison(
                 f"Bradley-Terry, maximum likelihood without {CUT_OFF}",
                 "choix 0.4.1, ilsr_pairwise(tol=1e-12) on doubled votes, a tie being one vote each way",
                 tuple(named_rows(_likeliest(connected), other["maximum_likelihood_without_kbrd"])),
@@ -81,59 +81,64 @@ def _likeliest(rows: list[dict[str, str]]) -> dict[str, float]:
     return {name: e.value for name, e in bradley_terry(win_matrix(_coded(rows))).strengths.items()}
 
 
-def _counts(votes: Votes, matrix: WinMatrix, n_repeats: int, other: dict[str, Any]) -> Comparison:
+def _counts(votes: Votes, matrix: WinMatrix, n_repeats: int, other: dict[str, Any]) -> NumberComparison:
     there = other["counts"]
     rows = [
-        Compared("votes", votes.n, there["votes"], 0),
-        Compared("ties", float(matrix.ties.sum() / 2), there["ties"], 0),
-        Compared("raters", len(votes.raters), there["raters"], 0),
-        Compared("repeated votes of one rater on one pair", n_repeats, there["repeated"], 0),
+        ComparedNumber("votes", votes.n, there["votes"], 0),
+        ComparedNumber("ties", float(matrix.ties.sum() / 2), there["ties"], 0),
+        ComparedNumber("raters", len(votes.raters), there["raters"], 0),
+        ComparedNumber("repeated votes of one rater on one pair", n_repeats, there["repeated"], 0),
     ]
-    return Comparison("Counts", "pandas", tuple(rows))
+    return NumberComparison("Counts", "pandas", tuple(rows))
 
 
-def _elo(votes: Votes, other: dict[str, Any]) -> list[Comparison]:
+def _elo(votes: Votes, other: dict[str, Any]) -> list[NumberComparison]:
     ours = {name: rating.value for name, rating in elo(votes, EloRule(k=16)).ratings.items()}
     published = [
-        Compared(name, round(ours.get(name, math.nan)), there, 0) for name, there in other["elo_published"].items()
+        ComparedNumber(name, round(ours.get(name, math.nan)), there, 0)
+        for name, there in other["elo_published"].items()
     ]
     return [
-        Comparison("Elo, K = 16, in file order", "evalica 0.4.2, elo(k=16)", tuple(named_rows(ours, other["elo"]))),
-        Comparison("Elo, rounded", "published with the data", tuple(published)),
+        NumberComparison(
+            "Elo, K = 16, in file order", "evalica 0.4.2, elo(k=16)", tuple(named_rows(ours, other["elo"]))
+        ),
+        NumberComparison("Elo, rounded", "published with the data", tuple(published)),
     ]
 
 
-def _tests(matrix: WinMatrix, other: dict[str, Any]) -> list[Comparison]:
+def _tests(matrix: WinMatrix, other: dict[str, Any]) -> list[NumberComparison]:
     pairs = {f"{r.a} over {r.b}": r for r in head_to_head(matrix)}
     rows = []
     for label, there in other["head_to_head"].items():
         share = pairs[label].share
-        rows.append(Compared(f"{label}: p", share.p_value, there["p"], is_relative=True))
+        rows.append(ComparedNumber(f"{label}: p", share.p_value, there["p"], is_relative=True))
         rows.append(
-            Compared(f"{label}: p, Holm", share.details.get("p_adjusted", math.nan), there["p_holm"], is_relative=True)
+            ComparedNumber(
+                f"{label}: p, Holm", share.details.get("p_adjusted", math.nan), there["p_holm"], is_relative=True
+            )
         )
     overall = {r.a: r.share for r in overall_records(matrix)}
     totals = [
-        Compared(f"{name}: p, Holm", overall[name].details["p_adjusted"], p, is_relative=True)
+        ComparedNumber(f"{name}: p, Holm", overall[name].details["p_adjusted"], p, is_relative=True)
         for name, p in other["overall_p_holm"].items()
     ]
     source = "scipy.stats.binomtest on decisive votes, Holm's procedure"
     return [
-        Comparison("Head to head", source, tuple(rows)),
-        Comparison("Each system against all others", source, tuple(totals)),
+        NumberComparison("Head to head", source, tuple(rows)),
+        NumberComparison("Each system against all others", source, tuple(totals)),
     ]
 
 
-def _ranks(votes: Votes, other: dict[str, Any]) -> Comparison:
+def _ranks(votes: Votes, other: dict[str, Any]) -> NumberComparison:
     boot = bradley_terry_bootstrap(votes, prior=0.1, n_resamples=N_RESAMPLES, seed=1)
     rows = []
     for name, (low, high) in other["rank_intervals"].items():
         ours = boot.ranks.ranks[name]
         rows += [
-            Compared(f"{name}: best rank", ours.low, low, ONE_RANK),
-            Compared(f"{name}: worst rank", ours.high, high, ONE_RANK),
+            ComparedNumber(f"{name}: best rank", ours.low, low, ONE_RANK),
+            ComparedNumber(f"{name}: worst rank", ours.high, high, ONE_RANK),
         ]
-    return Comparison(
+    return NumberComparison(
         "Rank intervals, 95%, votes resampled (another random sequence: one rank apart is allowed)",
         f"independent bootstrap of {N_RESAMPLES} resamples",
         tuple(rows),

@@ -6,7 +6,13 @@ import itertools
 import math
 from pathlib import Path
 
-from dialometer.analysis.reproduce.compared import REPRODUCTIONS, Compared, Comparison, Reproduction, expected
+from dialometer.analysis.reproduce.compared import (
+    REPRODUCTIONS,
+    ComparedNumber,
+    NumberComparison,
+    Reproduction,
+    expected,
+)
 from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.homogeneity import homogeneity
 from dialometer.stats.clustered.preference import binomial_test, chi2_goodness_of_fit
@@ -71,19 +77,19 @@ def guerini(_data: Path | None = None) -> Reproduction:
     )
 
 
-def _printed() -> Comparison:
+def _printed() -> NumberComparison:
     """What the paper prints, within what rounding to two digits allows."""
     rows = [
-        Compared(f"{strategy}, {question}: ratio", COUNTS[strategy, question] / N_SUBJECTS, ratio, HALF_UNIT)
+        ComparedNumber(f"{strategy}, {question}: ratio", COUNTS[strategy, question] / N_SUBJECTS, ratio, HALF_UNIT)
         for strategy, ratios in RATIOS.items()
         for question, ratio in zip(QUESTIONS, ratios, strict=True)
     ]
     rows += [
-        Compared(f"{strategy}: marginal", _strategy_count(strategy) / (4 * N_SUBJECTS), printed, 2 * HALF_UNIT)
+        ComparedNumber(f"{strategy}: marginal", _strategy_count(strategy) / (4 * N_SUBJECTS), printed, 2 * HALF_UNIT)
         for strategy, printed in MARGINALS.items()
     ]
     rows += [
-        Compared(
+        ComparedNumber(
             f"{strategy}: marginal of women and men together",
             (N_WOMEN * women + N_MEN * men) / (N_WOMEN + N_MEN),
             MARGINALS[strategy],
@@ -91,10 +97,10 @@ def _printed() -> Comparison:
         )
         for strategy, (women, men) in BY_GENDER.items()
     ]
-    return Comparison("Printed ratios and marginals", "the paper, two digits", tuple(rows))
+    return NumberComparison("Printed ratios and marginals", "the paper, two digits", tuple(rows))
 
 
-def _claims() -> Comparison:
+def _claims() -> NumberComparison:
     """Sentences of the paper as numbers."""
     tested = [chi2_goodness_of_fit([k, N_SUBJECTS - k]) for k in COUNTS.values()]
     apart = [
@@ -102,38 +108,42 @@ def _claims() -> Comparison:
         for a, b in itertools.combinations(NOT_APART, 2)
     ]
     rows = (
-        Compared("cells with a significant preference (χ², p < .05)", sum(t.p_value < 0.05 for t in tested), 20, 0),
-        Compared(
+        ComparedNumber(
+            "cells with a significant preference (χ², p < .05)", sum(t.p_value < 0.05 for t in tested), 20, 0
+        ),
+        ComparedNumber(
             f"significant differences among {', '.join(NOT_APART)}", sum(test.p_value < 0.05 for test in apart), 0, 0
         ),
-        Compared("judgments collected", len(COUNTS) * N_SUBJECTS, 2860, 0),
+        ComparedNumber("judgments collected", len(COUNTS) * N_SUBJECTS, 2860, 0),
     )
-    return Comparison("What the paper says", "the paper, sections 4.3 and 4.4", rows)
+    return NumberComparison("What the paper says", "the paper, sections 4.3 and 4.4", rows)
 
 
-def _cells(other: dict[str, dict[str, dict[str, float]]]) -> list[Comparison]:
+def _cells(other: dict[str, dict[str, dict[str, float]]]) -> list[NumberComparison]:
     exact, chi2, wilson = [], [], []
     for (strategy, question), k in COUNTS.items():
         label, there = f"{strategy}, {question}", other["cells"][f"{strategy}|{question}"]
         exact.append(
-            Compared(f"{label}: p", binomial_test(k, N_SUBJECTS).p_value, there["binomial_p"], is_relative=True)
+            ComparedNumber(f"{label}: p", binomial_test(k, N_SUBJECTS).p_value, there["binomial_p"], is_relative=True)
         )
         fit = chi2_goodness_of_fit([k, N_SUBJECTS - k])
-        chi2.append(Compared(f"{label}: χ²", fit.statistic, there["chi2"]))
-        chi2.append(Compared(f"{label}: p", fit.p_value, there["chi2_p"], is_relative=True))
+        chi2.append(ComparedNumber(f"{label}: χ²", fit.statistic, there["chi2"]))
+        chi2.append(ComparedNumber(f"{label}: p", fit.p_value, there["chi2_p"], is_relative=True))
         low, high = wilson_interval(k, N_SUBJECTS)
         wilson += [
-            Compared(f"{label}: low", low, there["wilson_low"]),
-            Compared(f"{label}: high", high, there["wilson_high"]),
+            ComparedNumber(f"{label}: low", low, there["wilson_low"]),
+            ComparedNumber(f"{label}: high", high, there["wilson_high"]),
         ]
     return [
-        Comparison("Exact binomial test of each cell", "scipy.stats.binomtest", tuple(exact)),
-        Comparison("χ² test of each cell", "scipy.stats.chisquare", tuple(chi2)),
-        Comparison("Wilson intervals of each cell", "statsmodels proportion_confint(method='wilson')", tuple(wilson)),
+        NumberComparison("Exact binomial test of each cell", "scipy.stats.binomtest", tuple(exact)),
+        NumberComparison("χ² test of each cell", "scipy.stats.chisquare", tuple(chi2)),
+        NumberComparison(
+            "Wilson intervals of each cell", "statsmodels proportion_confint(method='wilson')", tuple(wilson)
+        ),
     ]
 
 
-def _marginals(other: dict[str, dict[str, dict[str, float]]]) -> Comparison:
+def _marginals(other: dict[str, dict[str, dict[str, float]]]) -> NumberComparison:
     """Pooled as in the paper: every answer counts as independent."""
     rows = []
     counts = {strategy: (_strategy_count(strategy), 4 * N_SUBJECTS) for strategy in RATIOS}
@@ -144,13 +154,13 @@ def _marginals(other: dict[str, dict[str, dict[str, float]]]) -> Comparison:
             there = other["marginals"][name]
             share = proportion(*counts[name])
             rows += [
-                Compared(f"{name}: share", share.value, there["share"]),
-                Compared(f"{name}: p, Holm", test.details["p_adjusted"], there["p_holm"], is_relative=True),
+                ComparedNumber(f"{name}: share", share.value, there["share"]),
+                ComparedNumber(f"{name}: p, Holm", test.details["p_adjusted"], there["p_holm"], is_relative=True),
             ]
-    return Comparison("Marginals, answers pooled", "scipy.stats.binomtest, Holm's procedure", tuple(rows))
+    return NumberComparison("Marginals, answers pooled", "scipy.stats.binomtest, Holm's procedure", tuple(rows))
 
 
-def _homogeneity(other: dict[str, dict[str, dict[str, float]]]) -> Comparison:
+def _homogeneity(other: dict[str, dict[str, dict[str, float]]]) -> NumberComparison:
     tests = {
         "between strategies": homogeneity([_strategy_count(s) for s in RATIOS], [4 * N_SUBJECTS] * 5),
         "between questions": homogeneity([sum(COUNTS[s, q] for s in RATIOS) for q in QUESTIONS], [5 * N_SUBJECTS] * 4),
@@ -166,10 +176,10 @@ def _homogeneity(other: dict[str, dict[str, dict[str, float]]]) -> Comparison:
     for name, test in tests.items():
         there = other["homogeneity"][name]
         rows += [
-            Compared(f"{name}: χ²", test.statistic, there["chi2"]),
-            Compared(f"{name}: p", test.p_value, there["p"], is_relative=True),
+            ComparedNumber(f"{name}: χ²", test.statistic, there["chi2"]),
+            ComparedNumber(f"{name}: p", test.p_value, there["p"], is_relative=True),
         ]
-    return Comparison("Homogeneity", "scipy.stats.chi2_contingency(correction=False)", tuple(rows))
+    return NumberComparison("Homogeneity", "scipy.stats.chi2_contingency(correction=False)", tuple(rows))
 
 
 def _strategy_count(strategy: str) -> int:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dialometer.analysis.reproduce.compared import (
     FITTED,
     REPRODUCTIONS,
-    Compared,
-    Comparison,
+    ComparedNumber,
+    NumberComparison,
     Reproduction,
     data_file,
     expected,
@@ -38,7 +38,7 @@ CROSSED_FORMS = ("ICC(2,1)", "ICC(3,1)", "ICC(2,k)", "ICC(3,k)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ratings:
+class CriterionRatings:
     """One file's judgments on one criterion, in file order."""
 
     values: NDArray[np.float64]
@@ -67,43 +67,45 @@ def rankme(data: Path | None) -> Reproduction:
     )
 
 
-def _read(data: Path | None, method: str) -> dict[str, Ratings]:
+def _read(data: Path | None, method: str) -> dict[str, CriterionRatings]:
     with data_file(data, "rankme", f"setup1_{method}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     slots = ("1", "2", "3") if method == "rankME" else ("",)  # a RankME row holds three systems side by side
     items = np.array([f"{row['mr_id']}|{row[f'team{slot}']}" for row in rows for slot in slots])
     raters = np.array([row["_worker_id"] for row in rows for _ in slots])
     return {
-        criterion: Ratings(np.array([float(row[criterion + slot]) for row in rows for slot in slots]), items, raters)
+        criterion: CriterionRatings(
+            np.array([float(row[criterion + slot]) for row in rows for slot in slots]), items, raters
+        )
         for criterion in CRITERIA
     }
 
 
-def _six_forms(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> Comparison:
+def _six_forms(ratings: dict[tuple[str, str], CriterionRatings], other: dict[str, Any]) -> NumberComparison:
     rows = []
     for key, there in other["icc"].items():
         method, criterion, scaling = key.split("|")
         judgments = ratings[method, criterion]
         matrix = judgments.matrix(normalise(judgments.values, judgments.raters, scaling).values)
         rows += [
-            Compared(f"{method}, {criterion}, {scaling}: {form.name}", icc(matrix, form.name).value, value)
+            ComparedNumber(f"{method}, {criterion}, {scaling}: {form.name}", icc(matrix, form.name).value, value)
             for form, value in zip(FORMS, there, strict=True)
         ]
-    return Comparison("ICC, six forms, 300 items with three judgments", other["sources"]["icc"], tuple(rows))
+    return NumberComparison("ICC, six forms, 300 items with three judgments", other["sources"]["icc"], tuple(rows))
 
 
-def _one_way(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> Comparison:
+def _one_way(ratings: dict[tuple[str, str], CriterionRatings], other: dict[str, Any]) -> NumberComparison:
     rows = []
     for key, (single, average) in other["one_way"].items():
         method, criterion = key.split("|")
         judgments = ratings[method, criterion]
         for form, value in (("ICC(1,1)", single), ("ICC(1,k)", average)):
             estimate = icc_one_way(judgments.values, judgments.items, form, k=N_COLUMNS)
-            rows.append(Compared(f"{method}, {criterion}: {form}", estimate.value, value))
-    return Comparison("ICC, one-way, all judgments (unbalanced)", other["sources"]["one_way"], tuple(rows))
+            rows.append(ComparedNumber(f"{method}, {criterion}: {form}", estimate.value, value))
+    return NumberComparison("ICC, one-way, all judgments (unbalanced)", other["sources"]["one_way"], tuple(rows))
 
 
-def _crossed(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> Comparison:
+def _crossed(ratings: dict[tuple[str, str], CriterionRatings], other: dict[str, Any]) -> NumberComparison:
     rows = []
     for key, there in other["crossed"].items():
         method, criterion, scaling = key.split("|")
@@ -112,15 +114,17 @@ def _crossed(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> 
             normalise(judgments.values, judgments.raters, scaling).values, judgments.items, judgments.raters
         )
         rows += [
-            Compared(f"{method}, {criterion}, {scaling}: {form}", icc_from(estimate, form, N_COLUMNS), value, FITTED)
+            ComparedNumber(
+                f"{method}, {criterion}, {scaling}: {form}", icc_from(estimate, form, N_COLUMNS), value, FITTED
+            )
             for form, value in zip(CROSSED_FORMS, there, strict=True)
         ]
-    return Comparison(
+    return NumberComparison(
         "ICC from crossed item and rater variances, all judgments", other["sources"]["crossed"], tuple(rows)
     )
 
 
-def _kappas(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> Comparison:
+def _kappas(ratings: dict[tuple[str, str], CriterionRatings], other: dict[str, Any]) -> NumberComparison:
     rows = []
     for key, there in other["kappa"].items():
         criterion, choice, ties = key.split("|")
@@ -137,5 +141,5 @@ def _kappas(ratings: dict[tuple[str, str], Ratings], other: dict[str, Any]) -> C
                 n_permutations=1,
             )
             name = f"{choice} two" + (f", equal gaps to the {ties}" if choice == "closest" else "")
-            rows.append(Compared(f"{criterion}, {name}: {weights}", pair.kappa.value, value))
-    return Comparison("Kappa of two chosen of three Likert ratings", other["sources"]["kappa"], tuple(rows))
+            rows.append(ComparedNumber(f"{criterion}, {name}: {weights}", pair.kappa.value, value))
+    return NumberComparison("Kappa of two chosen of three Likert ratings", other["sources"]["kappa"], tuple(rows))

@@ -11,7 +11,7 @@ import typer
 from dialometer.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from dialometer.analysis.reproduce.compared import Comparison, Grid, Reproduction
+    from dialometer.analysis.reproduce.compared import NumberComparison, PublishedTable, Reproduction
 
 
 _SETS = "rankme, crs-arena, guerini or avatar"
@@ -95,7 +95,7 @@ def _show(reproduction: Reproduction, *, is_brief: bool) -> None:
     results.print(f"\n{n} numbers compared: {verdict}")
 
 
-def _show_grid(grid: Grid) -> None:
+def _show_grid(grid: PublishedTable) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -117,7 +117,7 @@ def _show_grid(grid: Grid) -> None:
     results.print(table)
 
 
-def _show_rows(comparison: Comparison) -> None:
+def _show_rows(comparison: NumberComparison) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -134,7 +134,7 @@ def _show_rows(comparison: Comparison) -> None:
     results.print(table)
 
 
-def _show_line(comparison: Comparison) -> None:
+def _show_line(comparison: NumberComparison) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

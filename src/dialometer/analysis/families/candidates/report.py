@@ -12,7 +12,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
-from dialometer.analysis.base.scale_units import Asked, asked_criteria
+from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import criterion_label, listed, number, percent, system_label, with_interval
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
 from dialometer.analysis.families.candidates.first_answers import (
@@ -39,7 +39,7 @@ SOURCE = "Chierici and Habash, HumEval 2021"
 
 
 @dataclass(frozen=True)
-class Judgments:
+class CandidateResults:
     """What the summary is made of."""
 
     pool: Pool
@@ -51,7 +51,7 @@ class Judgments:
         return next((judged for judged in self.retrieval.judged if judged.judge.name == judge), None)
 
 
-def answer(main: Judgments) -> str:
+def answer(main: CandidateResults) -> str:
     """Who is best by the ratings, by the maker's labels and by the crowd's, in one or two sentences."""
     answers = main.answers
     if answers.lead is None:
@@ -73,7 +73,7 @@ def answer(main: Judgments) -> str:
     return f"{text} Most often right {'; '.join(verdicts)}." if verdicts else text
 
 
-def certainty(main: Judgments, options: Options) -> str:
+def certainty(main: CandidateResults, options: Options) -> str:
     """Which of the leads could be chance."""
     answers = main.answers
     if answers.lead is None:
@@ -103,7 +103,7 @@ def certainty(main: Judgments, options: Options) -> str:
     return f"{text} By how often they are right one cannot tell {'; '.join(unclear)}." if unclear else text
 
 
-def headlines(main: Judgments) -> tuple[Headline, ...]:
+def headlines(main: CandidateResults) -> tuple[Headline, ...]:
     """The rating of the best first answers, and the share that is right for each judge."""
     answers = main.answers
     lines = []
@@ -136,7 +136,7 @@ def headlines(main: Judgments) -> tuple[Headline, ...]:
     return tuple(lines)
 
 
-def figure(main: Judgments) -> Figure | None:
+def figure(main: CandidateResults) -> Figure | None:
     """First answers that are right, for the maker and for the crowd."""
     dots = []
     for label in main.pool.labels:
@@ -163,7 +163,7 @@ def figure(main: Judgments) -> Figure | None:
     )
 
 
-def warnings(main: Judgments) -> tuple[str, ...]:
+def warnings(main: CandidateResults) -> tuple[str, ...]:
     """Candidates without ratings, which look like wrong answers in the measures."""
     n_unjudged = int((~main.pool.is_judged).sum())
     if not n_unjudged:
@@ -246,7 +246,7 @@ class Candidates(Family):
         """All criteria one after the other; the declared one, or the first, gives the answer."""
         asked = _in_order(data.study)
         sections: list[Section] = []
-        main: Judgments | None = None
+        main: CandidateResults | None = None
         for index, question in enumerate(asked):
             prefix = "" if len(asked) == 1 else f"{question.criterion.name}_"
             own, judgments = _criterion_sections(data, options, question, prefix)
@@ -270,7 +270,7 @@ class Candidates(Family):
 ANALYSES.register("candidates")(Candidates())
 
 
-def _in_order(study: Study) -> list[Asked]:
+def _in_order(study: Study) -> list[AskedCriterion]:
     """Numeric criteria, the one of the primary comparison first."""
     declared = study.spec.analysis
     primary = next((comparison for comparison in declared.comparisons if comparison.name == declared.primary), None)
@@ -289,8 +289,8 @@ def _declared(study: Study, criterion: str) -> set[str]:
 
 
 def _criterion_sections(
-    data: StudyData, options: Options, asked: Asked, prefix: str
-) -> tuple[list[Section], Judgments | None]:
+    data: StudyData, options: Options, asked: AskedCriterion, prefix: str
+) -> tuple[list[Section], CandidateResults | None]:
     if len({scale.describe() for scale in asked.scales}) > 1:
         problem = (
             "Raters of different conditions answered on different scales, so ratings of one candidate do not compare."
@@ -303,11 +303,11 @@ def _criterion_sections(
     columns = rating_columns(pool, data.study.spec.design.judgments_per_item)
     has_rule = bool(gold_rules(data)) and bool(len(data.set_aside))
     builders: list[tuple[str, str, Callable[..., Section], tuple[object, ...]]] = []
-    main: Judgments | None = None
+    main: CandidateResults | None = None
     sections: list[Section] = []
     try:
         answers = first_answers(pool, options, _declared(data.study, asked.criterion.name))
-        main = Judgments(pool, answers, retrieval_scores(pool, options))
+        main = CandidateResults(pool, answers, retrieval_scores(pool, options))
         builders += [
             ("first_answers", "How good the first answers are", first_answers_section, (answers, options, has_rule)),
             (
@@ -340,6 +340,6 @@ def _criterion_sections(
     return sections, main
 
 
-def _titled(section: Section, study: Study, asked: Asked) -> Section:
+def _titled(section: Section, study: Study, asked: AskedCriterion) -> Section:
     title = f"{criterion_label(study, asked.criterion.name)}: {section.title}"
     return Section(section.name, title, section.paragraphs, section.parts, section.problem, section.is_confirmatory)

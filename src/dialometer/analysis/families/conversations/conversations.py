@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.scale_units import Asked
+from dialometer.analysis.base.scale_units import AskedCriterion
 from dialometer.analysis.base.wording import criterion_label, system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.scale import Scale
@@ -90,7 +90,7 @@ class SelfRatings:
         return np.asarray(self.system == system)
 
 
-def self_ratings_of(data: StudyData, asked: Asked) -> SelfRatings:
+def self_ratings_of(data: StudyData, asked: AskedCriterion) -> SelfRatings:
     """Ratings on one criterion joined with what is known of the conversations; out-of-scale numbers are refused."""
     name = asked.criterion.name
     if len({scale.describe() for scale in asked.scales}) > 1:

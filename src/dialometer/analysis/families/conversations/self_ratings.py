@@ -11,7 +11,7 @@ import numpy as np
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.measures import means_by_group, numeric_measures
-from dialometer.analysis.base.scale_units import Asked, asked_criteria
+from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import listed, n_of, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.comparison import (
     SystemComparison,
@@ -35,7 +35,7 @@ from dialometer.stats.clustered.clustered import clustered_mean
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 
 
-class SelfRatingsAnalysis(Family):
+class Conversations(Family):
     """Fits studies whose items are live conversations."""
 
     rank = 10
@@ -108,7 +108,7 @@ class SelfRatingsAnalysis(Family):
         )
 
 
-ANALYSES.register("self_ratings")(SelfRatingsAnalysis())
+ANALYSES.register("self_ratings")(Conversations())
 
 
 def _ratings(data: StudyData) -> tuple[list[SelfRatings], list[Section]]:
@@ -123,7 +123,7 @@ def _ratings(data: StudyData) -> tuple[list[SelfRatings], list[Section]]:
     return ratings, problems
 
 
-def _in_order(study: Study) -> list[Asked]:
+def _in_order(study: Study) -> list[AskedCriterion]:
     declared = study.spec.analysis
     primary = next((comparison for comparison in declared.comparisons if comparison.name == declared.primary), None)
     first = primary.criteria[0] if primary is not None and primary.criteria else ""

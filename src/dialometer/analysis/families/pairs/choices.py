@@ -250,7 +250,7 @@ def all_shares(choices: PairChoices, options: Options) -> Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class Declared:
+class DeclaredShares:
     """One declared comparison: the share of each strategy over the comparison's questions, tested as one family."""
 
     comparison: Comparison
@@ -264,7 +264,7 @@ class Declared:
         return self.questions == choices.questions and len(self.strategies) == len(choices.strategies)
 
 
-def declared_shares(study: Study, choices: PairChoices, options: Options) -> tuple[Declared, ...]:
+def declared_shares(study: Study, choices: PairChoices, options: Options) -> tuple[DeclaredShares, ...]:
     """The comparisons between systems that the study declares, in the order they were declared, the primary one first."""
     analysis = study.spec.analysis
     declared = []
@@ -285,7 +285,7 @@ def declared_shares(study: Study, choices: PairChoices, options: Options) -> tup
             for s in strategies
         ]
         is_primary = comparison.name == analysis.primary
-        declared.append(Declared(comparison, is_primary, strategies, questions, corrected(shares, options)))
+        declared.append(DeclaredShares(comparison, is_primary, strategies, questions, corrected(shares, options)))
     return tuple(sorted(declared, key=lambda comparison: not comparison.is_primary))
 
 

@@ -61,7 +61,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class Crossed:
+class CrossedFactors:
     """What was found about the factors; ``effects`` is empty where combinations are missing."""
 
     factors: dict[str, Levels]
@@ -78,7 +78,7 @@ def has_factors(study: Study) -> bool:
     return any(isinstance(item.metadata.get("factors"), Mapping) for item in pair_items(study))
 
 
-def crossed_effects(study: Study, choices: PairChoices, options: Options) -> Crossed:
+def crossed_effects(study: Study, choices: PairChoices, options: Options) -> CrossedFactors:
     """Utilities of the versions, main effects and interactions."""
     items = pair_items(study)
     factors = _factor_levels(items)
@@ -96,7 +96,7 @@ def crossed_effects(study: Study, choices: PairChoices, options: Options) -> Cro
     fit = resampled_raters(votes, options)
     missing = tuple(c for c in combinations if c not in versions or not fit.strengths[version_name(c)].is_known)
     effects = () if missing else tuple(_effects(fit, factors, versions, options))
-    return Crossed(
+    return CrossedFactors(
         factors,
         versions,
         {version_name(v): fit.strengths[version_name(v)] for v in versions},
@@ -243,7 +243,7 @@ def factors_section(study: Study, choices: PairChoices, options: Options) -> Sec
     return Section("factors", f"Levels and combinations: {named}", _paragraphs(crossed, effects), tuple(parts))
 
 
-def _versions_table(crossed: Crossed) -> Table:
+def _versions_table(crossed: CrossedFactors) -> Table:
     names = list(crossed.factors)
     rows: list[tuple[Cell, ...]] = []
     for version in sorted(crossed.versions, key=lambda v: -crossed.utilities[version_name(v)].value):
@@ -266,7 +266,7 @@ def _versions_table(crossed: Crossed) -> Table:
     )
 
 
-def _versions_figure(crossed: Crossed) -> Figure:
+def _versions_figure(crossed: CrossedFactors) -> Figure:
     dots = [Dot(name, utility) for name, utility in crossed.utilities.items()]
     details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     spec = ranking_intervals(dots, value_title="utility (log odds)", reference=0.0)
@@ -302,7 +302,7 @@ def _effects_table(effects: list[Effect]) -> Table:
     )
 
 
-def _paragraphs(crossed: Crossed, effects: list[Effect]) -> tuple[str, ...]:
+def _paragraphs(crossed: CrossedFactors, effects: list[Effect]) -> tuple[str, ...]:
     texts = []
     best = max(crossed.best_share, key=lambda name: crossed.best_share[name])
     texts.append(

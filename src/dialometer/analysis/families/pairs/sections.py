@@ -11,7 +11,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import first_note, listed, n_of, p_words, percent, sentence, with_interval
 from dialometer.analysis.families.pairs.choices import (
-    Declared,
+    DeclaredShares,
     Flags,
     PairChoices,
     Shares,
@@ -73,7 +73,7 @@ def share_cells(share: Estimate, options: Options, *, has_chi2: bool = False) ->
     return tuple(cells)
 
 
-def declared_section(declared: Sequence[Declared], choices: PairChoices, options: Options) -> Section | None:
+def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, options: Options) -> Section | None:
     """Every declared comparison with its hypothesis and the tests that decide on it."""
     if not declared:
         return None
@@ -142,7 +142,9 @@ def _with_shares(shares: Sequence[Estimate]) -> str:
     return listed(f"{s.label} ({percent(s.value)})" for s in sorted(shares, key=lambda s: -s.value))
 
 
-def preference_section(choices: PairChoices, shares: Shares, options: Options, declared: Sequence[Declared]) -> Section:
+def preference_section(
+    choices: PairChoices, shares: Shares, options: Options, declared: Sequence[DeclaredShares]
+) -> Section:
     """The table of the published studies: strategies by questions with marginals, then the tests behind it."""
     labels, asked = choices.strategy_labels, choices.question_labels
     has_margin = len(asked) > 1
@@ -223,7 +225,7 @@ def _heatmap(choices: PairChoices, shares: Shares) -> Figure:
 
 
 def _margins_table(
-    choices: PairChoices, shares: Shares, options: Options, declared: Sequence[Declared]
+    choices: PairChoices, shares: Shares, options: Options, declared: Sequence[DeclaredShares]
 ) -> tuple[Table, ...]:
     """Marginals with tests; those of strategies only where no declared comparison already is exactly that."""
     rows: list[tuple[Cell, ...]] = []
@@ -328,7 +330,9 @@ def _homogeneity_words(name: str, test: Estimate, options: Options) -> str:
     return f"The preference {'differs' if is_clear else 'shows no clear difference'} {name} ({p_words(test.p_value)})."
 
 
-def question_section(choices: PairChoices, shares: Shares, options: Options, declared: Sequence[Declared]) -> Section:
+def question_section(
+    choices: PairChoices, shares: Shares, options: Options, declared: Sequence[DeclaredShares]
+) -> Section:
     """Which question each strategy moves most, overall and within each declared group of questions."""
     groups = {
         comparison.comparison.name.replace("_", " "): comparison.questions

@@ -16,7 +16,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
 from dialometer.analysis.base.wording import confidence_words, listed, n_of, p_words, percent, with_interval
 from dialometer.analysis.families.pairs.choices import (
-    Declared,
+    DeclaredShares,
     PairChoices,
     all_shares,
     asked_pairwise,
@@ -155,7 +155,9 @@ def _answer(shares: Sequence[Estimate]) -> str:
     return verdict(shares)
 
 
-def _certainty(shares: Sequence[Estimate], choices: PairChoices, options: Options, deciding: Declared | None) -> str:
+def _certainty(
+    shares: Sequence[Estimate], choices: PairChoices, options: Options, deciding: DeclaredShares | None
+) -> str:
     tested = [share for share in shares if share.is_known and not math.isnan(p_adjusted(share))]
     what = "The comparison was declared beforehand." if deciding else "No comparison was declared: this is exploratory."
     basis = f"{n_of(choices.n_raters, 'rater')} made {n_of(choices.n, 'choice')}"

@@ -18,7 +18,7 @@ from dialometer.analysis.base.wording import (
     value_only,
 )
 from dialometer.analysis.families.ratings.agreement import raters_needed
-from dialometer.analysis.families.ratings.consistency import Compared
+from dialometer.analysis.families.ratings.consistency import ConsistencyChange
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
     FactorEffects,
@@ -44,7 +44,7 @@ class Evidence:
 
     effects: list[FactorEffects]
     near: list[Nearness]
-    steady: list[Compared]
+    steady: list[ConsistencyChange]
     groups: list[RaterGroups]
     shift_sentences: list[str]
 

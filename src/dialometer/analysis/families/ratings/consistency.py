@@ -46,7 +46,7 @@ MOST_CELLS = 5_000_000
 MANY_CELLS = 200_000
 FEW_RESAMPLES = 500
 DIFFERENCE = "difference between two ICCs"
-Compared = tuple[Measure, Contrast, Estimate]
+ConsistencyChange = tuple[Measure, Contrast, Estimate]
 """A measure, two conditions, and the ICC of the first minus that of the second."""
 
 
@@ -172,7 +172,7 @@ def difference(
     )
 
 
-def difference_table(study: Study, differences: list[Compared]) -> Table:
+def difference_table(study: Study, differences: list[ConsistencyChange]) -> Table:
     """Is one level more consistent than the other? Over all raters, and within levels of the other factors."""
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
@@ -200,7 +200,7 @@ def difference_table(study: Study, differences: list[Compared]) -> Table:
     )
 
 
-def all_differences(study: Study, measures: Measures, rows: RaterRows, options: Options) -> list[Compared]:
+def all_differences(study: Study, measures: Measures, rows: RaterRows, options: Options) -> list[ConsistencyChange]:
     """Every criterion and contrast, over all raters first."""
     differences = []
     for measure in measures.criteria:

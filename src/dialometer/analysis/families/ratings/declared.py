@@ -38,7 +38,7 @@ from dialometer.analysis.base.wording import (
     with_interval,
 )
 from dialometer.analysis.families.ratings.conclusion import is_same
-from dialometer.analysis.families.ratings.consistency import Compared
+from dialometer.analysis.families.ratings.consistency import ConsistencyChange
 from dialometer.analysis.families.ratings.consistency import difference as consistency_difference
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
@@ -90,7 +90,7 @@ def declared_tests(
     options: Options,
     systems: Sequence[SystemRatings] = (),
     effects: Sequence[FactorEffects] = (),
-    steady: Sequence[Compared] = (),
+    steady: Sequence[ConsistencyChange] = (),
 ) -> list[DeclaredTest]:
     """Every test of every declared comparison, corrected; comparisons whose data are missing are unknown and say why.
 
@@ -131,7 +131,7 @@ def _factor_tests(
     rows: RaterRows,
     options: Options,
     effects: FactorEffects | None,
-    known: Sequence[Compared],
+    known: Sequence[ConsistencyChange],
 ) -> list[DeclaredTest]:
     factor = factor_named(study, comparison.factor or "")
     if factor is None or measure.unit == "z":

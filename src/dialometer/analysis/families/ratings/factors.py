@@ -20,7 +20,7 @@ from dialometer.analysis.families.ratings.conclusion import Evidence, conclusion
 from dialometer.analysis.families.ratings.conditions import TITLE as RATINGS_TITLE
 from dialometer.analysis.families.ratings.conditions import condition_section, main_figure, minutes_section
 from dialometer.analysis.families.ratings.consistency import (
-    Compared,
+    ConsistencyChange,
     all_differences,
     by_condition,
     condition_figure,
@@ -59,7 +59,7 @@ from dialometer.analysis.families.ratings.system_section import (
     system_methods,
     system_section,
 )
-from dialometer.analysis.families.ratings.systems import RatingWork
+from dialometer.analysis.families.ratings.systems import RatingRun
 from dialometer.analysis.shared.comparisons import corrected_by_name
 from dialometer.analysis.shared.subgroups import RaterGroups, time_groups
 from dialometer.errors import DialometerError
@@ -97,7 +97,7 @@ class Factors(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything; a part that cannot be computed says why."""
-        work = _Work(data, options)
+        work = _FactorRun(data, options)
         sections = work.sections()
         closing = section_or_problem("conclusion", "What was found", lambda: conclusion(work.evidence))
         return Findings(
@@ -112,7 +112,7 @@ class Factors(Family):
         )
 
 
-class _Work(RatingWork):
+class _FactorRun(RatingRun):
     """One run: what several sections share is computed once."""
 
     @cached_property
@@ -130,7 +130,7 @@ class _Work(RatingWork):
         return nearness(self.effects[0])
 
     @cached_property
-    def steady(self) -> list[Compared]:
+    def steady(self) -> list[ConsistencyChange]:
         return all_differences(self.study, self.measures, self.rows, self.options)
 
     @cached_property

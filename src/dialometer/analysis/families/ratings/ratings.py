@@ -27,7 +27,7 @@ from dialometer.analysis.families.ratings.system_section import (
     system_methods,
     system_section,
 )
-from dialometer.analysis.families.ratings.systems import RatingWork, SystemRatings
+from dialometer.analysis.families.ratings.systems import RatingRun, SystemRatings
 from dialometer.analysis.shared.comparisons import corrected_by_name
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
@@ -55,7 +55,7 @@ class Ratings(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything; a part that cannot be computed says why."""
-        work = _Work(data, options)
+        work = _RatingRun(data, options)
         agreement, methods = work.agreement()
         figures = mean_figures([work.deciding])
         return Findings(
@@ -69,7 +69,7 @@ class Ratings(Family):
         )
 
 
-class _Work(RatingWork):
+class _RatingRun(RatingRun):
     """One run: what several sections share is computed once."""
 
     @cached_property

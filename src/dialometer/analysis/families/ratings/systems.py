@@ -380,7 +380,7 @@ class SystemRatings:
 
 
 @dataclass(frozen=True)
-class RatingWork:
+class RatingRun:
     """One run of an analysis of ratings."""
 
     data: StudyData

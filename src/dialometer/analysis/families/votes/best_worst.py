@@ -316,7 +316,7 @@ ALL_QUESTIONS = "All questions"
 MOST_RIVALS = 5
 
 
-class BestWorst(Family):
+class BestWorstScaling(Family):
     """The family for best-worst scaling."""
 
     rank = 14
@@ -383,7 +383,7 @@ class BestWorst(Family):
         return with_prefix(findings, "best-worst")
 
 
-ANALYSES.register("best_worst")(BestWorst())
+ANALYSES.register("best_worst")(BestWorstScaling())
 
 
 def _label(given: BestWorstData) -> str:
