@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in one place of a file; several are collected and shown together."""
+    """One thing that is wrong at one place of a file; problems are collected and shown together."""
 
     message: str
     remedy: str = ""
@@ -38,7 +38,7 @@ class Problem:
 
     @property
     def where(self) -> str:
-        """``file:line:column`` as far as it is known, the form that editors can jump to."""
+        """``file:line:column`` as far as it is known, the notation that editors can jump to."""
         parts = [self.file or "study"]
         if self.line:
             parts.append(str(self.line))
@@ -66,12 +66,12 @@ class DialometerError(Exception):
         return f"{text} — {self.remedy}" if self.remedy else text
 
     def _render_traceback_(self) -> list[str]:
-        """What notebooks show: the sentence alone, since the way to it through this package helps nobody mend the input."""
+        """What notebooks show: the message alone, since a traceback through this package does not help to fix the input."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class ProblemsError(DialometerError):
-    """An error that carries every problem found, so that a file is mended in one go."""
+    """An error that carries every problem found, so that a file can be fixed in one go."""
 
     noun = "the input"
 
@@ -84,7 +84,7 @@ class ProblemsError(DialometerError):
 
 
 class StudyError(ProblemsError):
-    """A study file, its items or its texts are not in order."""
+    """A study file, its items or its texts are invalid."""
 
     noun = "the study"
 
@@ -102,7 +102,7 @@ class ImportFileError(ProblemsError):
 
 
 class UnknownName(DialometerError):
-    """A name that no registered part answers to; the known names are listed."""
+    """A name that is not registered; the known names are listed."""
 
 
 class AnswerError(DialometerError):
@@ -118,11 +118,11 @@ class AssignmentError(DialometerError):
 
 
 class FlowError(DialometerError):
-    """A rater's step does not fit the place where the session stands."""
+    """A rater's step does not fit the current state of the session."""
 
 
 class AnswersRejected(FlowError):
-    """One or more fields of a submitted screen are not in order; nothing was stored, what was typed is kept."""
+    """One or more fields of a submitted screen are invalid; nothing was stored, what was typed is kept."""
 
     def __init__(self, fields: dict[str, str]) -> None:
         self.fields = fields
@@ -130,7 +130,7 @@ class AnswersRejected(FlowError):
 
 
 class AgentError(DialometerError):
-    """A system under test did not answer, or not in a form that can be shown."""
+    """A system under test did not answer, or answered with something that cannot be shown."""
 
 
 class LockError(DialometerError):

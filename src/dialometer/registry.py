@@ -1,6 +1,6 @@
-"""Parts that are found by the folder they stand in: a new file is a new part, no list to keep.
+"""Plug-ins, found by their folder: a new file is a new part, without a list to edit.
 
-A family (scales, quality rules, readers …) owns a :class:`Registry`. Each file in the family's folder, folders inside it
+A family (scales, quality rules, readers, recruiting platforms …) owns a :class:`Registry`. Each file in the family's folder, folders inside it
 included, registers what it defines; the folder is imported on the first look-up. Other packages add parts by an entry
 point whose group is the family's folder, such as ``dialometer.scales``.
 """
@@ -37,7 +37,7 @@ class Registry(Generic[T]):
         self._is_loaded = False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator that files a part under its name; a name is given once."""
+        """Decorator that registers a part under its name; a name is given once."""
 
         def add(part: T) -> T:
             if self._parts.get(name, part) is not part:
