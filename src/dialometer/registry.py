@@ -1,8 +1,8 @@
 """Plug-ins, found by their folder: a new file is a new part, without a list to edit.
 
-A family (scales, quality rules, readers, recruiting platforms …) owns a :class:`Registry`. Each file in the family's folder, folders inside it
-included, registers what it defines; the folder is imported on the first look-up. Other packages add parts by an entry
-point whose group is the family's folder, such as ``dialometer.scales``.
+A family (scales, quality rules, readers, recruiting platforms …) owns a :class:`Registry`. Each file in the family's folder,
+folders inside it included, registers what it defines; the folder is imported on the first look-up. Other packages add parts
+by an entry point whose group is the family's folder, such as ``dialometer.scales``.
 """
 
 from __future__ import annotations
