@@ -75,8 +75,8 @@ class Caller(Agent):
                 if time.monotonic() - began + pause_s >= self.timeout_s:
                     break
                 time.sleep(pause_s)
-        told = failure or f"did not answer within {self.timeout_s:g} s"
-        raise AgentError(f"the agent {told}", where=_shown(url), remedy="see whether it runs and is reachable")
+        message = failure or f"did not answer within {self.timeout_s:g} s"
+        raise AgentError(f"the agent {message}", where=_shown(url), remedy="see whether it runs and is reachable")
 
     def _try(
         self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], left_s: float

@@ -38,11 +38,11 @@ class Scripted(Agent):
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
         last = next((turn.text for turn in reversed(history) if turn.role == "user"), "")
-        said = {turn.text for turn in history if turn.role == "agent"}
+        texts = {turn.text for turn in history if turn.role == "agent"}
         for number, rule in enumerate(self.replies):
             if re.search(rule.match, last, re.IGNORECASE):
-                return Reply(_fresh(rule.say, said), {"rule": number})
-        return Reply(_fresh(self.otherwise, said), {"rule": None})
+                return Reply(_fresh(rule.say, texts), {"rule": number})
+        return Reply(_fresh(self.otherwise, texts), {"rule": None})
 
 
 def _fresh(options: Sequence[str], said: set[str]) -> str:

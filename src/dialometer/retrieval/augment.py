@@ -95,8 +95,8 @@ def swap_words(words: list[str], n: int, _source: Synonyms, rng: np.random.Gener
     """Random swap: ``n`` times two words change places."""
     out = list(words)
     for _ in range(n if len(out) > 1 else 0):
-        one, other = rng.choice(len(out), size=2, replace=False)
-        out[one], out[other] = out[other], out[one]
+        first, other = rng.choice(len(out), size=2, replace=False)
+        out[first], out[other] = out[other], out[first]
     return out
 
 
@@ -132,8 +132,8 @@ def one_variant(text: str, rng: np.random.Generator, source: Synonyms | None = N
 
 
 def _bare(word: str) -> str:
-    found = _WORD.search(word)
-    return found.group().lower() if found else ""
+    match = _WORD.search(word)
+    return match.group().lower() if match else ""
 
 
 def _content(words: Sequence[str]) -> list[str]:
@@ -141,11 +141,8 @@ def _content(words: Sequence[str]) -> list[str]:
     return [word for word in dict.fromkeys(map(_bare, words)) if word and word not in FUNCTION_WORDS]
 
 
-# Words that an encoder holds to be alike: a stand-in for synonyms where WordNet is not to be found.
-
-
 class NearestWords:
-    """Neighbours in the encoder's own word vectors, among whole words of its vocabulary."""
+    """A stand-in for synonyms where WordNet is missing: neighbours in the encoder's own word vectors, whole words only."""
 
     def __init__(self, tokenizer: Any, network: Any, *, n_nearest: int = 5, least_cosine: float = 0.35) -> None:
         vocabulary = tokenizer.get_vocab()
@@ -235,10 +232,10 @@ class WordNet:
     def synonyms(self, word: str) -> list[str]:
         """Other words for a word; none where WordNet does not know it."""
         lemma = word.lower().replace(" ", "_")
-        found = dict.fromkeys(
+        members = dict.fromkeys(
             member for sense in self._senses.get(lemma, ()) for member in self._members.get(sense, ())
         )
-        return [member.replace("_", " ") for member in found if member.lower() != lemma]
+        return [member.replace("_", " ") for member in members if member.lower() != lemma]
 
 
 def _lines(place: Path, name: str) -> Iterator[str]:
@@ -267,9 +264,6 @@ def _data_entry(line: str) -> tuple[str, list[str]]:
     return fields[0], [fields[4 + 2 * i].partition("(")[0] for i in range(n_words)]
 
 
-# Which source of synonyms augmentation uses here: WordNet where it is found, else the encoder's nearest words.
-
-
 @cache
 def _wordnet() -> WordNet | None:
     place = find_wordnet()
@@ -277,5 +271,5 @@ def _wordnet() -> WordNet | None:
 
 
 def synonym_source(tokenizer: Any, network: Any) -> Synonyms:
-    """WordNet is read once and kept."""
+    """WordNet where it is found on this machine, read once; else the encoder's nearest words."""
     return _wordnet() or NearestWords(tokenizer, network)

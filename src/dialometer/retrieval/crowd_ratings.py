@@ -53,12 +53,12 @@ class CrowdRatings:
 
 def crowd_ratings(ratings: Iterable[tuple[str, int, float]]) -> CrowdRatings:
     """From single ratings: question id, answer number, rating."""
-    found: dict[str, dict[int, tuple[float, int]]] = {}
+    by_question: dict[str, dict[int, tuple[float, int]]] = {}
     for question, answer, rating in ratings:
-        of_question = found.setdefault(question, {})
+        of_question = by_question.setdefault(question, {})
         total, n = of_question.get(answer, (0.0, 0))
         of_question[answer] = (total + rating, n + 1)
-    return CrowdRatings(found)
+    return CrowdRatings(by_question)
 
 
 def read_crowd_ratings(path: str | Path, kb: KnowledgeBase, known_questions: Iterable[str] = ()) -> CrowdRatings:
@@ -68,7 +68,7 @@ def read_crowd_ratings(path: str | Path, kb: KnowledgeBase, known_questions: Ite
     source.probe()
     questions = list(known_questions)
     known = set(questions)
-    found: list[tuple[str, int, float]] = []
+    ratings: list[tuple[str, int, float]] = []
     for row in table_rows(source, problems, NEEDED):
         question, text, value = (row.cells[name].strip() for name in NEEDED)
         answer, rating = kb.find(text), _number(value)
@@ -81,10 +81,10 @@ def read_crowd_ratings(path: str | Path, kb: KnowledgeBase, known_questions: Ite
         if known and question not in known:
             _refuse(problems, f"unknown question '{question}'", did_you_mean(question, questions), row.line, "question")
         if answer is not None and rating is not None:
-            found.append((question, answer, rating))
+            ratings.append((question, answer, rating))
     if problems.n_errors:
         raise RatingsError(problems.errors, n_more=problems.n_errors - len(problems.errors))
-    return crowd_ratings(found)
+    return crowd_ratings(ratings)
 
 
 def _refuse(problems: Problems, message: str, remedy: str, line: int, field: str) -> None:

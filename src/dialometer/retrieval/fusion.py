@@ -90,7 +90,6 @@ class FusionParts:
 # Conditional logit (McFadden 1974) over the candidates of a question: the probability of an answer is the softmax of its weighted
 # scores, and the weights maximise the probability that falls on the right answers, less a penalty on their squares.
 
-
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 PENALTIES = (0.3, 3.0, 30.0)
@@ -129,22 +128,22 @@ def fit_weights(lists: CandidateLists, penalty: float) -> Floats:
     """Weights on the scores as they are; the penalty acts on weights of scores of equal spread."""
     from scipy.optimize import minimize  # noqa: PLC0415 - heavy
 
-    is_told: Marks = np.asarray(lists.right.any(axis=1))
-    if not is_told.any():
+    is_answerable: Marks = np.asarray(lists.right.any(axis=1))
+    if not is_answerable.any():
         raise NotEnoughData("no question has a right answer", remedy="weights need marked answers")
-    told = lists.subset(is_told)
-    spread = told.scores[told.held].std(axis=0).astype(np.float64)
+    answerable = lists.subset(is_answerable)
+    spread = answerable.scores[answerable.held].std(axis=0).astype(np.float64)
     spread[spread == 0] = 1.0
-    scaled = told.scores / spread.astype(np.float32)
+    scaled = answerable.scores / spread.astype(np.float32)
 
     def cost(weights: Floats) -> tuple[float, Floats]:
-        chance, own = _chances(scaled, weights, told)
-        value = -np.log(np.maximum((chance * told.right).sum(axis=1), 1e-300)).sum()
+        chance, own = _chances(scaled, weights, answerable)
+        value = -np.log(np.maximum((chance * answerable.right).sum(axis=1), 1e-300)).sum()
         slope = np.einsum("qa,qap->p", chance - own, scaled, dtype=np.float64)
         return value + penalty * float(weights @ weights), slope + 2 * penalty * weights
 
-    found = minimize(cost, np.zeros(scaled.shape[2]), jac=True, method="L-BFGS-B", options={"maxiter": 300})
-    return np.asarray(found.x / spread)
+    solution = minimize(cost, np.zeros(scaled.shape[2]), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return np.asarray(solution.x / spread)
 
 
 def _chances(scaled: NDArray[np.float32], weights: Floats, lists: CandidateLists) -> tuple[Floats, Floats]:
@@ -160,8 +159,8 @@ def _chances(scaled: NDArray[np.float32], weights: Floats, lists: CandidateLists
 def log_chance(lists: CandidateLists, weights: Floats) -> Floats:
     """Log probability that falls on the right answers of each question; nan where none is right."""
     chance, _ = _chances(lists.scores, weights, lists)
-    found = np.log(np.maximum((chance * lists.right).sum(axis=1), 1e-300))
-    return np.where(lists.right.any(axis=1), found, np.nan)
+    log_chances = np.log(np.maximum((chance * lists.right).sum(axis=1), 1e-300))
+    return np.where(lists.right.any(axis=1), log_chances, np.nan)
 
 
 def choose_weights(lists: CandidateLists, groups: Sequence[str], penalties: Sequence[float] = PENALTIES) -> Floats:

@@ -65,10 +65,10 @@ class KnowledgeBase:
 
     def find(self, answer: str) -> int | None:
         """The number of an answer by its id or its text; capitals, quotes and the last stop make no difference."""
-        found = self._by_id.get(answer)
-        if found is None:
-            found = self._by_text.get(answer)
-        return self._by_text.get(folded(answer)) if found is None else found
+        number = self._by_id.get(answer)
+        if number is None:
+            number = self._by_text.get(answer)
+        return self._by_text.get(folded(answer)) if number is None else number
 
     @cached_property
     def n_questions_of(self) -> Ints:
@@ -132,7 +132,6 @@ def folded(text: str) -> str:
 # JSONL     ``{"id": …, "answer": …, "questions": […]}``; one answer per line
 # MDC       columns ``Context`` and ``Utterance`` (Chierici, Habash and Bicec, LREC 2020)
 # ========  ==========================================================================================
-
 
 KEYS = ["id", "answer", "questions"]
 OUR_COLUMNS = ("question", "answer")

@@ -1,4 +1,4 @@
-"""Questions as people asked them in dialogues: the text, the turns before, and the answers the maker marked as right."""
+"""Questions as people asked them in dialogues: read with their right answers, and put into words for a retriever."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def queries_in(
     for dialogue in dialogues:
         marked = _marked(dialogue)
         for number, place, turn in _user_turns(dialogue):
-            found = dict.fromkeys((text, kb.find(text)) for text in marked.get(number, ()))
+            answers = dict.fromkeys((text, kb.find(text)) for text in marked.get(number, ()))
             line = (lines or {}).get((dialogue.id, number), 0)
-            problems += [_unknown(text, kb, file, line, dialogue.id) for text, answer in found if answer is None]
+            problems += [_unknown(text, kb, file, line, dialogue.id) for text, answer in answers if answer is None]
             following = dialogue.turns[place + 1] if place + 1 < len(dialogue.turns) else None
             queries.append(Query(turn.text, dialogue.turns[:place], f"{dialogue.id}-{number + 1}"))
             groups.append(dialogue.id)
-            right.append(tuple(sorted({answer for _, answer in found if answer is not None})))
+            right.append(tuple(sorted({answer for _, answer in answers if answer is not None})))
             replies.append(following.text if following and following.role != "user" else "")
     if problems and unknown_gold == "error":
         raise ReadError(problems[:50], n_more=max(0, len(problems) - 50))
@@ -155,7 +155,7 @@ def _unknown(text: str, kb: KnowledgeBase, file: str, line: int, dialogue: str) 
 
 
 def _lines(path: str | Path, reading: DialogueFile) -> dict[tuple[str, int], int]:
-    """The line of every exchange, for messages, in the forms that can mark answers."""
+    """The line of every exchange, for messages, in the formats that can mark answers."""
     source, problems = SourceFile(path), Problems(str(path))
     lines: dict[tuple[str, int], int] = {}
     if reading.format == "mdc":
@@ -171,11 +171,10 @@ def _lines(path: str | Path, reading: DialogueFile) -> dict[tuple[str, int], int
     return lines
 
 
-# The forms in which a turn is put to a retriever: as it is, sentence by sentence, or with what was said before.
+# Representations of a turn: as it is, sentence by sentence, or with what was said before.
 #
 # People in conversation say several things in one turn ("That's nice. Where are you from?") and leave out what the turn before
-# made clear ("Which one did you prefer?"). A score over a form is the best over its texts.
-
+# made clear ("Which one did you prefer?"). A query scores what the best of its texts scores.
 
 Representation = Literal["turn", "sentences", "context"]
 REPRESENTATIONS: tuple[Representation, ...] = get_args(Representation)
@@ -198,11 +197,11 @@ def with_context(query: Query, n_turns: int = 1) -> str:
     return f"{before[-CONTEXT_CHARACTERS:]} {query.text}".strip()
 
 
-def texts_of(query: Query, form: Representation) -> list[str]:
-    """The texts of one query in a form."""
-    if form == "turn":
+def texts_of(query: Query, kind: Representation) -> list[str]:
+    """The texts of one query in a representation."""
+    if kind == "turn":
         return [query.text]
-    return sentences(query.text) if form == "sentences" else [with_context(query)]
+    return sentences(query.text) if kind == "sentences" else [with_context(query)]
 
 
 @dataclass(frozen=True)
@@ -219,13 +218,13 @@ class QueryTexts:
         return np.asarray(np.maximum.reduceat(scores, self.starts, axis=0))
 
 
-def represent(queries: Sequence[Query], form: Representation) -> QueryTexts:
-    """All queries in one form."""
+def represent(queries: Sequence[Query], kind: Representation) -> QueryTexts:
+    """All queries in one representation."""
     texts: list[str] = []
     starts = []
     for query in queries:
         starts.append(len(texts))
-        texts += texts_of(query, form)
+        texts += texts_of(query, kind)
     return QueryTexts(texts, np.array(starts, dtype=np.int64))
 
 
@@ -233,7 +232,6 @@ def represent(queries: Sequence[Query], form: Representation) -> QueryTexts:
 #
 # Where that is so, asking those dialogues flatters every retriever that compares questions. Leaving the repeated questions out
 # shows how it will do with visitors who ask in their own words.
-
 
 SAME_TURN = 0.9
 SAME_SENTENCE = 0.95
@@ -244,8 +242,8 @@ def repeated_questions(kb: KnowledgeBase, queries: Sequence[Query], encoder: Tex
     """Numbers of the recorded questions that some query, or one of its sentences, says almost word for word."""
     recorded = encoder.encode(kb.questions)
     is_repeated = np.zeros(len(kb.questions), dtype=bool)
-    for form, limit in (("turn", SAME_TURN), ("sentences", SAME_SENTENCE)):
-        texts = represent(queries, "turn" if form == "turn" else "sentences").texts
+    for kind, limit in (("turn", SAME_TURN), ("sentences", SAME_SENTENCE)):
+        texts = represent(queries, "turn" if kind == "turn" else "sentences").texts
         for start in range(0, len(texts), 256):
             is_repeated |= (encoder.encode(texts[start : start + 256]) @ recorded.T > limit).any(axis=0)
     return np.flatnonzero(is_repeated).astype(np.int64)

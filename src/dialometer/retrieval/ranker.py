@@ -68,10 +68,10 @@ class CrossEncoder:
         head = folder / HEAD_FILE
         if not head.is_file():
             raise DialometerError("no trained answer ranker", where=str(folder), remedy="train one")
-        found = cls.fresh(str(folder), work)
-        found.network.head.load_state_dict(torch.load(head, map_location=found.device, weights_only=True))
-        found.network.eval()
-        return found
+        ranker = cls.fresh(str(folder), work)
+        ranker.network.head.load_state_dict(torch.load(head, map_location=ranker.device, weights_only=True))
+        ranker.network.eval()
+        return ranker
 
     def save(self, folder: Path) -> None:
         """The encoder in the usual form, the head beside it."""
@@ -126,8 +126,8 @@ class CrossEncoder:
         for _, rows in (work if what else QUIET).portions(what, order, size):
             batch = self.batch([questions[row] for row in rows], [answers[row] for row in rows])
             with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
-                found = self.network(batch)
-            out[rows] = found.float().cpu().numpy()
+                logits = self.network(batch)
+            out[rows] = logits.float().cpu().numpy()
         return out
 
 
@@ -136,7 +136,6 @@ class CrossEncoder:
 # Chierici and Habash (HumEval 2021, section 4): a classifier of question-answer pairs, one wrong pair for each right one, ten, a
 # hundred, or all; three epochs; questions augmented. Beyond the paper, wrong answers can be those that a retriever confuses
 # with the right one, and a right answer can be told apart from its wrong ones in one list instead of pair by pair.
-
 
 Nearest = NDArray[np.int64]
 HARD_AMONG = 40

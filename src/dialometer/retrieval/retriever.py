@@ -19,14 +19,16 @@ from dialometer.registry import Registry, did_you_mean
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
 
-# From scores of questions to scores of answers: an answer is as good as its best question.
-
-
 Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+NO_ANSWER = -1
 
 
 class PairsByAnswer:
-    """The pairs of a knowledge base in answer order, so that a stretch of answers is a stretch of pairs."""
+    """From scores of questions to scores of answers: an answer is as good as its best question.
+
+    Pairs stand in answer order, so that a stretch of answers is a stretch of pairs.
+    """
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.question = kb.pair_question
@@ -45,14 +47,6 @@ class PairsByAnswer:
         if has_any.any():
             out[:, has_any] = np.maximum.reduceat(pair_scores, bounds[:-1][has_any], axis=1)
         return out
-
-
-# The best k of many scores without sorting them all; equal scores rank by their column.
-
-
-Ints = NDArray[np.int64]
-
-NO_ANSWER = -1
 
 
 @dataclass(frozen=True)
@@ -110,12 +104,12 @@ def _candidates(values: Floats, k: int) -> Ints:
     return picked
 
 
-def merge(one: Ranking, other: Ranking, k: int) -> Ranking:
+def merge(first: Ranking, second: Ranking, k: int) -> Ranking:
     """The best k of two rankings of different answers."""
     return top_k(
-        np.concatenate([one.scores, other.scores], axis=1),
+        np.concatenate([first.scores, second.scores], axis=1),
         k,
-        columns=np.concatenate([one.answers, other.answers], axis=1),
+        columns=np.concatenate([first.answers, second.answers], axis=1),
     )
 
 

@@ -1,4 +1,4 @@
-"""Retrievers on disk: a folder with the options, the knowledge base and whatever training gave."""
+"""Retrievers on disk: a folder with the options, the knowledge base and the files of trained models."""
 
 from __future__ import annotations
 
@@ -76,8 +76,7 @@ def write_knowledge_base(kb: KnowledgeBase, path: Path) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-# Trained models on disk: a folder is complete once it says what it was trained from, and is then never trained again.
-
+# Trained models: a folder is complete once it says what it was trained from, and is then never trained again.
 
 DONE_FILE = "training.json"
 CHECKPOINT_FILE = "checkpoint.pt"
@@ -89,10 +88,10 @@ def is_done(folder: Path, name: str) -> bool:
     return path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("name") == name
 
 
-def mark_done(folder: Path, name: str, told: Mapping[str, Any]) -> None:
+def mark_done(folder: Path, name: str, about: Mapping[str, Any]) -> None:
     """Written last, after the model's files; the checkpoint has then served its purpose."""
     partial = folder / f"{DONE_FILE}.part"
-    partial.write_text(json.dumps({"name": name, **told}, indent=2) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps({"name": name, **about}, indent=2) + "\n", encoding="utf-8")
     partial.replace(folder / DONE_FILE)
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
 

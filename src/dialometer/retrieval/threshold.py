@@ -51,8 +51,8 @@ class Calibration:
     def confidence(self, ranking: Ranking) -> Floats:
         """Probability that each first answer is right; 0 where nothing was retrieved."""
         score, lead = _features(ranking)
-        told = self.intercept + self.by_score * score + self.by_lead * lead
-        chance = 1 / (1 + np.exp(-np.clip(told, -50, 50)))
+        log_odds = self.intercept + self.by_score * score + self.by_lead * lead
+        chance = 1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))
         return np.where(ranking.answers[:, 0] == NO_ANSWER, 0.0, chance)
 
     def as_json(self) -> dict[str, Any]:
@@ -91,13 +91,13 @@ def calibrate(ranking: Ranking, is_right: Marks, *, cost_of_wrong: float = 1.0, 
             f"{int(is_right.sum())} right first answers of {len(is_right)}: confidence cannot be told from that",
             remedy=f"give at least {FEWEST} questions with marked answers, some answered rightly and some wrongly",
         )
-    whole = _told(ranking, is_right, cost_of_wrong)
+    whole = _fit(ranking, is_right, cost_of_wrong)
     curve = trade_off(_unseen(ranking, is_right, cost_of_wrong, seed), is_right, cost_of_wrong=cost_of_wrong)
     best = max(curve, key=lambda point: (point.worth, point.answered))
     return replace(whole, threshold=best.threshold, curve=curve)
 
 
-def _told(ranking: Ranking, is_right: Marks, cost_of_wrong: float) -> Calibration:
+def _fit(ranking: Ranking, is_right: Marks, cost_of_wrong: float) -> Calibration:
     return Calibration(*_logistic(ranking, is_right), 0.0, cost_of_wrong, len(is_right))
 
 
@@ -109,7 +109,7 @@ def _unseen(ranking: Ranking, is_right: Marks, cost_of_wrong: float, seed: int) 
         rest, own = fold != number, fold == number
         others = Ranking(ranking.answers[rest], ranking.scores[rest])
         asked = Ranking(ranking.answers[own], ranking.scores[own])
-        out[own] = _told(others, is_right[rest], cost_of_wrong).confidence(asked)
+        out[own] = _fit(others, is_right[rest], cost_of_wrong).confidence(asked)
     return out
 
 
@@ -149,8 +149,7 @@ def trade_off(
     return tuple(points)
 
 
-# The curve of a threshold as a drawing: how many questions are answered, and how many of those rightly.
-
+# The curve as a drawing.
 
 FEWEST_ANSWERED = 5
 """Answered questions below which a share of them is not drawn: it would jump up and down by chance."""

@@ -194,7 +194,7 @@ def _with_reading(
     return result
 
 
-# Where a retriever's confidence is learned: on questions that it was not fitted with, whoever asked them.
+# Calibration of confidence: on questions that the retriever was not fitted with.
 
 N_CALIBRATION_FOLDS = 5
 

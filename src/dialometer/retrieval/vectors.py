@@ -50,10 +50,10 @@ class NearestQuestions:
     def rank(self, queries: Floats, k: int) -> Ranking:
         """The k best answers among those whose questions were found."""
         deepest = min(4 * k + 16, len(self.vectors))
-        _, found = self.index.search(np.ascontiguousarray(queries), deepest)
+        _, nearest = self.index.search(np.ascontiguousarray(queries), deepest)
         answers = np.full((len(queries), k), NO_ANSWER, dtype=np.int64)
         scores = np.full((len(queries), k), np.nan, dtype=np.float32)
-        for row, questions in enumerate(found):
+        for row, questions in enumerate(nearest):
             near = questions[questions >= 0]
             exact = cosines(queries[row : row + 1], self.vectors[near])[0]
             best: dict[int, float] = {}

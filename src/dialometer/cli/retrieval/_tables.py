@@ -150,11 +150,15 @@ def show_explained(
     results.print(f"[bold]{escape(query.text)}[/]", soft_wrap=True)
     table = Table("retriever", "rank", "score", "answer", "because", box=None, pad_edge=False, header_style="dim")
     for name, own in answers.items():
-        for one in own:
-            mark = "[green]✓[/] " if one.answer in right else ""
-            shown = labels.get(name, name) if one.rank == 1 else ""
+        for answer in own:
+            mark = "[green]✓[/] " if answer.answer in right else ""
+            shown = labels.get(name, name) if answer.rank == 1 else ""
             table.add_row(
-                shown, str(one.rank), f"{one.score:.3f}", mark + escape(one.text), f"[dim]{escape(one.because)}[/]"
+                shown,
+                str(answer.rank),
+                f"{answer.score:.3f}",
+                mark + escape(answer.text),
+                f"[dim]{escape(answer.because)}[/]",
             )
     results.print(table)
     results.print()

@@ -96,14 +96,14 @@ class FittedRanker(FittedRetriever):
         columns = read if read is not None else np.broadcast_to(np.arange(n_answers), (len(queries), n_answers))
         rows = np.repeat(np.arange(len(queries)), columns.shape[1])
         flat = columns.ravel()
-        found = self.ranker.scores(
+        logits = self.ranker.scores(
             [queries[row].text for row in rows.tolist()],
             [self.kb.answers[number].text for number in flat.tolist()],
             self.work,
             "Ranking answers",
         )
         scores = np.full((len(queries), n_answers), np.nan, dtype=np.float32)
-        scores[rows, flat] = np.round(found, 4)
+        scores[rows, flat] = np.round(logits, 4)
         return prepared, scores
 
     def score_block(self, prepared: tuple[Any, Floats], first: int, last: int) -> Floats:

@@ -152,10 +152,10 @@ class FittedFused(FittedRetriever):
             return super()._rank_batch(queries, k)
         wanted = len(self.kb.answers) if k is None else k
         n_read = self.options.n_read
-        found = super()._rank_batch(queries, max(wanted, n_read))
-        again = top_k(self._read(queries, found.first(n_read)), n_read, columns=found.answers[:, :n_read])
-        answers = np.concatenate([again.answers, found.answers[:, n_read:]], axis=1)
-        scores = np.concatenate([again.scores, found.scores[:, n_read:]], axis=1)
+        ranking = super()._rank_batch(queries, max(wanted, n_read))
+        again = top_k(self._read(queries, ranking.first(n_read)), n_read, columns=ranking.answers[:, :n_read])
+        answers = np.concatenate([again.answers, ranking.answers[:, n_read:]], axis=1)
+        scores = np.concatenate([again.scores, ranking.scores[:, n_read:]], axis=1)
         return Ranking(answers, scores).first(wanted)
 
     def _read(self, queries: Sequence[Query], first: Ranking) -> Floats:
