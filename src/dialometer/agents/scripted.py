@@ -38,14 +38,14 @@ class Scripted(Agent):
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
         last = next((turn.text for turn in reversed(history) if turn.role == "user"), "")
-        texts = {turn.text for turn in history if turn.role == "agent"}
+        spoken = {turn.text for turn in history if turn.role == "agent"}
         for number, rule in enumerate(self.replies):
             if re.search(rule.match, last, re.IGNORECASE):
-                return Reply(_fresh(rule.say, texts), {"rule": number})
-        return Reply(_fresh(self.otherwise, texts), {"rule": None})
+                return Reply(_fresh(rule.say, spoken), {"rule": number})
+        return Reply(_fresh(self.otherwise, spoken), {"rule": None})
 
 
-def _fresh(options: Sequence[str], said: set[str]) -> str:
+def _fresh(options: Sequence[str], spoken: set[str]) -> str:
     """The first option not said yet; when all were, they begin again in an order that still varies."""
-    unsaid = [option for option in options if option not in said]
-    return unsaid[0] if unsaid else options[len(said) % len(options)]
+    unsaid = [option for option in options if option not in spoken]
+    return unsaid[0] if unsaid else options[len(spoken) % len(options)]

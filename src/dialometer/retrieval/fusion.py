@@ -1,4 +1,4 @@
-"""What the fused retriever weighs: nearness by question and by answer in three forms of the turn, and shared words.
+"""What the fused retriever weighs: nearness by question and by answer in three representations of the turn, and shared words.
 
 ========================  ===========================================================================
 ``question:turn``         cosine with the answer's nearest recorded question
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 Float32s = NDArray[np.float32]
 
-ENCODED = tuple(f"{side}:{form}" for form in REPRESENTATIONS for side in ("question", "answer"))
+ENCODED = tuple(f"{side}:{kind}" for kind in REPRESENTATIONS for side in ("question", "answer"))
 PARTS = (*ENCODED, "words")
 
 
 @dataclass(frozen=True)
 class PreparedParts:
-    """A batch of queries: vectors of its texts in every form, and its words."""
+    """A batch of queries: vectors of its texts in every representation, and its words."""
 
-    forms: dict[str, tuple[Float32s, QueryTexts]]
+    encoded: dict[str, tuple[Float32s, QueryTexts]]
     words: Any
     n_queries: int
 
@@ -57,13 +57,13 @@ class FusionParts:
         self.words = FittedTfidf(TfidfRetriever(analyzer="char_wb", shortest=2, longest=5), kb)
 
     def prepare(self, queries: Sequence[Query]) -> PreparedParts:
-        """Every text is encoded once, in whichever forms it occurs."""
-        forms = {form: represent(queries, form) for form in REPRESENTATIONS}
-        vectors = self.encoder.encode([text for form in forms.values() for text in form.texts])
-        ends = np.cumsum([len(form.texts) for form in forms.values()])
+        """Every text is encoded once, in whichever representations it occurs."""
+        represented = {kind: represent(queries, kind) for kind in REPRESENTATIONS}
+        vectors = self.encoder.encode([text for own in represented.values() for text in own.texts])
+        ends = np.cumsum([len(own.texts) for own in represented.values()])
         pieces = np.split(vectors, ends[:-1])
         return PreparedParts(
-            {name: (piece, form) for (name, form), piece in zip(forms.items(), pieces, strict=True)},
+            {kind: (piece, own) for (kind, own), piece in zip(represented.items(), pieces, strict=True)},
             self.words.prepare(queries),
             len(queries),
         )
@@ -72,8 +72,8 @@ class FusionParts:
         """One part's scores, questions by answers; 0 where an answer has no recorded question."""
         if name == "words":
             return np.nan_to_num(self.words.score_block(prepared.words, first, last), nan=0.0)
-        side, _, form = name.partition(":")
-        vectors, texts = prepared.forms[form]
+        side, _, kind = name.partition(":")
+        vectors, texts = prepared.encoded[kind]
         if side == "answer":
             return texts.best(cosines(vectors, self.answers[first:last]))
         return texts.best(np.nan_to_num(self.questions.best(vectors, first, last), nan=0.0))

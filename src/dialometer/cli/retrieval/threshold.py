@@ -43,15 +43,15 @@ def add_to(app: typer.Typer) -> None:
             avatar = avatar_of(
                 kb_or_avatar, retriever, dialogues, None, work, lenient=lenient, cost_of_wrong=cost_of_wrong
             )
-        found = avatar.calibration
-        if found is None:
+        calibration = avatar.calibration
+        if calibration is None:
             remedy = "train it with folds, or give --dialogues with marked answers"
             raise DialometerError("this avatar was never calibrated", where=str(kb_or_avatar), remedy=remedy)
         if svg is not None:
-            svg.write_text(trade_off_svg(found), encoding="utf-8")
+            svg.write_text(trade_off_svg(calibration), encoding="utf-8")
         if as_json:
-            typer.echo(json.dumps(found.as_json(), indent=2))
+            typer.echo(json.dumps(calibration.as_json(), indent=2))
         else:
-            show_trade_off(found)
+            show_trade_off(calibration)
             if svg is not None:
                 results.print(f"\nDrawn in [bold]{svg}[/]", soft_wrap=True)
