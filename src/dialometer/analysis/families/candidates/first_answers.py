@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from scipy import sparse
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
@@ -28,7 +27,8 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
-from dialometer.stats.bootstrap.bootstrap import batch_sizes, draw_counts, estimate_from
+from dialometer.stats.bootstrap.bootstrap import estimate_from
+from dialometer.stats.bootstrap.means import crossed_means as bootstrap_crossed
 from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ranking.rank_intervals import rank_intervals
 from dialometer.stats.retrieval.metrics import compare_questions
@@ -93,43 +93,17 @@ def crossed_means(
 ) -> GroupMeans:
     """A weighted mean for each group, and the same under independent draws of raters and of questions.
 
-    ``weights`` holds one array per group: how much each rating counts in it, 0 for those outside.
-
-    The pigeonhole bootstrap (Owen 2007), a little wide for a mean and not narrow. With equal weights and one group it is
-    :func:`dialometer.stats.bootstrap.means.bootstrap_mean` with raters and items. With one rater or one question there
-    are no replicates and so no interval.
+    ``weights`` holds one array per group: how much each rating counts in it, 0 for those outside. With one rater or one
+    question there are no replicates and so no interval.
     """
-    n_raters, n_questions = int(rater.max(initial=-1)) + 1, int(question.max(initial=-1)) + 1
-    sums, totals, n = [], [], []
-    for weight in weights:
-        inside = np.flatnonzero(weight)
-        place, shape = (question[inside], rater[inside]), (n_questions, n_raters)
-        sums.append(sparse.coo_array((weight[inside] * value[inside], place), shape=shape).tocsr())
-        totals.append(sparse.coo_array((weight[inside], place), shape=shape).tocsr())
-        n.append(len(inside))
-    means = _ratio(np.array([table.sum() for table in sums]), np.array([table.sum() for table in totals]))
-    if n_raters < 2 or n_questions < 2:
-        few = "one rater" if n_raters < 2 else "one question"
-        why = (f"{few} only: no interval, since nothing is known of others",)
-        return GroupMeans(means, np.empty((0, len(weights))), np.array(n), seed, confidence, why)
-    rng = np.random.default_rng(seed)
-    parts = []
-    for size in batch_sizes(n_raters + n_questions, n_resamples):
-        by_rater = draw_counts(rng, n_raters, size).T
-        by_question = draw_counts(rng, n_questions, size).T
-        columns = [
-            _ratio(
-                np.einsum("qb,qb->b", above @ by_rater, by_question),
-                np.einsum("qb,qb->b", below @ by_rater, by_question),
-            )
-            for above, below in zip(sums, totals, strict=True)
-        ]
-        parts.append(np.stack(columns, axis=1))
-    return GroupMeans(means, np.concatenate(parts), np.array(n), seed, confidence)
-
-
-def _ratio(above: Floats, below: Floats) -> Floats:
-    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
+    counts = {"rater": int(rater.max(initial=-1)) + 1, "question": int(question.max(initial=-1)) + 1}
+    few = [name for name, count in counts.items() if count < 2]
+    means, replicates = bootstrap_crossed(
+        value, rater, question, weights, n_resamples=0 if few else n_resamples, seed=seed
+    )
+    n = np.array([np.count_nonzero(weight) for weight in weights])
+    why = (f"one {few[0]} only: no interval, since nothing is known of others",) if few else ()
+    return GroupMeans(means, replicates, n, seed, confidence, why)
 
 
 GOLD = "Gold answers"
