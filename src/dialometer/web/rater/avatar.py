@@ -67,7 +67,7 @@ class Talk:
 
 
 class Talks:
-    """All conversations by the secret in the visitor's cookie. One begins with its first message, not with a look at the page."""
+    """All conversations by the secret in the visitor's cookie. One begins with its first message."""
 
     def __init__(self, avatar: Avatar) -> None:
         self.avatar = avatar
@@ -75,12 +75,12 @@ class Talks:
         self._lock = Lock()
 
     def look(self, secret: str) -> Talk:
-        """The conversation so far; an empty one where nothing was said, or so much elsewhere that it had to go."""
+        """The conversation so far; empty where there is none, or where it was dropped to make room."""
         with self._lock:
             return self._talks.get(secret) or Talk()
 
     def open(self, secret: str) -> Talk:
-        """The conversation to go on with; the one unused for longest makes room."""
+        """The visitor's conversation, created if needed; the one unused for longest makes room."""
         with self._lock:
             talk = self._talks.setdefault(secret, Talk())
             self._talks.move_to_end(secret)

@@ -1,4 +1,9 @@
-"""How a screen's parts stand on the page: who speaks on which side, which control belongs to which response or turn."""
+"""The form of a screen: reading what a browser sent, and placing controls beside the response or turn they are about.
+
+Forms are read by one rule for all scales, so that a new scale needs only its template. A control is named like its field.
+Parts of an answer follow a dot (``quality.best``, ``importance.Readability``) and become a mapping; several values under
+one name become a list.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,8 @@ from dialometer.design.pairs import Segment
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen
 from dialometer.model.dialogue import Turn
 
-# From what a browser sends to raw answers, by one rule for all scales, so that a new scale needs only its template.
-#
-# A control is named like its field. Parts of an answer follow a dot (``quality.best``, ``importance.Readability``) and
-# become a mapping; several values under one name become a list.
-
-
 OTHER = "__other__"
-"""What a choice sends when the rater's own words stand in the control ``<name>.other``."""
+"""What a choice sends when the rater's own words are in the control ``<name>.other``."""
 
 RESERVED = frozenset(
     {"screen", "token", "csrf", "shown_at_ms", "first_input_at_ms", "focus_lost_n", "focus_lost_s", "device"}
@@ -80,7 +79,7 @@ def _read(screen: Screen, form: Form, *, keeps_other: bool) -> dict[str, object]
 
 
 def _own_words(name: str, form: Form, *, keeps_other: bool) -> str | None:
-    """The rater's own answer where "other" is chosen, or where words stand there and nothing is chosen."""
+    """The rater's own words where "other" is chosen, or where they are written and nothing is chosen."""
     chosen = form.get(name, ())
     words = next((value for value in form.get(f"{name}.other", ()) if value.strip()), "")
     if OTHER in chosen:
@@ -194,7 +193,7 @@ def make_controls(screen: Screen, answers: Mapping[str, object], errors: Mapping
 def arrange(
     item: ItemView, controls: Sequence[Control], option_label: str, chat: Sequence[Turn] | None = None
 ) -> Arranged:
-    """Puts controls to the response, transcript or turn they are about; the rest stands below the item."""
+    """Places controls beside the response, transcript or turn they are about; the rest goes below the item."""
     context = tuple(chat) if chat is not None else item.context
     sides = _sides([*context, *(turn for option in item.options for turn in option.turns)])
     by_target: dict[str, list[Control]] = {}
@@ -219,7 +218,7 @@ def arrange(
 
 
 def _sides(turns: Sequence[Turn]) -> dict[str, str]:
-    """Users stand at the end of the line and agents at its start, as in chats; others alternate as they appear."""
+    """Users at the end of the line and agents at its start, as in chats; other speakers alternate."""
     sides: dict[str, str] = {}
     n_persons = 0
     for turn in turns:

@@ -35,7 +35,7 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("i
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A text's first heading, to stand as the page's own, and the rest."""
+    """A text's first heading, which becomes the page's own, and the rest."""
 
     heading: str
     body: Markup
@@ -263,7 +263,7 @@ class Pages:
         code: str | None = None,
         withdrawal_code: str = "",
     ) -> str:
-        """One screen of a session: what was typed stands in the fields, errors stand at the fields that caused them.
+        """One screen of a session, with what was typed in the fields and errors beside them.
 
         ``return_url``, ``code`` and ``withdrawal_code`` belong to the last screen; the study's own code is shown where
         none is given.

@@ -264,7 +264,7 @@ class WithdrawPages:
         ]
 
     async def show(self, request: Request) -> Response:
-        """The form; nobody has to be in a session for it."""
+        """The form; it needs no session."""
         return self._form(request)
 
     async def erase(self, request: Request) -> Response:

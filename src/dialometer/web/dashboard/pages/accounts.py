@@ -32,7 +32,7 @@ def invite(dashboard: Dashboard, request: PageRequest) -> Response:
 
 @page("/accounts/{id:int}/reset", role="owner", method="POST")
 def reset(dashboard: Dashboard, request: PageRequest) -> Response:
-    """A one-time link by which somebody sets a new password."""
+    """A one-time link for setting a new password."""
     account = _account(dashboard, request)
     token = dashboard.login.invite(account.role, by=request.account.name, at_ms=request.at_ms, account_id=account.id)
     dashboard.note(request, "made a link for a new password", account.name)

@@ -1,4 +1,4 @@
-"""All items of a study against their quota, and one item with everything that was said about it."""
+"""All items of a study with their quota, and one item with all its answers."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class NoStore:
 
 
 class Preview:
-    """One condition of a study, walked through by somebody who only looks."""
+    """One condition of a study, shown screen by screen."""
 
     def __init__(self, study: Study, cell: int) -> None:
         self.study = study
@@ -109,7 +109,7 @@ def screen(dashboard: Dashboard, request: PageRequest) -> Response:
 @page(f"{INSIDE}/s", role="viewer", method="POST")
 def go_on(dashboard: Dashboard, request: PageRequest) -> Response:
     """What a rater would send: read as it would be, with the same complaints, and then forgotten."""
-    if request.is_script:  # the page's script would go back to where a session stands; the plain form goes on from here
+    if request.is_script:  # the script would return to the session's step; the plain form continues from here
         return Response("send the form")
     preview, step = _preview(dashboard, request), int(request.params["step"])
     shown = preview.flow.screen(preview.at(step))
