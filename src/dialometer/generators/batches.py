@@ -115,9 +115,9 @@ def batch_of(
         for k, turn in enumerate(context):
             turns[i, k, : len(turn)] = turn
             lengths[i, k] = len(turn)
-    said = [[*map(int, response[:n_kept]), END] for response in responses or [[]] * len(shown)]
-    targets = np.full((len(said), max(map(len, said))), PAD, dtype=np.int64)
-    for i, row in enumerate(said):
+    ended = [[*map(int, response[:n_kept]), END] for response in responses or [[]] * len(shown)]
+    targets = np.full((len(ended), max(map(len, ended))), PAD, dtype=np.int64)
+    for i, row in enumerate(ended):
         targets[i, : len(row)] = row
     return _batch(turns, lengths, targets, np.asarray(topics))
 
@@ -160,9 +160,9 @@ def _sorted(split: CorpusSplit, rows: Ints, n_turns: int) -> Ints:
     """
     first = rows - np.minimum(np.asarray(split.places[rows], dtype=np.int64), n_turns)
     context = split.starts[rows].astype(np.int64) - split.starts[first].astype(np.int64)
-    said = _rounded(split.lengths[rows])
-    grows = said // _ROUND_TO % 2 == 0
-    return rows[np.lexsort((np.where(grows, context, -context), said))]
+    response = _rounded(split.lengths[rows])
+    grows = response // _ROUND_TO % 2 == 0
+    return rows[np.lexsort((np.where(grows, context, -context), response))]
 
 
 def _gather(tokens: npt.NDArray[np.uint16], starts: Ints, lengths: Ints) -> Ints:

@@ -202,8 +202,8 @@ class Bot:
         size = _N_PER_BATCH if self.device.type == "cpu" else 8 * _N_PER_BATCH
         for start in range(0, len(ranked), size):
             part = ranked[start : start + size]
-            said = self._speak([contexts[i] for i in part], decoding, [seeds[i] for i in part])
-            spoken |= dict(zip(part, said, strict=True))
+            responses = self._speak([contexts[i] for i in part], decoding, [seeds[i] for i in part])
+            spoken |= dict(zip(part, responses, strict=True))
             if report is not None:
                 report(len(spoken))
         return [spoken[i] for i in range(len(contexts))]
@@ -211,10 +211,10 @@ class Bot:
     def _speak(self, contexts: list[Contexts], decoding: Decoding, seeds: list[int]) -> list[BotResponse]:
         window = self.model.shape.window
         batch = batch_of(contexts, self._topics(contexts), window).to(self.device)
-        said = speak(self.model, batch, decoding, self._may_be_said, seeds)
+        generated = speak(self.model, batch, decoding, self._may_be_said, seeds)
         return [
             BotResponse(self.vocabulary.decode(row.tokens), row.log_prob, min(len(context), window.n_turns))
-            for row, context in zip(said, contexts, strict=True)
+            for row, context in zip(generated, contexts, strict=True)
         ]
 
     def _topics(self, contexts: list[Contexts]) -> Any:

@@ -50,7 +50,7 @@ def _items(path: Path) -> list[ResponseContext] | None:
         lines = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else []
     except (OSError, UnicodeDecodeError) as error:
         raise DialometerError(f"cannot be read: {error}", where=str(path), remedy="check the file") from error
-    found: list[ResponseContext] = []
+    contexts: list[ResponseContext] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -60,11 +60,11 @@ def _items(path: Path) -> list[ResponseContext] | None:
         except ValueError as error:
             raise DialometerError(f"not JSON: {error}", where=where, remedy="mend the line") from error
         if not isinstance(row, dict) or "context" not in row:
-            if found:
+            if contexts:
                 raise DialometerError("an item without a context", where=where, remedy="give every item a context")
             return None
-        found.append(_item(row, where))
-    return found or None
+        contexts.append(_item(row, where))
+    return contexts or None
 
 
 def _item(row: Mapping[str, Any], where: str) -> ResponseContext:
@@ -86,7 +86,7 @@ def _of_corpus(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[Res
     corpus = load_corpus(path)
     split = corpus.split("test")
     rows = split.examples[np.asarray(split.places[split.examples]) >= n_turns]
-    found: list[ResponseContext] = []
+    contexts: list[ResponseContext] = []
     taken: set[int] = set()
     for row in np.random.default_rng([seed, 23]).permutation(rows).tolist():
         dialogue = int(split.dialogues[row])
@@ -97,10 +97,10 @@ def _of_corpus(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[Res
         texts = [corpus.vocabulary.decode(turn.tolist()) for turn in split.context(row, n_turns)]
         turns = tuple(Turn("AB"[k % 2], text) for k, text in enumerate(texts))
         about = {"dialogue": split.ids[dialogue], "corpus": corpus.fingerprint}
-        found.append(ResponseContext(f"c{len(found) + 1:03}", turns, standard, metadata=about))
-        if len(found) == n_contexts:
-            return found
-    raise _too_few(len(found), n_contexts, n_turns, path)
+        contexts.append(ResponseContext(f"c{len(contexts) + 1:03}", turns, standard, metadata=about))
+        if len(contexts) == n_contexts:
+            return contexts
+    raise _too_few(len(contexts), n_contexts, n_turns, path)
 
 
 def _of_dialogues(path: Path, n_contexts: int, n_turns: int, seed: int) -> list[ResponseContext]:
@@ -149,12 +149,12 @@ def answer_items(
     histories = [[turn.text for turn in one.turns] for one in asked]
     names = [f"item {one.id}" for one in asked]
     seeds = [seed * 1_000_003 + number for number in range(len(asked))]
-    said = {
+    responses = {
         name: bot.respond(histories, decoding, seeds=seeds, is_cut=is_cut, names=names) for name, bot in bots.items()
     }
     rows = []
     for number, one in enumerate(asked):
-        made = {name: spoken[number] for name, spoken in said.items()}
+        made = {name: spoken[number] for name, spoken in responses.items()}
         rows.append(_row(one, made, bots, decoding, seeds[number], unwanted, is_practice=number < n_practice))
     return rows
 

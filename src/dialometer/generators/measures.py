@@ -82,7 +82,7 @@ def take_sample(
     log_loss, n_tokens = log_losses(bot, part, report)
     rows = asked_about(part, n_responses, seed)
     contexts = [part.context(int(row), bot.model.shape.n_turns) for row in rows]
-    said = bot.respond_to_tokens(
+    responses = bot.respond_to_tokens(
         contexts,
         decoding,
         [int(row) + seed for row in rows],
@@ -102,7 +102,7 @@ def take_sample(
         decoding=decoding.as_json(),
         log_loss=log_loss,
         n_tokens=n_tokens,
-        responses=[spoken.text for spoken in said],
+        responses=[spoken.text for spoken in responses],
         references=[bot.vocabulary.decode(part.turn(int(row)).tolist()) for row in rows],
         dialogues=[int(part.dialogues[row]) for row in rows],
     )
@@ -171,19 +171,19 @@ DULL = frozenset(
 def measure(sample: Sample, *, seed: int = 0, n_resamples: int = _N_RESAMPLES) -> dict[str, Estimate]:
     """Every measure of one bot's sample, by name."""
     groups = np.unique(np.asarray(sample.dialogues), return_inverse=True)[1]
-    found = {"perplexity": perplexity(sample, seed=seed, n_resamples=n_resamples)}
+    estimates = {"perplexity": perplexity(sample, seed=seed, n_resamples=n_resamples)}
     words = [words_of(text) for text in sample.responses]
     common = {"seed": seed, "n_resamples": n_resamples}
     for n in (1, 2):
-        found[f"distinct_{n}"] = _distinct(words, groups, n, **common)
-    found["unique_responses"] = _unique(words, groups, **common)
-    found["bigram_entropy"] = _entropy(words, groups, **common)
-    found["dull_share"] = _mean(
+        estimates[f"distinct_{n}"] = _distinct(words, groups, n, **common)
+    estimates["unique_responses"] = _unique(words, groups, **common)
+    estimates["bigram_entropy"] = _entropy(words, groups, **common)
+    estimates["dull_share"] = _mean(
         [float(is_dull(text)) for text in sample.responses], groups, "share of dull responses", **common
     )
-    found["length_words"] = _mean([float(len(row)) for row in words], groups, "mean words per response", **common)
-    found |= overlap(sample, groups, **common)
-    return found
+    estimates["length_words"] = _mean([float(len(row)) for row in words], groups, "mean words per response", **common)
+    estimates |= overlap(sample, groups, **common)
+    return estimates
 
 
 def perplexity(sample: Sample, *, seed: int = 0, n_resamples: int = _N_RESAMPLES) -> Estimate:
@@ -221,8 +221,8 @@ def _exp_per_token(
 def is_dull(text: str) -> bool:
     """Whether every sentence of a response is one of the stock phrases."""
     sentences = [" ".join(words_of(part)) for part in _SENTENCE_END.split(text.lower())]
-    said = [sentence for sentence in sentences if sentence]
-    return not said or all(_stock(sentence) for sentence in said)
+    kept = [sentence for sentence in sentences if sentence]
+    return not kept or all(_stock(sentence) for sentence in kept)
 
 
 @cache
@@ -328,7 +328,7 @@ def overlap(
     bleu = BLEU(effective_order=False)
     single = BLEU(effective_order=True)
     pairs = list(zip(sample.responses, sample.references, strict=True))
-    parts = [single.sentence_score(said, [meant]) for said, meant in pairs]
+    parts = [single.sentence_score(response, [meant]) for response, meant in pairs]
     rows = np.array([[*part.counts, *part.totals, part.sys_len, part.ref_len] for part in parts], dtype=np.float64)
     columns = np.stack([np.bincount(groups, weights=column) for column in rows.T], axis=1).astype(np.float64)
 
@@ -337,7 +337,7 @@ def overlap(
         return np.array([_bleu(bleu, row) for row in sums])
 
     scorer = RougeScorer(["rougeL"])
-    rouge = [float(scorer.score(meant, said)["rougeL"].fmeasure) for said, meant in pairs]
+    rouge = [float(scorer.score(meant, response)["rougeL"].fmeasure) for response, meant in pairs]
     of_bleu = bootstrap(
         statistic, len(columns), method="BLEU by sacrebleu", resampled="dialogues", seed=seed, n_resamples=n_resamples
     )

@@ -40,22 +40,22 @@ def beam_search(
     first = torch.arange(n_rows, device=device)[:, None]  # (B, 1)
     state = reordered(model.start(batch), first.expand(n_rows, n_beams).flatten())  # B·K conversations
     tokens = torch.full((n_rows * n_beams,), START, device=device)
-    said = torch.empty((n_rows * n_beams, 0), dtype=torch.long, device=device)
+    spoken = torch.empty((n_rows * n_beams, 0), dtype=torch.long, device=device)
     totals = torch.full((n_rows, n_beams), float("-inf"), device=device)
     totals[:, 0] = 0.0  # all beams are alike at first: only one of them counts
     finished: list[list[Hypothesis]] = [[] for _ in range(n_rows)]
     for n_said in range(1, decoding.max_tokens + 1):
         scores, state = model.step(tokens, state)
-        log_probs = allowed_log_probs(scores, said, may_be_said, decoding).view(n_rows, n_beams, -1)
+        log_probs = allowed_log_probs(scores, spoken, may_be_said, decoding).view(n_rows, n_beams, -1)
         values, beams, chosen = _candidates(totals, log_probs, decoding.diversity_penalty)  # (B, C) each
-        totals, beams, tokens2 = _divide(values, beams, chosen, said, finished, decoding, n_said)
+        totals, beams, tokens2 = _divide(values, beams, chosen, spoken, finished, decoding, n_said)
         rows = (first * n_beams + beams).flatten()  # (B·K,) the conversations that go on
         tokens = tokens2.flatten()
         state = reordered(state, rows)
-        said = torch.cat([said.index_select(0, rows), tokens[:, None]], dim=1)
+        spoken = torch.cat([spoken.index_select(0, rows), tokens[:, None]], dim=1)
         if not _can_improve(totals, finished, decoding):
             break
-    return [sorted(found, key=lambda h: -h.score)[:n_beams] for found in finished]
+    return [sorted(hypotheses, key=lambda h: -h.score)[:n_beams] for hypotheses in finished]
 
 
 def _candidates(totals: Tensor, log_probs: Tensor, penalty: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,8 +125,8 @@ def speak(
 ) -> list[GeneratedTokens]:
     """One response to each context. With drawing, a response depends on its own seed alone, not on its neighbours."""
     if decoding.strategy == "beam":
-        found = beam_search(model, batch, decoding, may_be_said)
-        return [GeneratedTokens(best[0].tokens, best[0].log_prob) for best in found]
+        ranked = beam_search(model, batch, decoding, may_be_said)
+        return [GeneratedTokens(best[0].tokens, best[0].log_prob) for best in ranked]
     return _one_by_one(model, batch, decoding, may_be_said, [np.random.default_rng([seed]) for seed in seeds])
 
 
@@ -138,24 +138,24 @@ def _one_by_one(
     device = batch.inputs.device
     rows = torch.arange(len(batch), device=device)  # numbers of the conversations still going on
     tokens = torch.full((len(batch),), START, device=device)
-    said = torch.empty((len(batch), 0), dtype=torch.long, device=device)
+    spoken = torch.empty((len(batch), 0), dtype=torch.long, device=device)
     log_prob = torch.zeros(len(batch), device=device)
     done: dict[int, GeneratedTokens] = {}
     while len(rows):
         scores, state = model.step(tokens, state)
-        log_probs = allowed_log_probs(scores, said, may_be_said, decoding)  # (R, V)
+        log_probs = allowed_log_probs(scores, spoken, may_be_said, decoding)  # (R, V)
         if decoding.strategy == "greedy":
             tokens = log_probs.argmax(dim=-1)
         else:
             uniform = [draws[row].random() for row in rows.tolist()]
             tokens = drawn(log_probs, torch.tensor(uniform, device=device), decoding)
         log_prob = log_prob + log_probs.gather(1, tokens[:, None])[:, 0]
-        said = torch.cat([said, tokens[:, None]], dim=1)
+        spoken = torch.cat([spoken, tokens[:, None]], dim=1)
         has_ended = tokens == END
         for k in has_ended.nonzero()[:, 0].tolist():
-            done[int(rows[k])] = GeneratedTokens(tuple(said[k, :-1].tolist()), float(log_prob[k]))
+            done[int(rows[k])] = GeneratedTokens(tuple(spoken[k, :-1].tolist()), float(log_prob[k]))
         kept = (~has_ended).nonzero()[:, 0]
-        rows, tokens, said, log_prob = rows[kept], tokens[kept], said[kept], log_prob[kept]
+        rows, tokens, spoken, log_prob = rows[kept], tokens[kept], spoken[kept], log_prob[kept]
         state = reordered(state, kept)
     return [done[number] for number in range(len(batch))]
 

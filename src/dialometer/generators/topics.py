@@ -113,8 +113,8 @@ class TopicModel:
         return column
 
     def _columns(self, tokens: npt.NDArray[np.uint16]) -> npt.NDArray[np.int64]:
-        found = self._column_of[tokens[tokens < len(self._column_of)].astype(np.int64)]
-        return found[found >= 0]
+        columns = self._column_of[tokens[tokens < len(self._column_of)].astype(np.int64)]
+        return columns[columns >= 0]
 
 
 def fit_topics(

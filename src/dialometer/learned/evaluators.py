@@ -77,15 +77,15 @@ def score_dialogues(
     if speed == "quick" or (speed == "auto" and len(dialogues) >= MANY):
         where = replace(where, is_quick=_is_quick(_loaded(where), dialogues, is_asked=speed == "quick"))
     parts = [list(dialogues[start : start + PART]) for start in range(0, len(dialogues), PART)]
-    found: list[DialogueScores] = []
+    scored: list[DialogueScores] = []
     for number, scores in enumerate(engine.run(score_part, where, parts)):
-        found.append(scores)
+        scored.append(scores)
         if report is not None:
             report(min(len(dialogues), (number + 1) * PART), len(dialogues))
     return DialogueScores(
-        np.concatenate([one.values for one in found]),
-        np.concatenate([one.deviations for one in found]),
-        np.concatenate([one.members for one in found], axis=1),
+        np.concatenate([part_scores.values for part_scores in scored]),
+        np.concatenate([part_scores.deviations for part_scores in scored]),
+        np.concatenate([part_scores.members for part_scores in scored], axis=1),
     )
 
 
@@ -100,7 +100,7 @@ def order_in_eight_bits(evaluator: Evaluator, dialogues: Sequence[Dialogue], n: 
     """Rank correlation (Spearman) of the scores in 8 bits and in single precision, of ``n`` dialogues from all over."""
     places = np.unique(np.linspace(0, len(dialogues) - 1, min(n, len(dialogues))).astype(np.int64))
     some = [dialogues[place] for place in places]
-    ranks = [np.argsort(np.argsort(one.score(some).values)) for one in (evaluator, evaluator.in_eight_bits())]
+    ranks = [np.argsort(np.argsort(version.score(some).values)) for version in (evaluator, evaluator.in_eight_bits())]
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 

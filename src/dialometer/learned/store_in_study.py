@@ -44,7 +44,7 @@ NAME_PART, NAME_QUESTION = "model", "name"
 def read_scores(path: Path) -> dict[Key, float]:
     """Scores from a CSV file with ``id`` (or ``item``), ``score`` and, where an item shows several systems, ``system``."""
     problems: list[Problem] = []
-    found: dict[Key, float] = {}
+    scores: dict[Key, float] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -58,14 +58,14 @@ def read_scores(path: Path) -> dict[Key, float]:
             score = math.nan
         if not key[0] or not math.isfinite(score):
             problems.append(Problem("a row needs id and a number as score", "mend it", path.name, line))
-        elif key in found:
+        elif key in scores:
             problems.append(Problem(f"a second score for '{key[0]}'", "give each thing one score", path.name, line))
-        found[key] = score
+        scores[key] = score
     if problems:
         raise ReadError(problems)
-    if not found:
+    if not scores:
         raise NotEnoughData("the file holds no scores", where=path.name, remedy="give a CSV with id and score")
-    return found
+    return scores
 
 
 def store_judge(
@@ -183,14 +183,14 @@ def flag_noisy(folder: Path, noisy: Sequence[Noisy], *, database: str = "", at_m
         known = {
             logged.finding.details.get("judgment") for logged in store.records.findings() if logged.finding.rule == RULE
         }
-        found: dict[str, list[Finding]] = defaultdict(list)
-        for one in noisy:
-            judgment = one.rated.dialogue.metadata["judgment"]
+        by_session: dict[str, list[Finding]] = defaultdict(list)
+        for rating in noisy:
+            judgment = rating.rated.dialogue.metadata["judgment"]
             if judgment in known or judgment not in session_of:
                 continue
-            item = one.rated.dialogue.metadata["item"]
-            details = {"judgment": judgment, "item": item, "value": one.value, "smoothed": one.smoothed}
-            found[ids[session_of[judgment]]].append(Finding(RULE, "flag", f"{item}: {one.reason}", details))
-        for session_id, findings in found.items():
+            item = rating.rated.dialogue.metadata["item"]
+            details = {"judgment": judgment, "item": item, "value": rating.value, "smoothed": rating.smoothed}
+            by_session[ids[session_of[judgment]]].append(Finding(RULE, "flag", f"{item}: {rating.reason}", details))
+        for session_id, findings in by_session.items():
             store.exclusions.add_findings(session_id, findings, at_ms or int(time.time() * 1000))
-    return sum(len(findings) for findings in found.values())
+    return sum(len(findings) for findings in by_session.values())

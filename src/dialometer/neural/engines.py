@@ -61,8 +61,8 @@ class InThreads:
 
 def n_threads_allowed() -> int:
     """How many threads to use: OMP_NUM_THREADS where it is set, as linear algebra does and Ray for its workers."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return int(told) if told.isdigit() and int(told) else os.cpu_count() or 1
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    return int(setting) if setting.isdigit() and int(setting) else os.cpu_count() or 1
 
 
 def single_products() -> AbstractContextManager[Any]:

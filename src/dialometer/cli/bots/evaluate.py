@@ -76,23 +76,23 @@ def add_to(app: typer.Typer) -> None:
             strategy, beams, length_penalty, diversity_penalty, top_p, top_k, temperature, max_tokens
         )
         prepared = load_corpus(corpus)
-        found: dict[str, dict[str, Estimate]] = {}
+        measured: dict[str, dict[str, Estimate]] = {}
         first = None
         for name, bot in named_bots(bots, device).items():
             with progress_bar() as report:
                 sample = take_sample(
                     bot, prepared, decoding, split=split, n_responses=responses, seed=seed, report=report
                 )
-            found[name] = measure(sample, seed=seed, n_resamples=resamples)
+            measured[name] = measure(sample, seed=seed, n_resamples=resamples)
             if first is not None and first.n_tokens == sample.n_tokens:  # else one of them cuts long responses
-                found[name]["perplexity_ratio"] = perplexity_ratio(sample, first, seed=seed, n_resamples=resamples)
+                measured[name]["perplexity_ratio"] = perplexity_ratio(sample, first, seed=seed, n_resamples=resamples)
             first = first or sample
         if as_json:
-            rows = {name: {key: asdict(value) for key, value in values.items()} for name, values in found.items()}
+            rows = {name: {key: asdict(value) for key, value in values.items()} for name, values in measured.items()}
             content = {"corpus": prepared.fingerprint, "split": split, "decoding": decoding.as_json(), "bots": rows}
             typer.echo(json.dumps(content, indent=2))
             return
-        _show(found, split, len(sample.responses), strategy)
+        _show(measured, split, len(sample.responses), strategy)
 
 
 def _show(found: dict[str, dict[str, Estimate]], split: str, n_responses: int, strategy: str) -> None:

@@ -79,12 +79,12 @@ def numbers(text: str, n: int, option: str, example: str) -> list[float]:
     from dialometer.errors import DialometerError
 
     try:
-        found = [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",")]
     except ValueError:
-        found = []
-    if len(found) != n:
+        values = []
+    if len(values) != n:
         raise DialometerError(f"{option} needs {n} numbers, not '{text}'", remedy=f"write it as in {option} {example}")
-    return found
+    return values
 
 
 def checked_options(kind: type[Any], **values: Any) -> Any:

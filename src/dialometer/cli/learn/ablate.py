@@ -85,14 +85,14 @@ def add_to(app: typer.Typer) -> None:
         n_epochs = tuple(int(n) for n in numbers(epochs, 3, "--epochs", "1,3,3"))
         staged = checked_options(StageOptions, k=k, n_epochs=n_epochs, training=training)
         options = checked_options(FitOptions, encoder=encoder, stages=staged)
-        found = read(ratings, scale, criterion, database)
-        experts = read_experts(pairs, found.rated)
-        check_neighbours(len(found.rated), staged)
-        divided = _splits(out, found.rated, splits, seed)
+        data = read(ratings, scale, criterion, database)
+        experts = read_experts(pairs, data.rated)
+        check_neighbours(len(data.rated), staged)
+        divided = _splits(out, data.rated, splits, seed)
         with working(device, None) as work:
-            trained, plain = _chosen(rows, plain_rows(found.rated, work))
+            trained, plain = _chosen(rows, plain_rows(data.rated, work))
             lines = run_ablation(
-                found.rated,
+                data.rated,
                 divided,
                 options,
                 rows=trained,
@@ -103,7 +103,7 @@ def add_to(app: typer.Typer) -> None:
                 device=device,
                 report=work.report,
             )
-        _tell(out, lines, len(found.rated), divided, as_json=as_json)
+        _tell(out, lines, len(data.rated), divided, as_json=as_json)
 
 
 def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> list[DataSplit]:

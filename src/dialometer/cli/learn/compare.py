@@ -52,15 +52,20 @@ def add_to(app: typer.Typer) -> None:
             spread = f" ({single.low:.0%} to {single.high:.0%} {how})" if single.low < single.high else ""
             _say(f"A is better with a probability of {single.probability:.0%}{spread}.")
             return
-        found = compare_collections(loaded, first, second, seed=seed)
+        estimate = compare_collections(loaded, first, second, seed=seed)
         if as_json:
             content = {"a": a, "b": b, "n_a": len(first), "n_b": len(second)}
-            content |= {"probability": found.value, "low": found.low, "high": found.high, "method": found.method}
+            content |= {
+                "probability": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "method": estimate.method,
+            }
             typer.echo(json.dumps(content, indent=2))
             return
         _say(
-            f"A dialogue of A is better than one of B with a probability of {found.value:.0%}"
-            f" (95% interval {found.low:.0%} to {found.high:.0%}, {len(first)} and {len(second)} dialogues)."
+            f"A dialogue of A is better than one of B with a probability of {estimate.value:.0%}"
+            f" (95% interval {estimate.low:.0%} to {estimate.high:.0%}, {len(first)} and {len(second)} dialogues)."
         )
 
 
@@ -77,9 +82,9 @@ def _side(name: str) -> list[Dialogue]:
     path, mark, wanted = name.rpartition("#")
     if not mark or Path(name).is_file():
         return read_whole(Path(name))
-    found = read_whole(Path(path))
-    chosen = [one for one in found if one.id == wanted]
+    dialogues = read_whole(Path(path))
+    chosen = [one for one in dialogues if one.id == wanted]
     if not chosen:
-        remedy = did_you_mean(wanted, [one.id for one in found][:20])
+        remedy = did_you_mean(wanted, [one.id for one in dialogues][:20])
         raise DialometerError(f"there is no dialogue '{wanted}'", where=path, remedy=remedy)
     return chosen

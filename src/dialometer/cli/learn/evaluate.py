@@ -91,7 +91,7 @@ def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> dic
         "files": lambda: held_out_files(rated, seed),
         "bots": lambda: held_out_bots(rated, seed),
     }
-    found = {}
+    splits = {}
     for name, make in makers.items():
         path = out / f"{name}-splits.json"
         if path.is_file():
@@ -103,8 +103,8 @@ def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> dic
             made = make()
             write_splits(path, made, rated)
         if len(made) > 1:
-            found[name] = made
-    return found
+            splits[name] = made
+    return splits
 
 
 TITLES = {"grouped": "New users or blocks", "files": "A file held out", "bots": "A bot held out"}

@@ -52,7 +52,7 @@ def add_to(app: typer.Typer) -> None:
         check_share(share)
         rated = read(ratings, scale, criterion, database).rated
         with working(device, cache) as work:
-            found = noise_experiment(
+            detections = noise_experiment(
                 rated,
                 features_of(rated, evaluator, work),
                 share=share,
@@ -62,5 +62,5 @@ def add_to(app: typer.Typer) -> None:
                 report=lambda n, total: work.report("Repetitions", n, total),
             )
         facts = {"seed": seed, "n_ratings": len(rated), "n_repetitions": repetitions, "k": k}
-        made = noise_report(found, data=ratings.name, command=command_line(), share=share, facts=facts)
+        made = noise_report(detections, data=ratings.name, command=command_line(), share=share, facts=facts)
         write_report(made, out, as_json=as_json)

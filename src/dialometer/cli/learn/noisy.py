@@ -75,23 +75,23 @@ def add_to(app: typer.Typer) -> None:
                 engine=opened,
                 report=lambda n, total: work.report("Valuing", n, total),
             )
-        found = lowest(rated, valued, top)
+        lowest_rated = lowest(rated, valued, top)
         title = f"The ratings of {ratings.name} with the lowest value"
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(noisy_page(found, valued, title=title, command=command_line()), encoding="utf-8")
+        out.write_text(noisy_page(lowest_rated, valued, title=title, command=command_line()), encoding="utf-8")
         n_new = 0
         if is_flagged:
             from dialometer.learned.store_in_study import flag_noisy
 
-            n_new = flag_noisy(ratings, found, database=database)
+            n_new = flag_noisy(ratings, lowest_rated, database=database)
         if as_json:
-            typer.echo(json.dumps(noisy_rows(found), ensure_ascii=False, indent=2))
+            typer.echo(json.dumps(noisy_rows(lowest_rated), ensure_ascii=False, indent=2))
             return
         from rich.markup import escape
 
         from dialometer.cli.console import results
 
-        for one in found[:10]:
+        for one in lowest_rated[:10]:
             results.print(f"{escape(one.rated.id)}: {escape(one.reason)}", soft_wrap=True)
         n_negative = int((valued.values < 0).sum())
         results.print(f"\n{n_negative} of {len(rated)} ratings have a negative value.")

@@ -59,8 +59,8 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.cmade.neighbours import knn_smooth
         from dialometer.learned.data.splits import groups_of
 
-        found = read(ratings, scale, criterion, database)
-        rated = found.rated
+        data = read(ratings, scale, criterion, database)
+        rated = data.rated
         experts = read_experts(pairs, rated)
         values = np.array([one.rating for one in rated])
         neighbours = None
@@ -72,6 +72,6 @@ def add_to(app: typer.Typer) -> None:
         )
         verdicts = [ExpertPair(one.first, one.second, "first" if one.first_is_better else "second") for one in experts]
         made = ratings_report(
-            given, verdicts, data=ratings.name, command=command_line(), left_out=found.n_left_out, seed=seed
+            given, verdicts, data=ratings.name, command=command_line(), left_out=data.n_left_out, seed=seed
         )
         write_report(made, out, as_json=as_json)

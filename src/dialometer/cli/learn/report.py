@@ -51,14 +51,14 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.experiments.evaluator_report import evaluator_report
 
         looked_at = read_aspects(aspects)
-        found = read(ratings, scale, criterion, database)
+        data = read(ratings, scale, criterion, database)
         with working(device, cache) as work:
             made = evaluator_report(
-                found.rated,
+                data.rated,
                 aspects=looked_at,
                 data=ratings.name,
                 command=command_line(),
-                left_out=found.n_left_out,
+                left_out=data.n_left_out,
                 seed=seed,
                 work=work,
             )

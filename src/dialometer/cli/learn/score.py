@@ -57,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
         opened = open_engine(engine, address=address)
         try:
             with working(device, None) as work:
-                found = score_dialogues(
+                scores = score_dialogues(
                     evaluator,
                     given,
                     device=device,
@@ -70,7 +70,7 @@ def add_to(app: typer.Typer) -> None:
                 opened.close()
         rows: list[dict[str, Any]] = [
             {"id": one.id, "score": float(score), "deviation": None if math.isnan(spread) else float(spread)}
-            for one, score, spread in zip(given, found.values, found.deviations, strict=True)
+            for one, score, spread in zip(given, scores.values, scores.deviations, strict=True)
         ]
         if out is not None:
             _write(out, rows)

@@ -42,8 +42,8 @@ def add_to(app: typer.Typer) -> None:
         n_users = len({one.metadata["user"] for one in talks})
         if as_json:
             ratings = {str(point): given[point] for point in range(1, 6)}
-            told = {"file": str(out), "n_dialogues": len(talks), "n_users": n_users}
-            typer.echo(json.dumps({**told, "n_careless": n_careless, "ratings": ratings}, indent=2))
+            summary = {"file": str(out), "n_dialogues": len(talks), "n_users": n_users}
+            typer.echo(json.dumps({**summary, "n_careless": n_careless, "ratings": ratings}, indent=2))
             return
         from dialometer.cli.console import results
 

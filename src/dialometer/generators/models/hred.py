@@ -60,10 +60,10 @@ class Hred(Generator):
         device = batch.turns.device
         n_rows, n_turns = batch.turn_lengths.shape
         lengths = batch.turn_lengths.flatten()  # (B·N,)
-        said = lengths.nonzero()[:, 0]  # (M,) numbers of the turns that there are, found in main memory
-        places = moved_to(said, device)
+        present = lengths.nonzero()[:, 0]  # (M,) numbers of the turns that there are, found in main memory
+        places = moved_to(present, device)
         turns = batch.turns.flatten(0, 1).index_select(0, places)  # (M, L)
-        summaries = self.of_turn.summaries(self._embed, turns, lengths[said])  # (M, H)
+        summaries = self.of_turn.summaries(self._embed, turns, lengths[present])  # (M, H)
         inputs = summaries.new_zeros((n_rows * n_turns, summaries.shape[-1])).index_copy(0, places, summaries)
         inputs = dropout(inputs.view(n_rows, n_turns, -1), self.shape.dropout, self.training)  # (B, N, H)
         states = along(self.of_context, inputs)  # (B, N, H); absent turns stand at the end and change nothing before

@@ -88,9 +88,9 @@ class RankNetEvaluator(Evaluator):
 
     def compare(self, first: Dialogue, second: Dialogue) -> DialogueComparison:
         """Which of two dialogues is better."""
-        found = self.score([first, second])
-        single = posterior(found.members[:, 0], found.members[:, 1])
-        chance = float(posterior(found.values[0], found.values[1]))
+        scores = self.score([first, second])
+        single = posterior(scores.members[:, 0], scores.members[:, 1])
+        chance = float(posterior(scores.values[0], scores.values[1]))
         return DialogueComparison(chance, float(single.min()), float(single.max()), len(self.members))
 
     def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
@@ -154,12 +154,12 @@ def load_ranknets(folder: Path | str, device: str = "auto") -> RankNetEvaluator:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder / "encoder")
         members = []
-        for one in content["members"]:
+        for member in content["members"]:
             network = make(AutoConfig.from_pretrained(folder / "encoder"))
             encoder = DialogueEncoder(tokenizer, network, window=content["window"], pooling=content["pooling"])
             model = RankNet(encoder, levels=content["levels"])
-            model.load_state_dict(load_file(folder / one["weights"]))
-            members.append(Member(model.to(place).eval(), _finite(one["centre"]), _finite(one["temperature"])))
+            model.load_state_dict(load_file(folder / member["weights"]))
+            members.append(Member(model.to(place).eval(), _finite(member["centre"]), _finite(member["temperature"])))
         return RankNetEvaluator(members, _finite(content["temperature"]))
     except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
         remedy = "copy the folder again, or train the evaluator again"

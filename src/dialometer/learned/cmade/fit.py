@@ -142,9 +142,9 @@ def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[RatingVe
     values = _mean([one.values for one in outcomes])
     smoothed = _mean([one.smoothed for one in outcomes])
     kept = _mean([None if one.is_kept is None else one.is_kept.astype(np.float64) for one in outcomes])
-    found = []
+    verdicts = []
     for number, one in enumerate(data.train):
-        found.append(
+        verdicts.append(
             RatingVerdict(
                 one.id,
                 one.rating,
@@ -153,7 +153,7 @@ def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[RatingVe
                 None if kept is None else bool(kept[number] >= 0.5),
             )
         )
-    return tuple(found)
+    return tuple(verdicts)
 
 
 def _record(history: History) -> dict[str, Any]:

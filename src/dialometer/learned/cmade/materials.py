@@ -64,15 +64,15 @@ class TrainingData:
     @property
     def ratings(self) -> Floats:
         """Of the training dialogues."""
-        return np.array([one.rating for one in self.train], dtype=np.float64)
+        return np.array([row.rating for row in self.train], dtype=np.float64)
 
     def fingerprint(self) -> str:
         """Of all texts, ratings and pairs: a checkpoint of other data is refused."""
         digest = hashlib.sha256()
-        for one in self.train:
-            digest.update(json.dumps([one.id, one.rating, [turn.text for turn in one.dialogue.turns]]).encode())
+        for row in self.train:
+            digest.update(json.dumps([row.id, row.rating, [turn.text for turn in row.dialogue.turns]]).encode())
         for part in (self.development, self.stopping):
-            digest.update(json.dumps([[one.id for one in part.dialogues], part.pairs.tolist()]).encode())
+            digest.update(json.dumps([[row.id for row in part.dialogues], part.pairs.tolist()]).encode())
         return digest.hexdigest()[:16]
 
 
@@ -90,7 +90,7 @@ class Materials:
     @classmethod
     def of(cls, data: TrainingData, encoder: DialogueEncoder) -> Materials:
         """Cuts everything into tokens, once."""
-        dialogues = tuple(one.dialogue for one in data.train)
+        dialogues = tuple(row.dialogue for row in data.train)
         sets = [StopPairs(encoder.tokens(part.dialogues), part.pairs) for part in (data.development, data.stopping)]
         return cls(dialogues, encoder.tokens(dialogues), data.ratings, sets[0], sets[1], data.stopping.dialogues)
 
@@ -122,13 +122,13 @@ def prepare(
         return from_split(rated, _without_test(rated, share, seed))
     halves = _dealt(pairs, np.random.default_rng(seed))
     named = {name for pair in pairs for name in (pair.first, pair.second)}
-    sets = [_expert_set([one for one in rated if one.id in named], half) for half in halves]
-    train = tuple(one for one in rated if one.id not in named)
+    sets = [_expert_set([row for row in rated if row.id in named], half) for half in halves]
+    train = tuple(row for row in rated if row.id not in named)
     return checked(TrainingData(train, sets[0], sets[1], sets[1].pairs, None))
 
 
 def _are_enough(sets: Sequence[PairSet]) -> bool:
-    return all(len(one.pairs) >= FEWEST_PAIRS for one in sets)
+    return all(len(part.pairs) >= FEWEST_PAIRS for part in sets)
 
 
 def checked(data: TrainingData) -> TrainingData:
@@ -160,12 +160,12 @@ def _without_test(rated: Sequence[RatedDialogue], share: float, seed: int) -> Da
         part_of[group] = part
         if part < 2:
             filled[part] += sizes[group]
-    parts = [tuple(one.id for one, g in zip(rated, groups, strict=True) if part_of[g] == part) for part in (2, 0, 1)]
+    parts = [tuple(row.id for row, g in zip(rated, groups, strict=True) if part_of[g] == part) for part in (2, 0, 1)]
     return DataSplit("all", parts[0], parts[1], parts[2], ())
 
 
 def _expert_set(rated: Sequence[RatedDialogue], pairs: Sequence[DialoguePair]) -> PairSet:
-    place = {one.id: number for number, one in enumerate(rated)}
+    place = {row.id: number for number, row in enumerate(rated)}
     inside = [pair for pair in pairs if pair.first in place and pair.second in place]
     used = sorted({place[name] for pair in inside for name in (pair.first, pair.second)})
     new = {rated[old].id: number for number, old in enumerate(used)}
@@ -176,7 +176,7 @@ def _expert_set(rated: Sequence[RatedDialogue], pairs: Sequence[DialoguePair]) -
 def _gap_set(rated: Sequence[RatedDialogue], gap: float) -> PairSet:
     numbered = numbered_gap_pairs(rated, gap, max_pairs=MOST_PAIRS)
     pairs = np.column_stack([numbered.better, numbered.worse]).astype(np.int64)
-    return PairSet(tuple(one.dialogue for one in rated), pairs)
+    return PairSet(tuple(row.dialogue for row in rated), pairs)
 
 
 def _dealt(pairs: Sequence[DialoguePair], rng: np.random.Generator) -> tuple[list[DialoguePair], list[DialoguePair]]:

@@ -188,18 +188,18 @@ def backward(
     kept: dict[int, Tensor] = {}
     for number in own:
         with torch.set_grad_enabled(is_kept):
-            found = run(number)
+            part = run(number)
         if is_kept:
-            kept[number] = found
-        outputs[_places(place, batches[number], device)] = found.detach()
+            kept[number] = part
+        outputs[_places(place, batches[number], device)] = part.detach()
     if add_up is not None:
         outputs = add_up(outputs)
     outputs.requires_grad_()
     value = loss(outputs)
     (weights,) = torch.autograd.grad(value, outputs)
     for number in own:
-        found = kept.pop(number) if is_kept else run(number)
-        found.backward(scale * weights[_places(place, batches[number], device)])  # type: ignore[no-untyped-call]
+        part = kept.pop(number) if is_kept else run(number)
+        part.backward(scale * weights[_places(place, batches[number], device)])  # type: ignore[no-untyped-call]
     return value.detach()
 
 

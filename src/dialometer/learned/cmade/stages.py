@@ -46,7 +46,7 @@ _N_TRIES = 200
 
 def fake_dialogues(dialogues: Sequence[Dialogue], rng: np.random.Generator) -> list[Dialogue]:
     """Two fakes of each dialogue in turn: a user utterance replaced, then a system utterance."""
-    said = {
+    texts = {
         role: [
             (number, turn.text)
             for number, dialogue in enumerate(dialogues)
@@ -56,7 +56,7 @@ def fake_dialogues(dialogues: Sequence[Dialogue], rng: np.random.Generator) -> l
         for role in REPLACED
     }
     return [
-        _with_replaced(dialogue, number, role, said[role], rng)
+        _with_replaced(dialogue, number, role, texts[role], rng)
         for number, dialogue in enumerate(dialogues)
         for role in REPLACED
     ]
@@ -256,11 +256,11 @@ def _features(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Of the training and the development dialogues, by the model as it is now."""
     precision = training_precision(model.encoder.device.type, options.training.precision)
-    found = model.encoder.features(materials.tokens, precision=precision, report=setting.told("Encoding"))
+    features = model.encoder.features(materials.tokens, precision=precision, report=setting.told("Encoding"))
     development = model.encoder.features(materials.development.tokens, precision=precision)
     if options.is_standardised:
-        return standardise(found), standardise(development, found)
-    return found, development
+        return standardise(features), standardise(development, features)
+    return features, development
 
 
 def _training(options: StageOptions, stage: int) -> CmadeTrainingOptions:

@@ -152,11 +152,11 @@ class Interleaved:
 
     def groups(self, rng: np.random.Generator) -> list[Group]:
         """All groups of all lessons in random order."""
-        found, start = [], 0
+        groups, start = [], 0
         for lesson in self.lessons:
-            found += [Group(group.rows + start, group.loss) for group in lesson.groups(rng)]
+            groups += [Group(group.rows + start, group.loss) for group in lesson.groups(rng)]
             start += len(lesson.tokens)
-        return [found[place] for place in rng.permutation(len(found))]
+        return [groups[place] for place in rng.permutation(len(groups))]
 
 
 def shuffled(n: int, size: int, rng: np.random.Generator) -> list[Ints]:

@@ -88,11 +88,11 @@ def _mean_over_pairs(
 ) -> Estimate:
     """The mean of one value per pair, with its interval by bootstrap over dialogues or groups of them."""
     offsets = np.cumsum([0, *sizes])
-    n_pairs = sum(len(one) for one in pairs)
+    n_pairs = sum(len(numbered) for numbered in pairs)
     if not n_pairs:
         return unknown(method, "there are no such pairs", label=label)
-    better = np.concatenate([one.better + start for one, start in zip(pairs, offsets, strict=False)])
-    worse = np.concatenate([one.worse + start for one, start in zip(pairs, offsets, strict=False)])
+    better = np.concatenate([numbered.better + start for numbered, start in zip(pairs, offsets, strict=False)])
+    worse = np.concatenate([numbered.worse + start for numbered, start in zip(pairs, offsets, strict=False)])
     n = int(offsets[-1])
     case = np.arange(n) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     right = sparse.csr_array((np.concatenate(values), (better, worse)), shape=(n, n))
@@ -105,7 +105,7 @@ def _mean_over_pairs(
         return np.asarray(np.divide(top, bottom, out=np.full(len(drawn), np.nan), where=bottom > 0))
 
     resampled = "dialogues" if groups is None else "groups of dialogues"
-    found = bootstrap(
+    estimate = bootstrap(
         statistic,
         int(case.max()) + 1,
         method=method,
@@ -114,7 +114,7 @@ def _mean_over_pairs(
         seed=seed,
         label=label,
     )
-    return found.with_note(f"{n_pairs} pairs of {n} dialogues")
+    return estimate.with_note(f"{n_pairs} pairs of {n} dialogues")
 
 
 def pair_kappa(scores: Floats, pairs: NumberedPairs, *, seed: int = 0) -> float:

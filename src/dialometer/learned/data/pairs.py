@@ -74,11 +74,11 @@ def numbered_gap_pairs(
     ``within_source`` keeps pairs of one file. Two judgments of the same item are no pair. With ``max_pairs`` that many are
     drawn.
     """
-    ratings = np.array([one.rating for one in rated], dtype=np.float64)
-    lengths = np.array([one.n_utterances for one in rated], dtype=np.int64)
-    _, sources = np.unique([one.source for one in rated], return_inverse=True)
+    ratings = np.array([row.rating for row in rated], dtype=np.float64)
+    lengths = np.array([row.n_utterances for row in rated], dtype=np.int64)
+    _, sources = np.unique([row.source for row in rated], return_inverse=True)
     numbers: dict[object, int] = {}
-    item = np.array([numbers.setdefault(shown_item(one), len(numbers)) for one in rated], dtype=np.int64)
+    item = np.array([numbers.setdefault(shown_item(row), len(numbers)) for row in rated], dtype=np.int64)
     better, worse = [], []
     for number in range(len(rated)):
         is_paired = ratings[number] - ratings >= max(gap, 1e-9)
@@ -87,9 +87,9 @@ def numbered_gap_pairs(
             is_paired &= np.abs(lengths - lengths[number]) <= max_length_difference
         if within_source:
             is_paired &= sources == sources[number]
-        found = np.flatnonzero(is_paired)
-        worse.append(found)
-        better.append(np.full(len(found), number))
+        places = np.flatnonzero(is_paired)
+        worse.append(places)
+        better.append(np.full(len(places), number))
     pairs = NumberedPairs(_joined(better), _joined(worse))
     if max_pairs is not None and len(pairs) > max_pairs:
         drawn = np.sort((rng or np.random.default_rng(0)).choice(len(pairs), max_pairs, replace=False))
@@ -111,7 +111,7 @@ def gap_pairs(
         rated, gap, max_length_difference, within_source=within_source, max_pairs=max_pairs, rng=rng
     )
     is_first = rng.random(len(numbered)) < 0.5
-    ids = [one.id for one in rated]
+    ids = [row.id for row in rated]
     return [
         DialoguePair(ids[b], ids[w], True) if first else DialoguePair(ids[w], ids[b], False)
         for b, w, first in zip(numbered.better, numbered.worse, is_first, strict=True)

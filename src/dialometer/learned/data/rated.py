@@ -140,10 +140,10 @@ def read_ratings(
     if path.is_dir() and (path / "study.yaml").exists():
         from dialometer.learned.data.rated_study import study_ratings  # noqa: PLC0415 (databases only for studies)
 
-        found = study_ratings(path, criterion=criterion, database=database)
+        rated = study_ratings(path, criterion=criterion, database=database)
     else:
-        found = _of_files(_files(path), scale)
-    ratings = clean(found)
+        rated = _of_files(_files(path), scale)
+    ratings = clean(rated)
     check_rated(ratings.rated, where=str(path))
     return ratings
 
@@ -157,21 +157,21 @@ def clean(rated: Iterable[RatedDialogue], n_left_out: Mapping[str, int] | None =
     left_out = Counter(n_left_out or {})
     kept: list[RatedDialogue] = []
     seen: set[object] = set()
-    for one in rated:
-        if math.isnan(one.rating):
+    for row in rated:
+        if math.isnan(row.rating):
             left_out["without a rating"] += 1
             continue
-        dialogue = clean_dialogue(one.dialogue)
+        dialogue = clean_dialogue(row.dialogue)
         if min(len(dialogue.said_by("user")), len(dialogue.said_by("agent"))) < MIN_PER_SIDE:
             left_out[f"fewer than {MIN_PER_SIDE} utterances on a side"] += 1
             continue
-        judged_by = one.user if "item" in dialogue.metadata else None
+        judged_by = row.user if "item" in dialogue.metadata else None
         key = (same_text(dialogue), judged_by)
         if key in seen:
             left_out["exact copy of an earlier dialogue"] += 1
             continue
         seen.add(key)
-        kept.append(replace(one, dialogue=dialogue))
+        kept.append(replace(row, dialogue=dialogue))
     return RatingSet(tuple(kept), dict(left_out))
 
 
@@ -183,7 +183,7 @@ def check_rated(rated: Sequence[RatedDialogue], *, where: str = "", at_least: in
             where=where,
             remedy=f"give more rated dialogues with at least {MIN_PER_SIDE} utterances on each side",
         )
-    outside = [one for one in rated if not LOW <= one.rating <= HIGH]
+    outside = [row for row in rated if not LOW <= row.rating <= HIGH]
     if outside:
         raise DialometerError(
             f"{len(outside)} ratings lie outside the scale from {LOW:g} to {HIGH:g}, "
@@ -191,12 +191,12 @@ def check_rated(rated: Sequence[RatedDialogue], *, where: str = "", at_least: in
             where=where,
             remedy="mend them, or name the scale they were given on",
         )
-    twice = [name for name, n in Counter(one.id for one in rated).items() if n > 1]
+    twice = [name for name, n in Counter(row.id for row in rated).items() if n > 1]
     if twice:
         raise DialometerError(
             f"the dialogue id '{twice[0]}' occurs more than once", where=where, remedy="give every dialogue its own id"
         )
-    if len({one.rating for one in rated}) == 1:
+    if len({row.rating for row in rated}) == 1:
         raise NotEnoughData(
             f"all {len(rated)} ratings are equal ({rated[0].rating:g}): nothing can be learned from them",
             where=where,
@@ -242,13 +242,13 @@ def _of_files(files: Sequence[Path], scale: tuple[float, float]) -> list[RatedDi
         # Public exports hold chats that the bot never answered; in one's own data that is a fault to be told.
         is_export = reading.format == "convai2"
         for dialogue in reading:
-            one, complaint = _rated(dialogue, file.name, scale, is_export=is_export)
+            row, complaint = _rated(dialogue, file.name, scale, is_export=is_export)
             if complaint is not None:
                 problems.append(complaint)
-            rated.append(one)
+            rated.append(row)
     if problems:
         raise ReadError(problems[:_N_TOLD], n_more=max(0, len(problems) - _N_TOLD))
-    if all(math.isnan(one.rating) for one in rated):
+    if all(math.isnan(row.rating) for row in rated):
         raise NotEnoughData(
             f"none of the {len(rated)} dialogues has a rating",
             where=", ".join(file.name for file in files[:3]),

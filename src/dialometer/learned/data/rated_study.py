@@ -49,7 +49,7 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
 
 
 def _scale_of(study: Study, criterion: str, where: str) -> tuple[str, tuple[float, float]]:
-    known = {one.name: _bounds(study.scale_for(one, study.spec.presentation)) for one in study.spec.criteria}
+    known = {asked.name: _bounds(study.scale_for(asked, study.spec.presentation)) for asked in study.spec.criteria}
     usable = {name: ends for name, ends in known.items() if ends is not None}
     if criterion and criterion not in usable:
         what = "has no rating scale" if criterion in known else "is not in this study"
@@ -104,8 +104,8 @@ def _conversations(store: Store) -> Iterator[tuple[tuple[str, str], tuple[Turn, 
         turns: dict[str, list[Turn]] = {}
         for turn in store.conversations.turns(session.id):
             turns.setdefault(turn.item_id, []).append(Turn(names[turn.role], turn.text, turn.role))
-        for item_id, said in turns.items():
-            yield (rater_name(session.ordinal), item_id), tuple(said)
+        for item_id, spoken in turns.items():
+            yield (rater_name(session.ordinal), item_id), tuple(spoken)
 
 
 def _rows(

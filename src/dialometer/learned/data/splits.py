@@ -42,17 +42,17 @@ class DataSplit:
 
 def groups_of(rated: Sequence[RatedDialogue], block: int = BLOCK) -> list[str]:
     """The group of each dialogue: its item where several raters judged the same one, else its user, else its block."""
-    shown = Counter(shown_item(one) for one in rated)
+    shown = Counter(shown_item(row) for row in rated)
     place: Counter[str] = Counter()
     groups = []
-    for one in rated:
-        if shown[shown_item(one)] > 1:
-            groups.append(f"item {one.source} {one.dialogue.metadata['item']}")
-        elif one.user is not None:
-            groups.append(f"user {one.user}")
+    for row in rated:
+        if shown[shown_item(row)] > 1:
+            groups.append(f"item {row.source} {row.dialogue.metadata['item']}")
+        elif row.user is not None:
+            groups.append(f"user {row.user}")
         else:
-            groups.append(f"block {one.source} {place[one.source] // block}")
-            place[one.source] += 1
+            groups.append(f"block {row.source} {place[row.source] // block}")
+            place[row.source] += 1
     return groups
 
 
@@ -88,8 +88,8 @@ def grouped_splits(
             shares += [share * n_folds / (n_folds - 1) for share in (development_share, stopping_share)]
             part_of = _dealt([rated[n] for n in rest], [groups[n] for n in rest], shares, rng)
             parts: dict[int, list[str]] = defaultdict(list)
-            for one, group in zip(rated, groups, strict=True):
-                parts[3 if fold_of[group] == fold else part_of[group]].append(one.id)
+            for row, group in zip(rated, groups, strict=True):
+                parts[3 if fold_of[group] == fold else part_of[group]].append(row.id)
             splits.append(DataSplit(f"{len(splits) + 1:02d}", *(tuple(parts[n]) for n in range(4))))
     return splits
 
@@ -102,10 +102,10 @@ def hold_out(
     groups = groups_of(rated)
     touched = {
         group
-        for one, group in zip(rated, groups, strict=True)
-        if one.id in wanted and group.startswith(("user", "item"))
+        for row, group in zip(rated, groups, strict=True)
+        if row.id in wanted and group.startswith(("user", "item"))
     }
-    rest = [n for n, one in enumerate(rated) if one.id not in wanted and groups[n] not in touched]
+    rest = [n for n, row in enumerate(rated) if row.id not in wanted and groups[n] not in touched]
     if not rest or not wanted:
         raise NotEnoughData(f"holding out {name} leaves nothing to train on or nothing to test", remedy="hold out less")
     part_of = _dealt(
@@ -117,7 +117,7 @@ def hold_out(
     parts: dict[int, list[str]] = defaultdict(list)
     for n in rest:
         parts[part_of[groups[n]]].append(rated[n].id)
-    test = tuple(one.id for one in rated if one.id in wanted)
+    test = tuple(row.id for row in rated if row.id in wanted)
     return DataSplit(name, tuple(parts[0]), tuple(parts[1]), tuple(parts[2]), test)
 
 
@@ -132,7 +132,7 @@ def read_splits(path: Path | str, rated: Sequence[RatedDialogue]) -> list[DataSp
     """Splits written before; refused where they are not splits of these dialogues."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        splits = [DataSplit(one["name"], *(tuple(one[part]) for part in PARTS)) for one in content["splits"]]
+        splits = [DataSplit(record["name"], *(tuple(record[part]) for part in PARTS)) for record in content["splits"]]
         is_ours = content["form"] == _FORM
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DialometerError(
@@ -150,7 +150,7 @@ def read_splits(path: Path | str, rated: Sequence[RatedDialogue]) -> list[DataSp
 def rows_of(rated: Sequence[RatedDialogue], ids: Sequence[str]) -> list[RatedDialogue]:
     """The rated dialogues of one part of a split, in the order of ``rated``."""
     wanted = set(ids)
-    return [one for one in rated if one.id in wanted]
+    return [row for row in rated if row.id in wanted]
 
 
 def _dealt(
@@ -159,8 +159,8 @@ def _dealt(
     """A part for each group so that, file by file, the parts hold about their shares of the dialogues."""
     sizes = Counter(groups)
     files: dict[str, Counter[str]] = defaultdict(Counter)
-    for one, group in zip(rated, groups, strict=True):
-        files[group][one.source] += 1
+    for row, group in zip(rated, groups, strict=True):
+        files[group][row.source] += 1
     strata: dict[str, list[str]] = defaultdict(list)
     for group in sizes:
         strata[files[group].most_common(1)[0][0]].append(group)
@@ -181,7 +181,7 @@ def _dealt(
 
 
 def _fingerprint(rated: Sequence[RatedDialogue]) -> str:
-    lines = "\n".join(f"{one.id}\t{one.source}\t{one.user}" for one in rated)
+    lines = "\n".join(f"{row.id}\t{row.source}\t{row.user}" for row in rated)
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
@@ -198,23 +198,23 @@ MIN_HELD_OUT = 30
 
 def bot_styles(rated: Sequence[RatedDialogue], n_styles: int = N_STYLES, seed: int = 0) -> list[str]:
     """The name of the bot of each dialogue where it is known, else of the cluster of its style."""
-    if all(one.bot is not None for one in rated):
-        return [str(one.bot) for one in rated]
+    if all(row.bot is not None for row in rated):
+        return [str(row.bot) for row in rated]
     from sklearn.cluster import KMeans  # noqa: PLC0415 - an extra
     from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415
     from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
     from sklearn.preprocessing import normalize  # noqa: PLC0415
 
-    texts = ["\n".join(turn.text for turn in one.dialogue.said_by("agent")) for one in rated]
+    texts = ["\n".join(turn.text for turn in row.dialogue.said_by("agent")) for row in rated]
     letters = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), min_df=min(5, len(texts)), sublinear_tf=True)
     matrix = letters.fit_transform(texts)
     n_components = min(_N_COMPONENTS, min(matrix.shape) - 1)
     reduced = normalize(TruncatedSVD(n_components, random_state=seed).fit_transform(matrix))
-    found = KMeans(min(n_styles, len(texts)), n_init=10, random_state=seed).fit_predict(reduced)
-    sizes = np.bincount(found)
+    styles = KMeans(min(n_styles, len(texts)), n_init=10, random_state=seed).fit_predict(reduced)
+    sizes = np.bincount(styles)
     # The largest is style 1, so that names do not depend on where the clustering began.
     order = {int(style): place + 1 for place, style in enumerate(np.argsort(-sizes, kind="stable"))}
-    return [f"style {order[int(style)]}" for style in found]
+    return [f"style {order[int(style)]}" for style in styles]
 
 
 def held_out_bots(rated: Sequence[RatedDialogue], seed: int = 0) -> list[DataSplit]:
@@ -227,13 +227,13 @@ def held_out_bots(rated: Sequence[RatedDialogue], seed: int = 0) -> list[DataSpl
 
 def held_out_files(rated: Sequence[RatedDialogue], seed: int = 0) -> list[DataSplit]:
     """One split for each file (a day of collection in ConvAI2): trained on all the others, tested on it."""
-    return _held_out(rated, [one.source for one in rated], seed)
+    return _held_out(rated, [row.source for row in rated], seed)
 
 
 def _held_out(rated: Sequence[RatedDialogue], names: Sequence[str], seed: int) -> list[DataSplit]:
     splits = []
     for name in sorted(set(names)):
-        ids = [one.id for one, own in zip(rated, names, strict=True) if own == name]
+        ids = [row.id for row, own in zip(rated, names, strict=True) if own == name]
         if not MIN_HELD_OUT <= len(ids) <= len(rated) - MIN_HELD_OUT:
             continue
         try:

@@ -65,10 +65,10 @@ class AblationLine:
 
 def pairs_to_test(rated: Sequence[RatedDialogue], experts: Sequence[DialoguePair] = ()) -> dict[str, NumberedPairs]:
     """Pairs of test dialogues by measure; the first one is the primary."""
-    ids = {one.id for one in rated}
+    ids = {row.id for row in rated}
     inside = [pair for pair in experts if pair.first in ids and pair.second in ids]
-    found = {"experts": to_numbers(inside, [one.id for one in rated])} if inside else {}
-    return found | {
+    pairs = {"experts": to_numbers(inside, [row.id for row in rated])} if inside else {}
+    return pairs | {
         "matched": numbered_gap_pairs(rated, 3, MAX_LENGTH_DIFFERENCE),
         "wide": numbered_gap_pairs(rated, 3),
         "within": numbered_gap_pairs(rated, 3, MAX_LENGTH_DIFFERENCE, within_source=True),
@@ -126,7 +126,7 @@ def table_of(
     """The table of scores by (split, seed, row)."""
     tests = {split.name: rows_of(rated, split.test) for split in splits}
     pairs = {name: pairs_to_test(test, experts) for name, test in tests.items()}
-    measures = [m for m in MEASURES if all(m in one for one in pairs.values())]
+    measures = [m for m in MEASURES if all(m in by_measure for by_measure in pairs.values())]
     means: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         means[row.name] = {"kappa": _by_split(row, splits, scores, partial(_kappa, pairs, measures[0]))}
@@ -138,22 +138,20 @@ def table_of(
         primary = accuracy_estimate(
             [scores[key] for key in runs], [pairs[key[0]][measures[0]] for key in runs], label=row.label
         )
-        found, shares = means[row.name], [dropped[key] for key in runs if key in dropped]
+        own, shares = means[row.name], [dropped[key] for key in runs if key in dropped]
         lines.append(
             AblationLine(
                 row,
                 primary,
-                {m: _mean(found[m]) for m in measures},
-                {m: _error(found[m]) for m in measures},
-                _mean(found["kappa"]),
-                _error(found["kappa"]),
+                {m: _mean(own[m]) for m in measures},
+                {m: _error(own[m]) for m in measures},
+                _mean(own["kappa"]),
+                _error(own["kappa"]),
                 float(np.mean(shares)) if shares else None,
                 {
-                    other: paired_difference(found[measures[0]], means[other][measures[0]], overlap=overlap)
+                    other: paired_difference(own[measures[0]], means[other][measures[0]], overlap=overlap)
                     for other in COMPARED_WITH
-                    if other in means
-                    and other != row.name
-                    and len(found[measures[0]]) == len(means[other][measures[0]])
+                    if other in means and other != row.name and len(own[measures[0]]) == len(means[other][measures[0]])
                 },
                 len(runs),
             )
@@ -176,13 +174,13 @@ def _by_split(
     measure: Callable[[Floats, str], float],
 ) -> list[float]:
     """One number per split, the mean over its seeds; per seed where there is one split only."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for (name, _, row_name), one in sorted(scores.items(), key=lambda item: item[0]):
+    by_split: dict[str, list[float]] = defaultdict(list)
+    for (name, _, row_name), values_of_run in sorted(scores.items(), key=lambda item: item[0]):
         if row_name == row.name and name in {split.name for split in splits}:
-            found[name].append(measure(one, name))
-    if len(found) == 1:
-        return next(iter(found.values()))
-    return [float(np.mean(values)) for values in found.values()]
+            by_split[name].append(measure(values_of_run, name))
+    if len(by_split) == 1:
+        return next(iter(by_split.values()))
+    return [float(np.mean(values)) for values in by_split.values()]
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -194,7 +192,7 @@ def _error(values: Sequence[float]) -> float:
 
 
 def _fingerprint(rated: Sequence[RatedDialogue], splits: Sequence[DataSplit], options: FitOptions) -> str:
-    content = [[(one.id, one.rating) for one in rated], [(split.name, split.train) for split in splits]]
+    content = [[(row.id, row.rating) for row in rated], [(split.name, split.train) for split in splits]]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     return f"{digest} {options.model_dump_json()}"
 
@@ -251,7 +249,7 @@ def head(lines: Sequence[AblationLine]) -> list[str]:
 
 def cells(line: AblationLine) -> list[str]:
     """One line of the table as texts; what is not known stays empty."""
-    found = [_plus_minus(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
+    accuracies = [_plus_minus(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
     kappa = f"{line.kappa:.2f}" + (f" ± {line.kappa_error:.2f}" if not math.isnan(line.kappa_error) else "")
     dropped = "" if line.dropped is None else f"{line.dropped:.0%}"
@@ -260,7 +258,7 @@ def cells(line: AblationLine) -> list[str]:
     if apart is not None and apart.is_known:
         difference = f"{100 * apart.value:+.1f} ± {100 * float(apart.details['standard_error']):.1f}"
     published = "" if line.row.published is None else f"{100 * line.row.published:.1f}"
-    return [line.row.label, *found, interval, kappa, dropped, difference, published]
+    return [line.row.label, *accuracies, interval, kappa, dropped, difference, published]
 
 
 def as_markdown(lines: Sequence[AblationLine]) -> str:
@@ -283,11 +281,11 @@ def record(line: AblationLine) -> dict[str, Any]:
         "dropped": line.dropped,
         "differences": {
             name: {
-                "value": _known(one.value),
-                "standard_error": _known(float(one.details.get("standard_error", math.nan))),
-                "corrected_standard_error": _known(float(one.details.get("corrected_standard_error", math.nan))),
+                "value": _known(difference.value),
+                "standard_error": _known(float(difference.details.get("standard_error", math.nan))),
+                "corrected_standard_error": _known(float(difference.details.get("corrected_standard_error", math.nan))),
             }
-            for name, one in line.differences.items()
+            for name, difference in line.differences.items()
         },
         "published": line.row.published,
         "n_runs": line.n_runs,
@@ -323,9 +321,9 @@ def against(lines: Sequence[AblationLine]) -> list[str]:
 
 def evaluation_cells(line: AblationLine, others: Sequence[str]) -> list[str]:
     """One line as texts; what is not known stays empty."""
-    found = [_percent(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
+    accuracies = [_percent(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
-    return [line.row.label, *found, interval, *(_difference(line, name) for name in others)]
+    return [line.row.label, *accuracies, interval, *(_difference(line, name) for name in others)]
 
 
 def evaluation_markdown(lines: Sequence[AblationLine]) -> str:

@@ -110,17 +110,17 @@ def hold_contest(
 ) -> tuple[Contest, FeatureTable]:
     """Scores every conversation by everybody, held out; the features are given back, since computing them costs most."""
     check_rated(rated, at_least=math.ceil(MIN_DIALOGUES * n_folds / (n_folds - 1)))
-    table = describe([one.dialogue for one in rated], work, has_meaning="meaning" in aspects)
-    place = {one.id: number for number, one in enumerate(rated)}
+    table = describe([row.dialogue for row in rated], work, has_meaning="meaning" in aspects)
+    place = {row.id: number for number, row in enumerate(rated)}
 
     def evaluator(train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
-        own, other = (table.rows([place[one.id] for one in part]) for part in (train, test))
+        own, other = (table.rows([place[row.id] for row in part]) for part in (train, test))
         return fit_gaussian(train, seed=seed, aspects=aspects, table=own).evaluator.score_table(other).values
 
     contestants: dict[str, Callable[[Sequence[RatedDialogue], Sequence[RatedDialogue]], Floats]] = {
         EVALUATOR: evaluator
     }
-    plain = {one.row.name: one.score for one in plain_rows(rated, work)}
+    plain = {row.row.name: row.score for row in plain_rows(rated, work)}
     contestants["tfidf-ridge"] = plain["tfidf-ridge"]
     contestants |= {"approval": _approval, "utterances": plain["utterances"]}
     scores: dict[str, list[Floats]] = {name: [] for name in contestants}
@@ -128,7 +128,7 @@ def hold_contest(
     splits = grouped_splits(rated, n_folds, n_folds=n_folds, seed=seed)
     for number, split in enumerate(splits):
         held = set(split.test)
-        train, test = [one for one in rated if one.id not in held], [one for one in rated if one.id in held]
+        train, test = [row for row in rated if row.id not in held], [row for row in rated if row.id in held]
         tests.append(tuple(test))
         for name, score in contestants.items():
             scores[name].append(score(train, test))
@@ -139,8 +139,8 @@ def hold_contest(
 
 def _approval(_: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
     """A rule of thumb: how often users praise, less how often they complain."""
-    found = [behaviour(one.dialogue) for one in test]
-    return np.array([one["user_approval_turns"] - one["user_complaint_turns"] for one in found])
+    features = [behaviour(one.dialogue) for one in test]
+    return np.array([one["user_approval_turns"] - one["user_complaint_turns"] for one in features])
 
 
 def _named(number: int, groups: Sequence[str]) -> list[str]:
@@ -165,7 +165,7 @@ def truth_of(one: RatedDialogue) -> Mapping[str, Any]:
 
 def is_simulated(rated: Sequence[RatedDialogue]) -> bool:
     """Whether the truth of every conversation is known."""
-    return all(_QUALITY in truth_of(one) and _CARELESS in truth_of(one) for one in rated)
+    return all(_QUALITY in truth_of(row) and _CARELESS in truth_of(row) for row in rated)
 
 
 def truth_pairs(tests: Sequence[Sequence[RatedDialogue]]) -> list[NumberedPairs] | None:
@@ -173,22 +173,24 @@ def truth_pairs(tests: Sequence[Sequence[RatedDialogue]]) -> list[NumberedPairs]
     if not all(is_simulated(test) for test in tests):
         return None
     return [
-        numbered_gap_pairs([replace(one, rating=float(truth_of(one)[_QUALITY])) for one in test], 1.0) for test in tests
+        numbered_gap_pairs([replace(row, rating=float(truth_of(row)[_QUALITY])) for row in test], 1.0) for test in tests
     ]
 
 
 def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerdict]) -> Section:
     """The ratings furthest from what others let expect: a list, and the first conversations as they were held."""
-    by_id = {one.id: one for one in rated}
-    doubted = sorted((one for one in verdicts if one.is_believed is False), key=_distance, reverse=True)
+    by_id = {verdict.id: verdict for verdict in rated}
+    doubted = sorted((verdict for verdict in verdicts if verdict.is_believed is False), key=_distance, reverse=True)
     share = len(doubted) / len(verdicts) if verdicts else 0.0
     n, total = len(doubted), len(verdicts)
-    told = (
+    sentence = (
         f"{n} of {total:,} ratings ({share:.1%}) lie further from what other users' ratings let expect than "
         "chance explains. They still count in training, softly as all do: read them before you leave any out."
     )
     words = [
-        told if n else f"None of the {total:,} ratings lies further from what others let expect than chance explains."
+        sentence
+        if n
+        else f"None of the {total:,} ratings lies further from what others let expect than chance explains."
     ]
     if (against := _against_truth(by_id, verdicts, doubted)) is not None:
         words.append(against)
@@ -201,9 +203,9 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
         Column("end", "How it ended"),
     ]
     rows: list[tuple[Cell, ...]] = []
-    for one in doubted[:N_LISTED]:
-        known = by_id[one.id]
-        row: tuple[Cell, ...] = (one.id, known.bot or "", one.rating, one.smoothed, _end(known))
+    for verdict in doubted[:N_LISTED]:
+        known = by_id[verdict.id]
+        row: tuple[Cell, ...] = (verdict.id, known.bot or "", verdict.rating, verdict.smoothed, _end(known))
         rows.append((*row, "without care" if truth_of(known)[_CARELESS] else "honestly") if knows else row)
     if knows:
         columns.append(Column("truth", "In truth rated"))
@@ -214,7 +216,9 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
         tuple(rows),
         caption="Expected: by evaluators that had not seen this user's ratings.",
     )
-    parts: tuple[Part, ...] = (table, *(_turns(by_id[one.id], one) for one in doubted[:N_SHOWN])) if rows else ()
+    parts: tuple[Part, ...] = (
+        (table, *(_turns(by_id[verdict.id], verdict) for verdict in doubted[:N_SHOWN])) if rows else ()
+    )
     return Section("doubts", "Ratings it does not believe", tuple(words), parts)
 
 
@@ -228,11 +232,11 @@ def _against_truth(
     """What a simulation can say: how many of the doubted ratings were given without care, beside how many of all."""
     if not is_simulated(list(by_id.values())):
         return None
-    careless = np.array([bool(truth_of(by_id[one.id])[_CARELESS]) for one in verdicts], dtype=np.bool_)
+    careless = np.array([bool(truth_of(by_id[verdict.id])[_CARELESS]) for verdict in verdicts], dtype=np.bool_)
     if not careless.any() or careless.all() or not doubted:
         return None
-    right = sum(bool(truth_of(by_id[one.id])[_CARELESS]) for one in doubted)
-    chance = auc(np.array([_distance(one) for one in verdicts]), careless)
+    right = sum(bool(truth_of(by_id[verdict.id])[_CARELESS]) for verdict in doubted)
+    chance = auc(np.array([_distance(verdict) for verdict in verdicts]), careless)
     return (
         f"The simulation knows who rated without care: {right} of these {len(doubted)} ({right / len(doubted):.0%}), beside "
         f"{int(careless.sum())} of all {len(careless):,} ({careless.mean():.0%}). A careless rating is further from what was "
@@ -242,8 +246,8 @@ def _against_truth(
 
 def _end(one: RatedDialogue) -> str:
     """The last thing the user said."""
-    said = one.dialogue.said_by("user")
-    text = said[-1].text if said else ""
+    spoken = one.dialogue.said_by("user")
+    text = spoken[-1].text if spoken else ""
     return text if len(text) <= _N_CHARACTERS else text[: _N_CHARACTERS - 1].rstrip() + "…"
 
 
@@ -270,14 +274,14 @@ def evaluator_report(
     contest, table = hold_contest(rated, aspects, seed=seed, work=work)
     fitted = fit_gaussian(rated, seed=seed, aspects=aspects, table=table)
     wide = contest.pairs(far_apart)
-    found = {row.name: contest.accuracy(row, wide, seed=seed) for row in contest.rows}
-    own = found[EVALUATOR]
-    best = max(contest.rows[1:], key=lambda row: found[row.name].value)
+    accuracies = {row.name: contest.accuracy(row, wide, seed=seed) for row in contest.rows}
+    own = accuracies[EVALUATOR]
+    best = max(contest.rows[1:], key=lambda row: accuracies[row.name].value)
     n_users = len(set(groups_of(rated)))
     who = "users" if any(one.user is not None for one in rated) else "groups of neighbouring conversations"
-    told = "Simulated conversations whose truth is known. Learned from " if is_simulated(rated) else "Learned from "
+    opening = "Simulated conversations whose truth is known. Learned from " if is_simulated(rated) else "Learned from "
     sections = (
-        _accuracy_section(contest, found, seed),
+        _accuracy_section(contest, accuracies, seed),
         _calibration_section(contest),
         *_systems_section(rated, {one.id: one.smoothed for one in fitted.verdicts}),
         doubts_section(rated, fitted.verdicts),
@@ -288,11 +292,11 @@ def evaluator_report(
         title="An evaluator learned from ratings",
         summary=Summary(
             f"The evaluator finds the better of two conversations in {_words(own)} of held-out pairs, "
-            f"{best.label} in {_words(found[best.name])}.",
-            f"{told}{len(rated):,} ratings. The pairs lie 3 points or more apart, and every conversation was judged by an "
+            f"{best.label} in {_words(accuracies[best.name])}.",
+            f"{opening}{len(rated):,} ratings. The pairs lie 3 points or more apart, and every conversation was judged by an "
             f"evaluator that had learned from other {who} only; intervals are over {n_users:,} {who}. "
             + _lead_words(contest.lead(best, wide, seed=seed), best.label),
-            figure=_accuracy_figure(contest, found),
+            figure=_accuracy_figure(contest, accuracies),
             warnings=tuple(f"{n:,} dialogues were left out: {why}" for why, n in (left_out or {}).items()),
         ),
         sections=sections,
@@ -368,9 +372,12 @@ def _calibration_section(contest: Contest) -> Section:
         inside = (chances >= low) & ((chances < high) | (high >= 1))
         if not inside.any():
             continue
-        said, happened = float(chances[inside].mean()), float(is_right[inside].mean())
-        points += [LinePoint(100 * said, happened, group="the evaluator"), LinePoint(100 * said, said, group="ideal")]
-        rows.append((f"{low:.0%} to {high:.0%}", int(inside.sum()), said, happened))
+        stated, happened = float(chances[inside].mean()), float(is_right[inside].mean())
+        points += [
+            LinePoint(100 * stated, happened, group="the evaluator"),
+            LinePoint(100 * stated, stated, group="ideal"),
+        ]
+        rows.append((f"{low:.0%} to {high:.0%}", int(inside.sum()), stated, happened))
     table = Table(
         "calibration_table",
         "Probabilities beside what happened",
@@ -386,7 +393,7 @@ def _calibration_section(contest: Contest) -> Section:
         "calibration",
         "When it says 80%, is it right four times out of five?",
         lines(points, x_title="probability it gives, in %", y_title="was right", is_percent=True),
-        alt="; ".join(f"says {said:.0%}: right in {right:.0%} of {n} pairs" for _, n, said, right in rows),
+        alt="; ".join(f"says {stated:.0%}: right in {right:.0%} of {n} pairs" for _, n, stated, right in rows),
     )
     text = "All held-out pairs of different ratings, by the probability that the evaluator gives to its choice."
     return Section("calibration", "Whether its probabilities mean what they say", (text,), (figure, table))

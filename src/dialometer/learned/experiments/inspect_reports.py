@@ -118,9 +118,9 @@ def _curve_figure(
         for way in (LOWEST, RANDOM):
             for share in shares:
                 if (way, k, share) in table:
-                    one = mean_over(table[way, k, share], "splits")
+                    estimate = mean_over(table[way, k, share], "splits")
                     facet = f"K = {k}" if len(ks) > 1 else ""
-                    points.append(LinePoint(100 * share, one.value, one.low, one.high, way, facet))
+                    points.append(LinePoint(100 * share, estimate.value, estimate.low, estimate.high, way, facet))
     return Figure(
         name,
         "Accuracy while ratings are removed" + ("" if len(ks) > 1 else f", K = {ks[0]}"),

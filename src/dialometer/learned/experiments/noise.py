@@ -133,13 +133,13 @@ def suspicions(
     k: int = DEFAULT_K,
 ) -> dict[str, Floats]:
     """How suspicious every rating looks to each detector; higher is more."""
-    found = {
+    scores = {
         SHAPLEY: -knn_shapley(features, observed, development[0], development[1], k),
         DISTANCE: np.abs(observed - knn_smooth(features, observed, k)),
         LOSS: out_of_fold_loss(features, observed, folds),
     }
-    found[TOGETHER] = np.mean([rankdata(score) for score in found.values()], axis=0)
-    return found
+    scores[TOGETHER] = np.mean([rankdata(score) for score in scores.values()], axis=0)
+    return scores
 
 
 def noise_experiment(
@@ -161,7 +161,7 @@ def noise_experiment(
     ratings = np.array([one.rating for one in rated], dtype=np.float64)
     groups = groups_of(rated)
     points = standardise(features)
-    found: list[Detection] = []
+    detections: list[Detection] = []
     for repetition in range(n_repetitions):
         rng = np.random.default_rng([seed, repetition])
         folds = fold_numbers(groups, 5, rng)
@@ -176,13 +176,13 @@ def noise_experiment(
             observed, is_flipped = flip(ratings[rest], share, kind, rng)
             scores = suspicions(points[rest], observed, development, folds[rest], k)
             scores |= controls(ratings[rest], observed, is_flipped, k, rng)
-            found += [
+            detections += [
                 Detection(kind, name, auc(score, is_flipped), auc_within(score, is_flipped, observed))
                 for name, score in scores.items()
             ]
         if report is not None:
             report(repetition + 1, n_repetitions)
-    return found
+    return detections
 
 
 def controls(
@@ -253,8 +253,8 @@ def removal_steps(
     report: Report | None = None,
 ) -> list[RemovalStep]:
     """The curve on every split: ratings valued by the pairs of its development part, tested on the pairs of its test part."""
-    place = {one.id: number for number, one in enumerate(rated)}
-    ratings = np.array([one.rating for one in rated], dtype=np.float64)
+    place = {row.id: number for number, row in enumerate(rated)}
+    ratings = np.array([row.rating for row in rated], dtype=np.float64)
     steps: list[RemovalStep] = []
     for number, split in enumerate(splits):
         train, development, test = (
@@ -289,13 +289,13 @@ def _of_way(
 ) -> list[RemovalStep]:
     steps = []
     for share in shares:
-        found: dict[int, list[float]] = {}
+        accuracies: dict[int, list[float]] = {}
         for sequence in sequences:
             is_kept = np.ones(len(ratings), dtype=np.bool_)
             is_kept[sequence[: round(share * len(ratings))]] = False
             for k, predicted in knn_ratings(order, ratings, is_kept, ks).items():
-                found.setdefault(k, []).append(accuracy(predicted, pairs))
-        steps += [RemovalStep(split, way, k, share, float(np.mean(values))) for k, values in found.items()]
+                accuracies.setdefault(k, []).append(accuracy(predicted, pairs))
+        steps += [RemovalStep(split, way, k, share, float(np.mean(values))) for k, values in accuracies.items()]
     return steps
 
 

@@ -88,12 +88,12 @@ def _ridge(products: Floats, ratings: Floats, across: Floats, strength: float) -
 
 
 def _ratings(rated: Sequence[RatedDialogue]) -> Floats:
-    return np.array([one.rating for one in rated], dtype=np.float64)
+    return np.array([row.rating for row in rated], dtype=np.float64)
 
 
 def _utterances(_: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
     """Longer is better; in which direction needs no learning, since people leave bad conversations."""
-    return np.array([one.n_utterances for one in test], dtype=np.float64)
+    return np.array([row.n_utterances for row in test], dtype=np.float64)
 
 
 def _tfidf(train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
@@ -101,7 +101,7 @@ def _tfidf(train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Flo
 
     parts: list[tuple[Any, Any]] = []
     for role in ("user", "agent"):
-        texts = [[_said(one, role) for one in side] for side in (train, test)]
+        texts = [[_said(row, role) for row in side] for side in (train, test)]
         weights = fit_word_weights(texts[0])
         if weights is not None:
             parts.append((weights(texts[0]), weights(texts[1])))
@@ -118,18 +118,18 @@ class _Known:
 
     def __init__(self, rated: Sequence[RatedDialogue], work: Work) -> None:
         self.rated, self.work = rated, work
-        self.place = {one.id: number for number, one in enumerate(rated)}
+        self.place = {row.id: number for number, row in enumerate(rated)}
 
     @cached_property
     def _frozen(self) -> NDArray[np.float32]:
-        return frozen_features([one.dialogue for one in self.rated], self.work)
+        return frozen_features([row.dialogue for row in self.rated], self.work)
 
     @cached_property
     def _table(self) -> FeatureTable:
-        return describe([one.dialogue for one in self.rated], self.work)
+        return describe([row.dialogue for row in self.rated], self.work)
 
     def _rows(self, rated: Sequence[RatedDialogue]) -> NDArray[np.int64]:
-        return np.array([self.place[one.id] for one in rated], dtype=np.int64)
+        return np.array([self.place[row.id] for row in rated], dtype=np.int64)
 
     def frozen_ridge(self, train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
         raw = [self._frozen[self._rows(part)] for part in (train, test)]
@@ -183,14 +183,14 @@ class _GaussianRows:
 
     def __init__(self, rated: Sequence[RatedDialogue], work: Work) -> None:
         self.rated, self.work = rated, work
-        self.place = {one.id: number for number, one in enumerate(rated)}
+        self.place = {row.id: number for number, row in enumerate(rated)}
 
     @cached_property
     def table(self) -> FeatureTable:
-        return describe([one.dialogue for one in self.rated], self.work)
+        return describe([row.dialogue for row in self.rated], self.work)
 
     def of(self, rated: Sequence[RatedDialogue]) -> FeatureTable:
-        return self.table.rows([self.place[one.id] for one in rated])
+        return self.table.rows([self.place[row.id] for row in rated])
 
     def approval(self, _: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
         """A rule of thumb: how often users praise, less how often they complain."""

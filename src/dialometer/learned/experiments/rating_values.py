@@ -64,7 +64,7 @@ def value_ratings(
     report: Report | None = None,
 ) -> Valued:
     """Values by ``pairs`` of experts where there are any, else cross-fitted."""
-    ratings = np.array([one.rating for one in rated], dtype=np.float64)
+    ratings = np.array([row.rating for row in rated], dtype=np.float64)
     neighbours, _ = nearest(features, k)
     if pairs:
         values = _by_experts(rated, features, ratings, pairs, k, engine, report)
@@ -137,7 +137,7 @@ def _by_experts(
     engine: Engine,
     report: Report | None,
 ) -> Floats:
-    numbered = to_numbers(pairs, [one.id for one in rated])
+    numbered = to_numbers(pairs, [row.id for row in rated])
     named = np.unique(np.concatenate([numbered.better, numbered.worse]))
     others = np.setdiff1d(np.arange(len(rated)), named)
     place = np.searchsorted(named, np.column_stack([numbered.better, numbered.worse]))
@@ -178,13 +178,13 @@ class Noisy:
 def lowest(rated: Sequence[RatedDialogue], valued: Valued, n: int) -> list[Noisy]:
     """The ``n`` ratings that do most harm, worst first; ratings that help are never among them."""
     order = np.argsort(np.where(np.isnan(valued.values), np.inf, valued.values), kind="stable")
-    found = []
+    noisy = []
     for row in order[:n].tolist():
         if not valued.values[row] < 0:
             break
         near = valued.neighbours[row].tolist()
         counted = Counter(rated[other].rating for other in near)
-        found.append(
+        noisy.append(
             Noisy(
                 rated[row],
                 float(valued.values[row]),
@@ -193,24 +193,24 @@ def lowest(rated: Sequence[RatedDialogue], valued: Valued, n: int) -> list[Noisy
                 dict(sorted(counted.items())),
             )
         )
-    return found
+    return noisy
 
 
 def noisy_rows(noisy: Sequence[Noisy]) -> list[dict[str, Any]]:
     """The list as plain data, for programs."""
     return [
         {
-            "id": one.rated.id,
-            "rating": one.rated.rating,
-            "value": one.value,
-            "smoothed": one.smoothed,
-            "user": one.rated.user,
-            "bot": one.rated.bot,
-            "source": one.rated.source,
-            "neighbours": [{"id": near.id, "rating": near.rating} for near in one.neighbours],
-            "reason": one.reason,
+            "id": rating.rated.id,
+            "rating": rating.rated.rating,
+            "value": rating.value,
+            "smoothed": rating.smoothed,
+            "user": rating.rated.user,
+            "bot": rating.rated.bot,
+            "source": rating.rated.source,
+            "neighbours": [{"id": near.id, "rating": near.rating} for near in rating.neighbours],
+            "reason": rating.reason,
         }
-        for one in noisy
+        for rating in noisy
     ]
 
 

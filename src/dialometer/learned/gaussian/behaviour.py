@@ -38,16 +38,16 @@ def behaviour(dialogue: Dialogue) -> dict[str, float]:
     turns = dialogue.turns
     by_role = {"user": dialogue.said_by("user"), "agent": dialogue.said_by("agent")}
     n = len(turns)
-    found = {
+    features = {
         "log_utterances": math.log1p(n),
         "user_share": len(by_role["user"]) / max(1, n),
         "user_is_last": float(n > 0 and turns[-1].role == "user"),
         "user_is_first": float(n > 0 and turns[0].role == "user"),
     }
-    for role, said in by_role.items():
-        texts = [turn.text for turn in said]
-        found |= {f"{role}_{name}": value for name, value in _side(texts).items()}
-    return found | _adjacency(dialogue)
+    for role, spoken in by_role.items():
+        texts = [turn.text for turn in spoken]
+        features |= {f"{role}_{name}": value for name, value in _side(texts).items()}
+    return features | _adjacency(dialogue)
 
 
 def _side(texts: Sequence[str]) -> dict[str, float]:
@@ -56,17 +56,17 @@ def _side(texts: Sequence[str]) -> dict[str, float]:
 
 
 def _lengths(words: Sequence[Sequence[str]]) -> dict[str, float]:
-    lengths = [len(one) for one in words]
+    lengths = [len(length) for length in words]
     half = max(1, len(lengths) // 2)
     mean = _mean(lengths)
     return {
         "log_turns": math.log1p(len(words)),
         "words": math.log1p(mean),
         "words_max": math.log1p(max(lengths, default=0)),
-        "words_deviation": math.log1p(math.sqrt(_mean([(one - mean) ** 2 for one in lengths]))),
+        "words_deviation": math.log1p(math.sqrt(_mean([(length - mean) ** 2 for length in lengths]))),
         "words_last": math.log1p(lengths[-1] if lengths else 0),
         "words_trend": math.log1p(_mean(lengths[-half:])) - math.log1p(_mean(lengths[:half])),
-        "one_word": _mean([one <= 1 for one in lengths]),
+        "one_word": _mean([length <= 1 for length in lengths]),
     }
 
 
@@ -90,8 +90,8 @@ def _surface(texts: Sequence[str]) -> dict[str, float]:
 
 
 def _vocabulary(words: Sequence[Sequence[str]]) -> dict[str, float]:
-    flat = [word for one in words for word in one]
-    bigrams = [two for one in words for two in pairwise(one)]
+    flat = [word for turn in words for word in turn]
+    bigrams = [two for turn in words for two in pairwise(turn)]
     return {
         "richness": len(set(flat)) / max(1, len(flat)) ** 0.7,
         "distinct_bigrams": len(set(bigrams)) / len(bigrams) if bigrams else 1.0,
@@ -99,35 +99,35 @@ def _vocabulary(words: Sequence[Sequence[str]]) -> dict[str, float]:
         "apostrophes": _mean(["'" in word for word in flat]),
         "you": _share(flat, word_lists.ABOUT_YOU),
         "me": _share(flat, word_lists.ABOUT_ME),
-        "question_words": _mean([bool(one) and one[0] in word_lists.QUESTION_WORDS for one in words]),
+        "question_words": _mean([bool(turn) and turn[0] in word_lists.QUESTION_WORDS for turn in words]),
     }
 
 
 def _repetition(words: Sequence[Sequence[str]]) -> dict[str, float]:
-    sets = [frozenset(one) for one in words]
-    inner = [1 - len(set(pairwise(one))) / (len(one) - 1) for one in words if len(one) > 1]
+    sets = [frozenset(turn) for turn in words]
+    inner = [1 - len(set(pairwise(turn))) / (len(turn) - 1) for turn in words if len(turn) > 1]
     return {
-        "duplicates": 1 - len({tuple(one) for one in words}) / len(words) if words else 0.0,
+        "duplicates": 1 - len({tuple(turn) for turn in words}) / len(words) if words else 0.0,
         "like_previous": _mean([_overlap(a, b) for a, b in pairwise(sets)]),
-        "like_any_earlier": _mean([max(_overlap(sets[n], one) for one in sets[:n]) for n in range(1, len(sets))]),
+        "like_any_earlier": _mean([max(_overlap(sets[n], turn) for turn in sets[:n]) for n in range(1, len(sets))]),
         "within_turn": _mean(inner),
     }
 
 
 def _attitude(words: Sequence[Sequence[str]]) -> dict[str, float]:
-    flat = [word for one in words for word in one]
-    last = [word for one in words[-_N_LAST:] for word in one]
+    flat = [word for turn in words for word in turn]
+    last = [word for turn in words[-_N_LAST:] for word in turn]
     return {
         "complaint": _share(flat, word_lists.COMPLAINTS),
         "complaint_last": _share(last, word_lists.COMPLAINTS),
-        "complaint_turns": _mean([not word_lists.COMPLAINTS.isdisjoint(one) for one in words]),
+        "complaint_turns": _mean([not word_lists.COMPLAINTS.isdisjoint(turn) for turn in words]),
         "approval": _share(flat, word_lists.APPROVAL),
         "approval_last": _share(last, word_lists.APPROVAL),
-        "approval_turns": _mean([not word_lists.APPROVAL.isdisjoint(one) for one in words]),
+        "approval_turns": _mean([not word_lists.APPROVAL.isdisjoint(turn) for turn in words]),
         "denial": _share(flat, word_lists.DENIALS),
-        "farewell": float(any(not word_lists.FAREWELLS.isdisjoint(one) for one in words[-2:])),
-        "greeting": _mean([not word_lists.GREETINGS.isdisjoint(one) for one in words]),
-        "thanks": _mean([any(word.startswith("thank") for word in one) for one in words]),
+        "farewell": float(any(not word_lists.FAREWELLS.isdisjoint(turn) for turn in words[-2:])),
+        "greeting": _mean([not word_lists.GREETINGS.isdisjoint(turn) for turn in words]),
+        "thanks": _mean([any(word.startswith("thank") for word in turn) for turn in words]),
     }
 
 
@@ -136,8 +136,8 @@ def _adjacency(dialogue: Dialogue) -> dict[str, float]:
     replies: dict[tuple[str, str], list[float]] = {}
     answered: list[float] = []
     turns = [(turn.role, turn.text, frozenset(words_of(turn.text))) for turn in dialogue.turns]
-    for (role, text, said), (next_role, next_text, next_said) in pairwise(turns):
-        replies.setdefault((role, next_role), []).append(_overlap(said, next_said))
+    for (role, text, words), (next_role, next_text, next_said) in pairwise(turns):
+        replies.setdefault((role, next_role), []).append(_overlap(words, next_said))
         if role == "user" and next_role == "agent" and "?" in text:
             answered.append(float("?" not in next_text))
     n_steps = max(1, len(turns) - 1)
@@ -189,7 +189,7 @@ def meaning(dialogue: Dialogue, vectors: Floats, seeds: SeedVectors) -> dict[str
     replies = steps[is_user[:-1] & is_agent[1:]]
     reactions = steps[is_agent[:-1] & is_user[1:]]
     asked = np.array(["?" in turn.text for turn in dialogue.turns], dtype=bool)
-    found = {
+    features = {
         "reply_near": _meaning_mean(replies),
         "reply_near_least": float(replies.min()) if len(replies) else 0.0,
         "reply_near_most": float(replies.max()) if len(replies) else 0.0,
@@ -199,9 +199,9 @@ def meaning(dialogue: Dialogue, vectors: Floats, seeds: SeedVectors) -> dict[str
         "reaction_near_last": _meaning_mean(reactions[-_N_LAST:]),
     }
     for role, mask, sentences in (("user", is_user, seeds.user), ("agent", is_agent, seeds.agent)):
-        found |= {f"{role}_{name}": value for name, value in _own(vectors[mask]).items()}
-        found |= {f"{role}_{name}": value for name, value in _seeded(vectors[mask], sentences).items()}
-    return found
+        features |= {f"{role}_{name}": value for name, value in _own(vectors[mask]).items()}
+        features |= {f"{role}_{name}": value for name, value in _seeded(vectors[mask], sentences).items()}
+    return features
 
 
 def _own(vectors: Floats) -> dict[str, float]:
@@ -223,20 +223,20 @@ def _seeded(vectors: Floats, seeds: Floats) -> dict[str, float]:
     if not len(vectors):
         return {f"seed_{n:02d}_{kind}": 0.0 for n in range(len(seeds)) for kind in ("most", "mean")}
     near = vectors @ seeds.T
-    found = {f"seed_{n:02d}_most": float(value) for n, value in enumerate(near.max(axis=0))}
-    return found | {f"seed_{n:02d}_mean": float(value) for n, value in enumerate(near.mean(axis=0))}
+    nearness = {f"seed_{n:02d}_most": float(value) for n, value in enumerate(near.max(axis=0))}
+    return nearness | {f"seed_{n:02d}_mean": float(value) for n, value in enumerate(near.mean(axis=0))}
 
 
 def pooled(dialogue: Dialogue, vectors: Floats) -> Floats:
     """One vector for the dialogue: mean and fading mean of the user's turns, then the same of the agent's."""
     parts = []
     for role in ("user", "agent"):
-        said = vectors[np.array([turn.role == role for turn in dialogue.turns], dtype=bool)]
-        if not len(said):
+        own = vectors[np.array([turn.role == role for turn in dialogue.turns], dtype=bool)]
+        if not len(own):
             parts += [np.zeros(vectors.shape[1])] * 2
             continue
-        weights = _FADE ** np.arange(len(said))[::-1]
-        parts += [said.mean(axis=0), (weights[:, None] * said).sum(axis=0) / weights.sum()]
+        weights = _FADE ** np.arange(len(own))[::-1]
+        parts += [own.mean(axis=0), (weights[:, None] * own).sum(axis=0) / weights.sum()]
     return np.concatenate(parts)
 
 

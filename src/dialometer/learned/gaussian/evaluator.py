@@ -70,14 +70,14 @@ class GaussianEvaluator(Evaluator):
 
     def score(self, dialogues: Sequence[Dialogue], report: Report | None = None, work: Work = QUIET) -> DialogueScores:
         """Scores; 0 is a typical training dialogue, a difference is the logarithm of odds."""
-        found = []
+        scores = []
         for start in range(0, len(dialogues), _PART):
             part = dialogues[start : start + _PART]
-            found.append(self.score_table(self._describe(part, work)))
+            scores.append(self.score_table(self._describe(part, work)))
             if report is not None:
                 report(start + len(part), len(dialogues))
-        values = np.concatenate([one.values for one in found]) if found else np.empty(0)
-        deviations = np.concatenate([one.deviations for one in found]) if found else np.empty(0)
+        values = np.concatenate([part_scores.values for part_scores in scores]) if scores else np.empty(0)
+        deviations = np.concatenate([part_scores.deviations for part_scores in scores]) if scores else np.empty(0)
         return DialogueScores(values, deviations, values[None, :])
 
     def _describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:

@@ -29,9 +29,9 @@ def frozen_features(dialogues: Sequence[Dialogue], work: Work = QUIET) -> Float3
     out = np.zeros((len(dialogues), 2, vectors.shape[1]), dtype=np.float32)
     for row, dialogue in enumerate(dialogues):
         for side, is_agent in enumerate((False, True)):
-            said = [place[turn.text] for turn in dialogue.turns if (turn.role == "agent") == is_agent]
-            if said:
-                out[row, side] = vectors[said].mean(axis=0)
+            spoken = [place[turn.text] for turn in dialogue.turns if (turn.role == "agent") == is_agent]
+            if spoken:
+                out[row, side] = vectors[spoken].mean(axis=0)
     return out.reshape(len(dialogues), -1)
 
 
@@ -70,23 +70,25 @@ class FeatureTable:
 
 def describe(dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool = True) -> FeatureTable:
     """The features of dialogues; sentence vectors come from the packaged encoder, which meaning alone needs."""
-    cleaned = [without_begging(clean_dialogue(one)) for one in dialogues]
+    cleaned = [without_begging(clean_dialogue(dialogue)) for dialogue in dialogues]
     nothing = np.zeros((len(cleaned), 0))
     meant, names, means = _meaning(cleaned, work) if has_meaning else (nothing, (), nothing)
     return FeatureTable(
-        *_table([behaviour(one) for one in cleaned]),
+        *_table([behaviour(dialogue) for dialogue in cleaned]),
         meant,
         names,
         means,
-        tuple("\n".join(turn.text for turn in one.said_by("user")) for one in cleaned),
-        tuple("\n".join(turn.text for turn in one.said_by("agent")) for one in cleaned),
+        tuple("\n".join(turn.text for turn in dialogue.said_by("user")) for dialogue in cleaned),
+        tuple("\n".join(turn.text for turn in dialogue.said_by("agent")) for dialogue in cleaned),
     )
 
 
 def _meaning(cleaned: Sequence[Dialogue], work: Work) -> tuple[Floats, tuple[str, ...], Floats]:
     """What the sentence vectors say: features, their names, and the turns' mean vectors."""
     user_seeds, agent_seeds = seed_sentences()
-    texts = list(dict.fromkeys([*user_seeds, *agent_seeds, *(turn.text for one in cleaned for turn in one.turns)]))
+    texts = list(
+        dict.fromkeys([*user_seeds, *agent_seeds, *(turn.text for dialogue in cleaned for turn in dialogue.turns)])
+    )
     place = {text: number for number, text in enumerate(texts)}
     vectors = np.asarray(packaged_vectors(texts, work), dtype=np.float64)
     seeds = SeedVectors(
@@ -94,10 +96,10 @@ def _meaning(cleaned: Sequence[Dialogue], work: Work) -> tuple[Floats, tuple[str
         vectors[[place[text] for text in agent_seeds]],
     )
     meant, means = [], []
-    for one in cleaned:
-        own = vectors[np.array([place[turn.text] for turn in one.turns], dtype=np.int64)]
-        meant.append(meaning(one, own, seeds))
-        means.append(pooled(one, own))
+    for dialogue in cleaned:
+        own = vectors[np.array([place[turn.text] for turn in dialogue.turns], dtype=np.int64)]
+        meant.append(meaning(dialogue, own, seeds))
+        means.append(pooled(dialogue, own))
     return *_table(meant), np.array(means).reshape(len(cleaned), -1)
 
 

@@ -102,7 +102,7 @@ class Described:
     def rows(self, numbers: Sequence[int] | NDArray[np.int64]) -> Described:
         """Some of the dialogues."""
         chosen = np.asarray(numbers, dtype=np.int64)
-        return Described(tuple(one[chosen] for one in self.words), self.scores[chosen])
+        return Described(tuple(side[chosen] for side in self.words), self.scores[chosen])
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class Likeness:
 def likeness(first: Described, second: Described) -> Likeness:
     """Likeness of every dialogue of ``first`` with every one of ``second``."""
     words = np.zeros((len(first), len(second)))
-    for one, other in zip(first.words, second.words, strict=True):
-        words += (one @ other.T).toarray()
+    for side, other in zip(first.words, second.words, strict=True):
+        words += (side @ other.T).toarray()
     a, b = first.scores, second.scores
     if not a.shape[1]:
         return Likeness(words, None)
@@ -184,8 +184,8 @@ def likeness(first: Described, second: Described) -> Likeness:
 def own_kernel(described: Described, settings: KernelSettings) -> Floats:
     """The kernel of each dialogue with itself."""
     own = np.full(len(described), settings.near_weight if described.scores.shape[1] else 0.0)
-    for one in described.words:
-        own += np.asarray(one.multiply(one).sum(axis=1)).ravel()
+    for side in described.words:
+        own += np.asarray(side.multiply(side).sum(axis=1)).ravel()
     return own
 
 

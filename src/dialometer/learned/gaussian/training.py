@@ -64,16 +64,16 @@ class CrossValidation:
         weights: Floats,
         rng: np.random.Generator,
     ) -> None:
-        self.ratings = np.array([one.rating for one in rated], dtype=np.float64)
+        self.ratings = np.array([row.rating for row in rated], dtype=np.float64)
         self.weights = np.asarray(weights, dtype=np.float64)
         if not (self.weights > 0).all():
             raise NotEnoughData("a rating's weight must be above 0", remedy="leave ratings that should not count out")
         self.groups = groups_of(rated)
         # Of an item that several raters judged, the group is the item; what is explained away is the rater.
         self.raters = [
-            group if one.user is None else f"user {one.user}" for one, group in zip(rated, self.groups, strict=True)
+            group if row.user is None else f"user {row.user}" for row, group in zip(rated, self.groups, strict=True)
         ]
-        self.has_users = any(one.user is not None for one in rated)
+        self.has_users = any(row.user is not None for row in rated)
         self.effects = effect_kernel(self.raters)
         fold = folds_of(self.groups, rng)
         self.folds: list[tuple[Ints, Ints, Likeness, Likeness]] = []
@@ -123,10 +123,10 @@ def choose_settings(problem: CrossValidation) -> tuple[KernelSettings, Floats]:
             tried = replace(start, **change)
             if tried == best:
                 continue
-            found = problem.held_out(tried)
-            error = squared_error(problem, found)
+            predicted = problem.held_out(tried)
+            error = squared_error(problem, predicted)
             if error < least:
-                best, expected, least = tried, found, error
+                best, expected, least = tried, predicted, error
     return best, expected
 
 
@@ -190,7 +190,7 @@ def fit_gaussian(
         table = table.rows(chosen) if table is not None else None
         weights = weights[chosen] if weights is not None else None
     if table is None:
-        table = describe([one.dialogue for one in rated], work, has_meaning="meaning" in aspects)
+        table = describe([row.dialogue for row in rated], work, has_meaning="meaning" in aspects)
     problem = CrossValidation(rated, table, aspects, np.ones(len(rated)) if weights is None else weights, rng)
     settings, held_out = choose_settings(problem)
     describer = fit_describer(table, aspects)
@@ -244,7 +244,7 @@ def _pairs(
     """Pairs that accuracy is measured on, those that probabilities are fitted to, and who judged the first."""
     rng = np.random.default_rng(seed)
     wide = numbered_gap_pairs(rated, 0.0, max_pairs=MAX_PAIRS, rng=rng)
-    ids = [one.id for one in rated]
+    ids = [row.id for row in rated]
     known = set(ids)
     inside = [pair for pair in experts if pair.first in known and pair.second in known]
     if inside:
@@ -260,10 +260,10 @@ def fingerprint_of(
     rated: Sequence[RatedDialogue], seed: int, experts: Sequence[DialoguePair] = (), aspects: Sequence[Aspect] = ASPECTS
 ) -> str:
     """Equal for two trainings that must give the same evaluator."""
-    told = "" if tuple(aspects) == ASPECTS else f" {' '.join(aspects)}"
-    digest = hashlib.sha256(f"best {seed}{told}".encode())
-    for one in rated:
-        digest.update(repr((one.id, one.rating, one.user, same_text(one.dialogue))).encode())
+    chosen = "" if tuple(aspects) == ASPECTS else f" {' '.join(aspects)}"
+    digest = hashlib.sha256(f"best {seed}{chosen}".encode())
+    for row in rated:
+        digest.update(repr((row.id, row.rating, row.user, same_text(row.dialogue))).encode())
     for pair in experts:
         digest.update(repr(pair).encode())
     return digest.hexdigest()
@@ -274,10 +274,10 @@ def _verdicts(rated: Sequence[RatedDialogue], expected: Floats, error: float) ->
 
     Its value is that distance with a minus: the detector that finds injected noise best.
     """
-    distance = np.array([one.rating for one in rated]) - expected
+    distance = np.array([row.rating for row in rated]) - expected
     return tuple(
         RatingVerdict(
-            one.id, one.rating, float(one.rating - far), -abs(float(far)), abs(float(far)) <= _TOO_FAR * error
+            row.id, row.rating, float(row.rating - far), -abs(float(far)), abs(float(far)) <= _TOO_FAR * error
         )
-        for one, far in zip(rated, distance, strict=True)
+        for row, far in zip(rated, distance, strict=True)
     )
