@@ -49,7 +49,7 @@ class Work:
             self.report(what, min(start + size, len(rows)), len(rows))
 
     def during(self, stage: str) -> Work:
-        """The same, with the stage told before what is being done: "Fold 1 of 3: training the encoder"."""
+        """The same, with the stage before what is being done: "Fold 1 of 3: training the encoder"."""
 
         def report(what: str, n_done: int, n_total: int) -> None:
             self.report(f"{stage}: {what[:1].lower()}{what[1:]}" if what else what, n_done, n_total)

@@ -91,7 +91,7 @@ def add_to(app: typer.Typer) -> None:
         if recipe != "published":
             _check_recipe(recipe)
             found = read(ratings, scale, criterion, database)
-            _train_best(found, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
+            _train_gaussian(found, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
             return
         from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
@@ -134,7 +134,7 @@ def _check_recipe(recipe: str) -> None:
         raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, ["published", "best"]))
 
 
-def _train_best(
+def _train_gaussian(
     found: RatingSet, pairs: Path | None, out: Path, seed: int, device: str, aspects: Sequence[Aspect], *, as_json: bool
 ) -> None:
     from dialometer.cli.console import working

@@ -171,7 +171,7 @@ def _mean(rows: Sequence[Floats | None]) -> Floats | None:
 
 
 def _found(folder: Path, fingerprint: str, device: str) -> CmadeFit:
-    """The evaluator that stands here already, if it is the one that is asked for; another is not written over."""
+    """The evaluator in the folder, if it is the one asked for; another one is not overwritten."""
     about = read_about(folder)["about"]
     if about.get("fingerprint") != fingerprint:
         raise DialometerError(

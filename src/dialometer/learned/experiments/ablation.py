@@ -253,19 +253,14 @@ def cells(line: AblationLine) -> list[str]:
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
     kappa = f"{line.kappa:.2f}" + (f" ± {line.kappa_error:.2f}" if not math.isnan(line.kappa_error) else "")
     dropped = "" if line.dropped is None else f"{line.dropped:.0%}"
-    apart = line.differences.get("pairwise")
-    difference = ""
-    if apart is not None and apart.is_known:
-        difference = f"{100 * apart.value:+.1f} ± {100 * float(apart.details['standard_error']):.1f}"
+    difference = _difference(line, "pairwise")
     published = "" if line.row.published is None else f"{100 * line.row.published:.1f}"
     return [line.row.label, *accuracies, interval, kappa, dropped, difference, published]
 
 
 def as_markdown(lines: Sequence[AblationLine]) -> str:
     """The table as Markdown."""
-    names = head(lines)
-    rows = [names, ["---"] * len(names), *(cells(line) for line in lines)]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    return _markdown(head(lines), [cells(line) for line in lines])
 
 
 def record(line: AblationLine) -> dict[str, Any]:
@@ -321,16 +316,19 @@ def against(lines: Sequence[AblationLine]) -> list[str]:
 
 def evaluation_cells(line: AblationLine, others: Sequence[str]) -> list[str]:
     """One line as texts; what is not known stays empty."""
-    accuracies = [_percent(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
+    accuracies = [_plus_minus(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
     return [line.row.label, *accuracies, interval, *(_difference(line, name) for name in others)]
 
 
 def evaluation_markdown(lines: Sequence[AblationLine]) -> str:
     """The table as Markdown."""
-    names = evaluation_head(lines)
-    rows = [names, ["---"] * len(names), *(evaluation_cells(line, against(lines)) for line in lines)]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    others = against(lines)
+    return _markdown(evaluation_head(lines), [evaluation_cells(line, others) for line in lines])
+
+
+def _markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join("| " + " | ".join(row) + " |\n" for row in [names, ["---"] * len(names), *rows])
 
 
 def _difference(line: AblationLine, other: str) -> str:
@@ -338,9 +336,3 @@ def _difference(line: AblationLine, other: str) -> str:
     if apart is None or not apart.is_known:
         return ""
     return f"{100 * apart.value:+.1f} ± {100 * float(apart.details['standard_error']):.1f}"
-
-
-def _percent(value: float, error: float) -> str:
-    if math.isnan(value):
-        return ""
-    return f"{100 * value:.1f}" + (f" ± {100 * error:.1f}" if not math.isnan(error) else "")

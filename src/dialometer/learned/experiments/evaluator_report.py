@@ -31,7 +31,7 @@ from dialometer.stats.clustered.clustered import clustered_mean
 
 # An evaluator beside what it has to beat, on conversations of users that neither has learned from.
 #
-# Every fold of users (or of blocks of neighbours) is held out once; whoever scores it has learned from all the others and chosen
+# Every fold of users (or of blocks of neighbours) is held out once; what scores it has learned from all the others and chosen
 # its settings on them alone.
 
 
@@ -178,7 +178,7 @@ def truth_pairs(tests: Sequence[Sequence[RatedDialogue]]) -> list[NumberedPairs]
 
 
 def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerdict]) -> Section:
-    """The ratings furthest from what others let expect: a list, and the first conversations as they were held."""
+    """The ratings furthest from what similar dialogues predict: a list, and the first conversations as they were held."""
     by_id = {verdict.id: verdict for verdict in rated}
     doubted = sorted((verdict for verdict in verdicts if verdict.is_believed is False), key=_distance, reverse=True)
     share = len(doubted) / len(verdicts) if verdicts else 0.0

@@ -24,8 +24,6 @@ from dialometer.learned.gaussian.kernel import Aspect, fit_word_weights, quality
 from dialometer.learned.gaussian.training import fit_gaussian
 from dialometer.neural.work import Work
 
-# The name of a line in the tables of evaluators.
-
 
 @dataclass(frozen=True, slots=True)
 class AblationRow:

@@ -1,1 +1,1 @@
-"""The best recipe: a Gaussian process over words, behaviour and meaning."""
+"""The recipe ``best``: a Gaussian process over words, behaviour and meaning."""

@@ -1,4 +1,4 @@
-"""What the best recipe looks at in a dialogue: behaviour, meaning, and the words of each side.
+"""What the Gaussian process looks at in a dialogue: behaviour, meaning, and the words of each side.
 
 All of it is computed from the dialogue alone, without any rating, so it can be computed once for training and test dialogues.
 Personas and other metadata are not looked at.

@@ -1,4 +1,4 @@
-"""How alike two dialogues are for the best recipe: shared words of each side, and nearness in behaviour and meaning."""
+"""How alike two dialogues are for the Gaussian process: shared words of each side, and nearness in behaviour and meaning."""
 
 from __future__ import annotations
 

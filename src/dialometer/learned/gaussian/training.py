@@ -1,4 +1,4 @@
-"""The best recipe: a Gaussian process over words, behaviour and meaning, every setting chosen by grouped cross-validation.
+"""Training the recipe ``best``: a Gaussian process over words, behaviour and meaning, settings chosen by grouped cross-validation.
 
 Where it departs from Liang et al. (2020) and why: on public self-ratings neither smoothing nor dropping ratings of low value
 helped, whereas the noise of single ratings is taken in by the model itself, as a variance that cross-validation chooses (all
@@ -38,9 +38,6 @@ from dialometer.learned.gaussian.kernel import (
     likeness,
 )
 from dialometer.neural.work import QUIET, Work
-
-# How the best recipe chooses its settings: the error on groups of dialogues that the model has not seen.
-
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -136,13 +133,13 @@ def squared_error(problem: CrossValidation, expected: Floats) -> float:
 
 
 MAX_DIALOGUES = 6000
-"""The cost grows with the cube of the number of dialogues; of more, so many are drawn."""
+"""The cost grows with the cube of the number of dialogues; larger sets are sampled down to this."""
 MIN_DIALOGUES = 20
 MIN_EXPERT_PAIRS = 20
 """Fewer pairs of experts say too little about probabilities; they are then fitted to the ratings."""
 FAR_APART = 3.0
 MAX_PAIRS = 500_000
-_TOO_FAR = 2.0  # usual errors between a rating and what the others let expect, beyond which it is not believed
+_TOO_FAR = 2.0  # usual errors between a rating and what similar dialogues predict, beyond which it is not believed
 
 
 @dataclass(frozen=True, repr=False)
@@ -270,7 +267,7 @@ def fingerprint_of(
 
 
 def _verdicts(rated: Sequence[RatedDialogue], expected: Floats, error: float) -> tuple[RatingVerdict, ...]:
-    """A rating is not believed where it is far from what other ratings let expect, by the usual error; it still counts.
+    """A rating is not believed where it is far from what similar dialogues predict, by the usual error; it still counts.
 
     Its value is that distance with a minus: the detector that finds injected noise best.
     """
