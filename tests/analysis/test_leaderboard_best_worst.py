@@ -85,7 +85,7 @@ def rows_of(shown):
 
 
 def test_the_design_chooses_the_family(study):
-    assert type(families(study)[0]).__name__ == "BestWorst"
+    assert type(families(study)[0]).__name__ == "BestWorstScaling"
 
 
 def test_choices_are_coded_as_by_name(study):
