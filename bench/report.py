@@ -24,7 +24,7 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import data_from_arrays
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.simulate.quick import quick_judgments
+from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth
 
@@ -59,7 +59,7 @@ def measure(design: str, n_judgments: int) -> dict[str, Any]:
         study = study_of(design, Path(folder) / "study")
         per_rater = 300 if design == "complete" else 22 * 9
         n_raters = n_judgments // per_rater
-        columns = quick_judgments(study, draw_truth(study, SEED), Habits(), n_raters=n_raters, seed=SEED)
+        columns = simulate_judgments(study, draw_truth(study, SEED), Habits(), n_raters=n_raters, seed=SEED)
         minutes = np.random.default_rng(SEED).gamma(20, 3, len(np.unique(columns["rater"])))
         data = data_from_arrays(study, columns, minutes_by_rater=minutes)
         del columns

@@ -29,7 +29,7 @@ from dialometer.design.load import load_study  # noqa: E402
 from dialometer.design.lock import freeze  # noqa: E402
 from dialometer.design.templates import copy_template  # noqa: E402
 from dialometer.flow.engine import Flow, now_ms  # noqa: E402
-from dialometer.flow.simulated import EngineDoor  # noqa: E402
+from dialometer.flow.simulated import EngineAccess  # noqa: E402
 from dialometer.simulate.rater import Habits  # noqa: E402
 from dialometer.simulate.run import simulate  # noqa: E402
 from dialometer.simulate.truth import draw_truth  # noqa: E402
@@ -80,7 +80,7 @@ def make_studies(parent: Path) -> int:
             habits = Habits(careless_share=0.25, drop_out=0.1)
             simulate(
                 study,
-                EngineDoor(Flow(study, store)),
+                EngineAccess(Flow(study, store)),
                 truth,
                 n_raters=n_raters,
                 seed=2,

@@ -13,7 +13,7 @@ from dialometer.analysis.base.data import StudyData, data_from_arrays
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.study import Study
-from dialometer.simulate.quick import quick_judgments
+from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth, draw_truth
 
@@ -68,7 +68,7 @@ def quick() -> Callable[..., StudyData]:
     ) -> StudyData:
         truth = truth or draw_truth(study, seed)
         habits = habits or Habits(careless_share=0)
-        columns = quick_judgments(study, truth, habits, n_raters=n_raters, seed=seed)
+        columns = simulate_judgments(study, truth, habits, n_raters=n_raters, seed=seed)
         minutes = np.random.default_rng(seed).gamma(20, 3, n_raters) if has_times else None
         return data_from_arrays(study, columns, minutes_by_rater=minutes)
 
@@ -82,7 +82,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
     def make(name: str, n_raters: int, *edits: tuple[str, str], seed: int = 1, drop_out: float = 0.0) -> Path:
         from dialometer.flow.engine import Flow
-        from dialometer.flow.simulated import EngineDoor
+        from dialometer.flow.simulated import EngineAccess
         from dialometer.simulate.run import simulate
         from dialometer.storage.store import Store
 
@@ -102,7 +102,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
                 habits = Habits(drop_out=drop_out)
                 simulate(
                     study,
-                    EngineDoor(flow),
+                    EngineAccess(flow),
                     draw_truth(study, seed),
                     n_raters=n_raters,
                     seed=seed,

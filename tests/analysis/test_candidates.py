@@ -26,7 +26,7 @@ from dialometer.analysis.families.candidates.versatile import set_sizes, variati
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.model.report import Table
 from dialometer.retrieval.evaluation import CUTOFFS, unknown_because
 from dialometer.simulate.rater import Habits
@@ -47,7 +47,7 @@ def simulated(folder, *, n_raters, seed, habits):
     truth = draw_truth(study, seed)
     with Store.open(folder / "study.db") as store:
         flow = Flow(study, store, clock=lambda: START_MS)
-        simulate(study, EngineDoor(flow), truth, n_raters=n_raters, seed=seed, start_ms=START_MS, habits=habits)
+        simulate(study, EngineAccess(flow), truth, n_raters=n_raters, seed=seed, start_ms=START_MS, habits=habits)
         return study, truth, load_data(study, store)
 
 

@@ -28,14 +28,14 @@ def band(n, share, sds=3.2):
 @pytest.fixture(scope="module")
 def tallies(template):
     from dialometer.analysis.base.data import data_from_arrays
-    from dialometer.simulate.quick import quick_judgments
+    from dialometer.simulate.judgment_arrays import simulate_judgments
 
     study = template("anchoring", n_items=10)
     habits = Habits(careless_share=0)
     counts = {name: [] for name in ("anchor", "system", "mean", "cell", "layout", "drift", "place", "steady")}
     for seed in range(N_STUDIES):
         truth = draw_truth(study, seed)
-        data = data_from_arrays(study, quick_judgments(study, truth, habits, n_raters=28, seed=seed))
+        data = data_from_arrays(study, simulate_judgments(study, truth, habits, n_raters=28, seed=seed))
         measures = numeric_measures(data)
         measure = measures.criteria[0]
         quality = truth.systems[measure.name]

@@ -12,7 +12,7 @@ from dialometer.analysis.families.common.judges import agreement, choices_sectio
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
@@ -61,7 +61,7 @@ def test_the_section_tells_models_and_people_apart(tmp_path):
     study = load_study(tmp_path / "study")
     with Store.open(tmp_path / "study" / "study.db") as store:
         flow = Flow(study, store)
-        simulate(study, EngineDoor(flow), draw_truth(study, 1), n_raters=9, seed=1, start_ms=1_760_000_000_000)
+        simulate(study, EngineAccess(flow), draw_truth(study, 1), n_raters=9, seed=1, start_ms=1_760_000_000_000)
         with store.database.writing() as connection:  # three of them are models from now on
             connection.exec_driver_sql("UPDATE sessions SET source = 'model' WHERE ordinal > 6")
             models = "(SELECT rater_id FROM sessions WHERE source = 'model')"

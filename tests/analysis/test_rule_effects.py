@@ -11,7 +11,7 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.families.common.rules import NAME, results
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.model.report import Table
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
@@ -25,7 +25,9 @@ def collect(study, path, n_raters=30, careless=0.4):
     store = Store.open(path)
     habits = Habits(careless_share=careless)
     truth = draw_truth(study, 1)
-    simulate(study, EngineDoor(Flow(study, store)), truth, n_raters=n_raters, seed=3, start_ms=START_MS, habits=habits)
+    simulate(
+        study, EngineAccess(Flow(study, store)), truth, n_raters=n_raters, seed=3, start_ms=START_MS, habits=habits
+    )
     return store
 
 

@@ -26,7 +26,7 @@ from dialometer.analysis.families.conversations.self_ratings import Conversation
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.model.report import Table
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
@@ -50,7 +50,7 @@ def talked(tmp_path_factory):
     with Store.open(folder / "study.db") as store:
         flow = Flow(study, store, clock=lambda: START_MS)
         habits = Habits(careless_share=0)
-        simulate(study, EngineDoor(flow), truth, n_raters=60, seed=21, start_ms=START_MS, habits=habits)
+        simulate(study, EngineAccess(flow), truth, n_raters=60, seed=21, start_ms=START_MS, habits=habits)
         turns = store.conversations.turns()
         ordinals = {session.id: session.ordinal for session in store.sessions.all()}
         data = load_data(study, store)

@@ -9,7 +9,7 @@ from dialometer.analysis.families.pairs.choices import pair_choices
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.report.render import render
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
@@ -24,7 +24,7 @@ def simulated(folder, *, n_raters, spread, habits):
     truth = draw_truth(study, 1, spread=spread)
     store = Store.open(folder / "study.db")
     flow = Flow(study, store, clock=lambda: START_MS)
-    simulate(study, EngineDoor(flow), truth, n_raters=n_raters, seed=1, start_ms=START_MS, habits=habits)
+    simulate(study, EngineAccess(flow), truth, n_raters=n_raters, seed=1, start_ms=START_MS, habits=habits)
     return study, truth, store
 
 

@@ -17,7 +17,7 @@ from dialometer.design.templates import copy_template
 from dialometer.exchange.archive import opened_archive
 from dialometer.exchange.export import export_study
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
@@ -43,7 +43,7 @@ def collected(folder, template, n_raters=6):
     study = load_study(folder)
     habits = Habits(careless_share=0.4, drop_out=0.3)
     with Store.open(folder / "study.db") as store:
-        door = EngineDoor(Flow(study, store))
+        door = EngineAccess(Flow(study, store))
         simulate(study, door, draw_truth(study, 7), n_raters=n_raters, seed=7, start_ms=START_MS, habits=habits)
     return study
 
@@ -136,7 +136,7 @@ def test_nothing_in_an_archive_names_a_rater(tmp_path):
     with Store.open(folder / "study.db") as store:
         flow = Flow(study, store)
         person = flow.arrive(platform="prolific", external_id="PID-secret", params={"SESSION_ID": "SES-secret"})
-        simulate(study, EngineDoor(flow), draw_truth(study, 7), n_raters=4, seed=7, start_ms=START_MS)
+        simulate(study, EngineAccess(flow), draw_truth(study, 7), n_raters=4, seed=7, start_ms=START_MS)
     told = json.loads(dialometer("archive", folder, *RESAMPLES, "--json"))
     assert sorted(told["withheld"]) == ["blocked.txt", "study.yaml"]
     with zipfile.ZipFile(told["archive"]) as packed:

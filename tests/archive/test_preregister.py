@@ -16,7 +16,7 @@ from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
@@ -76,7 +76,7 @@ def test_the_announced_methods_are_those_of_the_report(tmp_path):
     announced = sections(folder / "preregistration.md")["Statistical models"]
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
-        simulate(study, EngineDoor(Flow(study, store)), draw_truth(study, 1), n_raters=12, seed=1, start_ms=START_MS)
+        simulate(study, EngineAccess(Flow(study, store)), draw_truth(study, 1), n_raters=12, seed=1, start_ms=START_MS)
         used = analyse(study, store, n_resamples=100).methods
     announced_things = {line.split(":")[0].removeprefix("- ") for line in announced.splitlines()}
     assert announced_things <= {method.what for method in used}

@@ -15,7 +15,7 @@ from dialometer.cli import main
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.learned.data.rated import read_rated
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
@@ -154,7 +154,7 @@ def test_a_studys_flags_and_judges(tmp_path):
     for name in ("chat", "likert"):
         study = load_study(tmp_path / name)
         with Store.open(tmp_path / name / "study.db") as store:
-            door = EngineDoor(Flow(study, store, clock=lambda: 1_800_000_000_000))
+            door = EngineAccess(Flow(study, store, clock=lambda: 1_800_000_000_000))
             truth = draw_truth(study, 5)
             simulate(study, door, truth, n_raters=16, seed=5, start_ms=1_800_000_000_000, habits=Habits())
     # Simulated raters all say the same, so that only experts can tell their conversations apart.

@@ -9,7 +9,7 @@ import yaml
 
 from dialometer.design.load import load_study
 from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
@@ -39,7 +39,7 @@ def collect(folder: Path, n_raters: int, careless: float = 0.3, seed: int = 5, d
     study = load_study(folder)
     with Store.open(database or folder / "study.db") as store:
         habits = Habits(careless_share=careless)
-        door = EngineDoor(Flow(study, store))
+        door = EngineAccess(Flow(study, store))
         truth = draw_truth(study, 1)
         start_ms = now_ms() - 3_600_000
         simulate(study, door, truth, n_raters=n_raters, seed=seed, start_ms=start_ms, habits=habits)

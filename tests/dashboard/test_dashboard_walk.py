@@ -25,9 +25,9 @@ from walking import CHROMIUM_ARGS, DESKTOP, PHONE, chromium
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.flow.engine import now_ms
-from dialometer.simulate.http_door import HttpDoor
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
+from dialometer.simulate.server_client import ServerClient
 from dialometer.simulate.truth import draw_truth
 
 pytestmark = pytest.mark.browser
@@ -113,7 +113,7 @@ def raters_come(folder: Path, url: str, n: int, seed: int) -> dict[str, int]:
     """``dialometer simulate --url`` without the command line."""
     study = load_study(folder)
     habits = Habits(careless_share=0.3)
-    with HttpDoor(url, API_KEY) as door:
+    with ServerClient(url, API_KEY) as door:
         done = simulate(study, door, draw_truth(study, 1), n_raters=n, seed=seed, start_ms=now_ms(), habits=habits)
     return {"arrived": done.n_arrived, "refused": done.n_refused, "judgments": done.n_judgments}
 

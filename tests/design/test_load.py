@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from dialometer.design.check import check_study
-from dialometer.design.load import load_study
+from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError, StudyError, UnknownName
 

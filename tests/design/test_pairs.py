@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from dialometer.design.check import check_study
-from dialometer.design.load import load_study
+from dialometer.design.load import check_study, load_study
 from dialometer.design.pairs import RULES, diff_words, inspect_pair
 from dialometer.design.templates import copy_template
 from dialometer.model.item import PairItem

@@ -13,7 +13,7 @@ from dialometer.design.templates import copy_template
 from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import ImportResult, import_files
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.model.session import Judgment
 from dialometer.model.study import Study
 from dialometer.simulate.rater import Habits
@@ -35,7 +35,7 @@ def collect_into() -> Collect:
         with Store.open(database) as store:
             simulate(
                 study,
-                EngineDoor(Flow(study, store)),
+                EngineAccess(Flow(study, store)),
                 draw_truth(study, 7),
                 n_raters=n_raters,
                 seed=7,

@@ -9,8 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dialometer.design.check import check_study
-from dialometer.design.load import load_study
+from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import ImportFileError
 from dialometer.exchange.export import export_study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialometer.design.check import check_study
+from dialometer.design.load import check_study
 from dialometer.errors import DialometerError, ImportFileError
 from dialometer.storage.store import Store
 

@@ -19,13 +19,13 @@ from dialometer.learned.experiments.evaluator_report import (
     truth_pairs,
 )
 from dialometer.report.formats.html_page import html_page
-from dialometer.simulate.talks import simulate_talks
+from dialometer.simulate.rated_conversations import simulate_conversations
 
 
 def rated_talks(n, seed):
     return [
         RatedDialogue(one, float(one.metadata["rating"]), one.metadata["user"], "talks", one.metadata["system"])
-        for one in simulate_talks(n, seed)
+        for one in simulate_conversations(n, seed)
     ]
 
 

@@ -11,7 +11,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.learned.data.rated import read_rated
 from dialometer.learned.data.splits import groups_of
 from dialometer.model.dialogue import Turn
@@ -30,7 +30,7 @@ def collected(tmp_path_factory):
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         flow = Flow(study, store, clock=lambda: START_MS)
-        door = EngineDoor(flow)
+        door = EngineAccess(flow)
         simulate(study, door, draw_truth(study, 5), n_raters=12, seed=5, start_ms=START_MS, habits=Habits())
     return folder
 

@@ -13,7 +13,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, NotEnoughData, ReadError, StorageError
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.learned.data.rated import read_rated
 from dialometer.learned.experiments.rating_values import Valued, lowest
 from dialometer.learned.store_in_study import RULE, flag_noisy, read_scores, store_judge
@@ -29,7 +29,7 @@ def collected(folder, template, n_raters):
     copy_template(template, folder)
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
-        door = EngineDoor(Flow(study, store, clock=lambda: START_MS))
+        door = EngineAccess(Flow(study, store, clock=lambda: START_MS))
         truth = draw_truth(study, 5)
         simulate(study, door, truth, n_raters=n_raters, seed=5, start_ms=START_MS, habits=Habits())
     return folder

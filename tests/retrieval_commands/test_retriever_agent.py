@@ -13,7 +13,7 @@ from dialometer.errors import AgentError
 from dialometer.flow.agents import agent_problems, build_agent
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.model.dialogue import Turn
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
@@ -68,7 +68,7 @@ def test_a_whole_study_with_simulated_raters(folder):
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         flow = Flow(study, store)
-        simulate(study, EngineDoor(flow), draw_truth(study, 1), n_raters=2, seed=1, start_ms=now_ms())
+        simulate(study, EngineAccess(flow), draw_truth(study, 1), n_raters=2, seed=1, start_ms=now_ms())
         assert sum(store.counts.session_counts().values()) == 2
 
 

@@ -15,7 +15,7 @@ from dialometer.design.assign import build_plan
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_names
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
@@ -30,7 +30,9 @@ def run(folder, *, n_raters=16, seed=1, habits=None, database=None, **truth_sett
     truth = draw_truth(study, seed, **truth_settings)
     store = Store.open(database or folder / "study.db")
     flow = Flow(study, store, clock=lambda: START_MS)
-    progress = simulate(study, EngineDoor(flow), truth, n_raters=n_raters, seed=seed, start_ms=START_MS, habits=habits)
+    progress = simulate(
+        study, EngineAccess(flow), truth, n_raters=n_raters, seed=seed, start_ms=START_MS, habits=habits
+    )
     return study, truth, store, progress
 
 

@@ -16,9 +16,9 @@ import pytest
 from taking_part import Program, json_answers, running
 
 from dialometer.flow.engine import Flow
-from dialometer.flow.simulated import EngineDoor
-from dialometer.simulate.http_door import HttpDoor, ServerRefused
+from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.run import simulate
+from dialometer.simulate.server_client import ServerClient, ServerRefused
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
 from dialometer.web.run import Listening, address_of, bind, check_processes
@@ -176,10 +176,12 @@ def test_simulated_raters_judge_the_same_over_http(template, make_study, site, t
     study = make_study(template, n_items=2 if template == "chat" else 20)
     truth = draw_truth(study, 5)
     there = site(study)
-    with running(there.app) as url, HttpDoor(url, "the-key-of-the-tests") as door:
+    with running(there.app) as url, ServerClient(url, "the-key-of-the-tests") as door:
         over_http = simulate(study, door, truth, n_raters=3, seed=5, start_ms=1_800_000_000_000)
     with Store.open(tmp_path / "engine.db") as store:
-        engine = simulate(study, EngineDoor(Flow(study, store)), truth, n_raters=3, seed=5, start_ms=1_800_000_000_000)
+        engine = simulate(
+            study, EngineAccess(Flow(study, store)), truth, n_raters=3, seed=5, start_ms=1_800_000_000_000
+        )
         assert content(there.store) == content(store)
     assert over_http == engine
     assert over_http.n_judgments > 0
@@ -224,8 +226,8 @@ def test_simulate_by_command_finds_the_key_in_the_folder(make_study):
 
 
 def test_a_door_to_nowhere_says_so(monkeypatch):
-    monkeypatch.setattr("dialometer.simulate.http_door.N_TRIES", 1)
-    with HttpDoor("http://127.0.0.1:9", "key") as door, pytest.raises(ServerRefused, match="does not answer"):
+    monkeypatch.setattr("dialometer.simulate.server_client.N_TRIES", 1)
+    with ServerClient("http://127.0.0.1:9", "key") as door, pytest.raises(ServerRefused, match="does not answer"):
         door.arrive("x", 1)
 
 

@@ -1,4 +1,4 @@
-"""A folder with study.yaml, items and texts becomes a Study; everything that is wrong is told at once."""
+"""From a folder with study.yaml, items and texts to a Study; everything that is wrong is reported at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from dialometer.design.consistency import inconsistencies
 from dialometer.design.items import ItemReader
+from dialometer.design.pairs import pair_problems
 from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.errors import Problem, StudyError
 from dialometer.model.dialogue import clean_text
@@ -194,3 +195,11 @@ def _mapping(value: Any) -> dict[Any, Any]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def check_study(folder: Path) -> tuple[Study | None, list[Problem]]:
+    """The study if it can be understood, and every problem, sorted by file and line."""
+    study, problems = read_study(folder)
+    if study is not None:
+        problems = problems + pair_problems(study)
+    return study, sorted(problems, key=lambda p: (p.file, p.line, p.column))

@@ -189,11 +189,10 @@ def _sentence(detail: Any, model: type[BaseModel], loc: Path) -> tuple[str, str]
 
 
 def _model_at(model: type[BaseModel], loc: Path) -> type[BaseModel] | None:
-    """The model that stands at a location, found by walking the declared types."""
+    """The model at a location, by walking the declared types."""
     current: Any = model
     for step in loc:
-        found = _models_in(current)
-        owner = next((m for m in found if isinstance(step, str) and step in m.model_fields), None)
+        owner = next((m for m in _models_in(current) if isinstance(step, str) and step in m.model_fields), None)
         if owner is not None:
             current = owner.model_fields[str(step)].annotation
         elif typing.get_origin(current) in (list, dict):

@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dialometer.design.check import check_study
-from dialometer.design.load import STUDY_FILE, load_study
+from dialometer.design.load import STUDY_FILE, check_study, load_study
 from dialometer.design.lock import fingerprint, verify
 from dialometer.errors import DialometerError, ImportFileError, ReadError, StorageError
 from dialometer.exchange.columns import check_roles

@@ -30,7 +30,7 @@ def view_of(screen: Screen, seconds: float = 10.0) -> ScreenView:
     )
 
 
-class EngineDoor:
+class EngineAccess:
     """Simulated raters inside this process; screens of different sessions are stored in one commit."""
 
     def __init__(self, flow: Flow) -> None:

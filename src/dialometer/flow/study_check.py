@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dialometer.design.check import check_study
-from dialometer.design.load import STUDY_FILE
+from dialometer.design.load import STUDY_FILE, check_study
 from dialometer.design.lock import verify
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import Problem, StudyError

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dialometer.errors import AnswerError
-from dialometer.judges.doors import Shown
+from dialometer.judges.access import Shown
 from dialometer.model.scale import Scale
 from dialometer.scales import SCALES
 
@@ -23,7 +23,7 @@ FORM = (
 
 
 def system_prompt(instructions: str, persona: str = "") -> str:
-    """What a model is told for the whole session; ``instructions`` are the study's own, as this condition shows them."""
+    """The system prompt for the whole session; ``instructions`` are the study's own, as this condition shows them."""
     parts = [ROLE, persona.strip(), f"The study's instructions:\n\n{instructions.strip()}" if instructions else ""]
     return "\n\n".join(part for part in parts if part)
 
@@ -44,20 +44,20 @@ def screen_prompt(shown: Shown) -> str:
 def message_prompt(shown: Shown) -> str:
     """What a model reads when it is its turn in a conversation."""
     item = shown["item"]
-    said = _turns(shown["chat"] or [])
+    so_far = _turns(shown["chat"] or [])
     parts = [
         "You are now the user in a conversation with an agent.",
         f"The situation: {item['scenario']}" if item["scenario"] else "",
-        f"Said so far:\n{said}" if said else "Nothing was said yet.",
+        f"Said so far:\n{so_far}" if so_far else "Nothing was said yet.",
         "Write your next message, and nothing else.",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
 def again(complaints: Mapping[str, str]) -> str:
-    """What a model is told when its answer cannot be used."""
-    told = "\n".join(f"- {name}: {why}" for name, why in complaints.items())
-    return f"This answer cannot be used:\n{told}\n\nGive the whole JSON object again, and nothing else."
+    """What a model reads when its answer cannot be used."""
+    reasons = "\n".join(f"- {name}: {why}" for name, why in complaints.items())
+    return f"This answer cannot be used:\n{reasons}\n\nGive the whole JSON object again, and nothing else."
 
 
 def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, str]] | None) -> list[str]:
@@ -102,8 +102,7 @@ def _scale(field: Mapping[str, Any]) -> Scale:
     return SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
 
 
-# Strict reading of a model's answer: one JSON object with exactly the wished keys, each value on its scale.
-
+# Reading a model's answer
 
 _FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
 WHOLE = "the answer"
@@ -119,16 +118,16 @@ class Unusable(Exception):
 
 def read_answers(text: str, fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The answers by field; raises :class:`Unusable`. A value in words, a missing key or a stray one is not guessed at."""
-    found = _object(text)
+    given = _object(text)
     names = [field["name"] for field in fields]
-    wrong = {name: "this key is not asked for" for name in found if name not in names}
+    wrong = {name: "this key is not asked for" for name in given if name not in names}
     answers: dict[str, Any] = {}
     for field in fields:
         name = field["name"]
-        value = found.get(name)
+        value = given.get(name)
         if value is None:
             if field["is_required"]:
-                wrong[name] = "this key is missing" if name not in found else "a value is needed"
+                wrong[name] = "this key is missing" if name not in given else "a value is needed"
             continue
         complaint = _complaint(value, field)
         if complaint:
@@ -141,23 +140,23 @@ def read_answers(text: str, fields: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The one JSON object that a text is; a code fence around it is the only thing let pass."""
+    """The one JSON object that a text is; nothing but a code fence may surround it."""
     plain = text.strip()
     fenced = _FENCE.match(plain)
     try:
-        found = json.loads(fenced[1] if fenced else plain, object_pairs_hook=_no_repeats)
+        content = json.loads(fenced[1] if fenced else plain, object_pairs_hook=_no_repeats)
     except (ValueError, RecursionError) as error:
         raise Unusable({WHOLE: f"it is not one JSON object ({error})"}) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Unusable({WHOLE: "it is not a JSON object"})
-    return found
+    return content
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a key is given twice")
+    return content
 
 
 def _complaint(value: Any, field: Mapping[str, Any]) -> str:

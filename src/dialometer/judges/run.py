@@ -11,8 +11,8 @@ from typing import Any
 from dialometer.errors import AgentError, AnswersRejected
 from dialometer.flow.engine import now_ms
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD
-from dialometer.judges.asking import Asking, Spent
-from dialometer.judges.doors import Door, Shown
+from dialometer.judges.access import JudgeAccess, Shown
+from dialometer.judges.model_client import ModelClient, Usage
 from dialometer.judges.prompt import Unusable, again, message_prompt, read_answers, screen_prompt, system_prompt
 from dialometer.model.dialogue import Turn
 from dialometer.model.study import Study
@@ -37,7 +37,7 @@ class Progress:
     n_refused: int = 0
     states: dict[str, int] = field(default_factory=dict)
     given_up: list[str] = field(default_factory=list)
-    spent: Spent = field(default_factory=Spent)
+    spent: Usage = field(default_factory=Usage)
 
 
 @dataclass
@@ -45,22 +45,22 @@ class Judge:
     """One model in one study. Running it again goes on where it stopped: sessions are found by the raters' names."""
 
     study: Study
-    door: Door
-    asking: Asking
+    access: JudgeAccess
+    client: ModelClient
     persona: str = ""
     n_asks: int = N_ASKS
     n_parallel: int = 1
 
     def rater_name(self, number: int) -> str:
         """The name under which a rater is known: the model's, and a number from 1."""
-        return f"{self.asking.model.model}#{number}"
+        return f"{self.client.model.model}#{number}"
 
     def run(self, n_raters: int, report: Callable[[Progress], None] | None = None) -> Progress:
         """Lets so many raters take part. A rater whose model gives no usable answer is left where it stands.
 
         All arrive first, one after the other, so that what is drawn for them does not depend on who is faster.
         """
-        progress = Progress(n_raters=n_raters, spent=self.asking.spent)
+        progress = Progress(n_raters=n_raters, spent=self.client.spent)
         telling = Lock()
 
         def tell(n_judgments: int = 0, state: str = "") -> None:
@@ -72,7 +72,7 @@ class Judge:
                 if report is not None:
                     report(progress)
 
-        sessions = {number: self.door.arrive(self.rater_name(number)) for number in range(1, n_raters + 1)}
+        sessions = {number: self.access.arrive(self.rater_name(number)) for number in range(1, n_raters + 1)}
         progress.n_refused = sum(session is None for session in sessions.values())
 
         def take_part(number: int, session: str) -> None:
@@ -98,25 +98,25 @@ class Judge:
         """One rater's way to the end; returns how the session ended."""
         instructions = self._instructions(session)
         for _ in range(MAX_SCREENS):
-            shown = self.door.screen(session)
+            shown = self.access.screen(session)
             if shown["kind"] == "done":
                 return str(shown["state"])
             if shown["kind"] == "instructions":
                 instructions = shown["text"]
-                self.asking.note(session, instructions)
+                self.client.note(session, instructions)
             shown_at_ms = now_ms()
             if shown["kind"] == "chat":
                 self._talk(session, number, shown, instructions)
-                shown = self.door.screen(session)
+                shown = self.access.screen(session)
             answers = self._answers(shown, number, instructions)
             token = f"judge-{session}-{shown['screen']}"
-            tell(self.door.submit(session, shown["screen"], answers, shown_at_ms, token))
+            tell(self.access.submit(session, shown["screen"], answers, shown_at_ms, token))
         raise GaveUp("the session has no end")
 
     def _instructions(self, session: str) -> str:
         """What this session was told on its instructions screen, for when it is resumed behind it."""
-        told = self.asking.noted(session)
-        return self.study.texts.get(self.study.spec.texts.instructions, "") if told is None else told
+        noted = self.client.noted(session)
+        return self.study.texts.get(self.study.spec.texts.instructions, "") if noted is None else noted
 
     def _answers(self, shown: Shown, number: int, instructions: str) -> dict[str, Any]:
         """What is sent for a screen. What concerns only people is decided here, not by the model."""
@@ -126,7 +126,7 @@ class Judge:
             case "more":
                 return {MORE_FIELD: "no"}
         fixed = self._fixed(shown)
-        fields = [one for one in shown["fields"] if one["name"] not in fixed]
+        fields = [field for field in shown["fields"] if field["name"] not in fixed]
         if not fields:
             return fixed
         return fixed | self._ask({**shown, "fields": fields}, number, instructions)
@@ -136,7 +136,7 @@ class Judge:
         if shown["kind"] != "screening":
             return {}
         accepted = {question.name: question.accept for question in self.study.spec.screening if question.accept}
-        return {one["name"]: accepted[one["name"]][0] for one in shown["fields"] if one["name"] in accepted}
+        return {name: accepted[name][0] for name in (field["name"] for field in shown["fields"]) if name in accepted}
 
     def _ask(self, shown: Shown, number: int, instructions: str) -> dict[str, Any]:
         """Asks until the answer can be used; each time the model reads what was wrong with the last one."""
@@ -145,26 +145,26 @@ class Judge:
         complaints: Mapping[str, str] = {}
         for attempt in range(1, self.n_asks + 1):
             about = {"rater": self.rater_name(number), "screen": shown["screen"], "attempt": attempt}
-            asked = self.asking.ask(system, talk, seed=number, about=about)
+            reply = self.client.ask(system, talk, seed=number, about=about)
             try:
-                return read_answers(asked.text, shown["fields"])
+                return read_answers(reply.text, shown["fields"])
             except (Unusable, AnswersRejected) as error:
-                self.asking.count_unusable()
+                self.client.count_unusable()
                 complaints = error.complaints if isinstance(error, Unusable) else error.fields
-                talk += [Turn("Agent", asked.text, "agent"), Turn("User", again(complaints), "user")]
-        told = "; ".join(f"{name}: {why}" for name, why in complaints.items())
-        raise GaveUp(f"no usable answer to {shown['screen']} in {self.n_asks} tries ({told})")
+                talk += [Turn("Agent", reply.text, "agent"), Turn("User", again(complaints), "user")]
+        reasons = "; ".join(f"{name}: {why}" for name, why in complaints.items())
+        raise GaveUp(f"no usable answer to {shown['screen']} in {self.n_asks} tries ({reasons})")
 
     def _talk(self, session: str, number: int, shown: Shown, instructions: str) -> None:
         """The conversation before a rating: as many messages as the study asks for at least."""
         item = shown["item"]
         system = system_prompt(instructions, self.persona)
         if shown["chat"] and shown["chat"][-1]["role"] == "user":
-            self.door.wait_for_reply(session, item["id"])
-            shown = self.door.screen(session)
+            self.access.wait_for_reply(session, item["id"])
+            shown = self.access.screen(session)
         while sum(turn["role"] == "user" for turn in shown["chat"] or ()) < item["min_turns"]:
             about = {"rater": self.rater_name(number), "screen": shown["screen"], "attempt": 1}
             prompt = Turn("User", message_prompt(shown), "user")
-            asked = self.asking.ask(system, [prompt], seed=number, about=about)
-            self.door.say(session, item["id"], asked.text[:2000])
-            shown = self.door.screen(session)
+            reply = self.client.ask(system, [prompt], seed=number, about=about)
+            self.access.say(session, item["id"], reply.text[:2000])
+            shown = self.access.screen(session)

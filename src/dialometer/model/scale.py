@@ -114,7 +114,7 @@ class Scale(Part):
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest number."""
         numbers = self.category_labels()
-        return (min(numbers), max(numbers)) if numbers else (-math.inf, math.inf)
+        return (float(min(numbers)), float(max(numbers))) if numbers else (-math.inf, math.inf)
 
     def anchor_number(self) -> float | None:
         """The number of the standard, which a condition may show to raters as the anchor."""

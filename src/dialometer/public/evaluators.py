@@ -16,12 +16,12 @@ from dialometer.learned.gaussian.training import GaussianFit, fit_gaussian, save
 from dialometer.model.dialogue import Dialogue
 from dialometer.model.report import Report
 from dialometer.public.extras import needs_extra
-from dialometer.simulate.talks import TalkHabits, simulate_talks
+from dialometer.simulate.rated_conversations import UserHabits, simulate_conversations
 
 
 def simulate_ratings(n_dialogues: int = 400, *, seed: int = 1, careless_share: float = 0.15) -> RatingSet:
     """Simulated conversations that their users rated, some without care, to try an evaluator on; their truth is known."""
-    talks = simulate_talks(n_dialogues, seed, TalkHabits(careless_share=careless_share))
+    talks = simulate_conversations(n_dialogues, seed, UserHabits(careless_share=careless_share))
     return clean(
         RatedDialogue(
             talk, float(talk.metadata["rating"]), talk.metadata["user"], "simulation", talk.metadata["system"]

@@ -13,7 +13,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Report
 from dialometer.model.study import Study
@@ -40,9 +40,9 @@ def simulate_raters(folder: str | Path, n_raters: int = 30, *, seed: int = 1, da
         if next(iter(store.sessions.all()), None) is not None:
             remedy = "make a new folder with new_study, or read what is there with read_judgments"
             raise DialometerError("the study holds sessions already", where=str(folder), remedy=remedy)
-        door, truth, habits = EngineDoor(Flow(study, store)), draw_truth(study, seed), Habits()
+        access, truth, habits = EngineAccess(Flow(study, store)), draw_truth(study, seed), Habits()
         keep_truth(Path(folder), truth, seed=seed, n_raters=n_raters, habits=habits)
-        simulate(study, door, truth, n_raters=n_raters, seed=seed, start_ms=now_ms(), habits=habits)
+        simulate(study, access, truth, n_raters=n_raters, seed=seed, start_ms=now_ms(), habits=habits)
     return read_judgments(folder, database=database)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from dialometer.model.study import Study
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, SimulatedRater, draw_rater
-from dialometer.simulate.screen_view import Door, ScreenView, Visit
+from dialometer.simulate.screen_view import ScreenView, StudyAccess, Visit
 from dialometer.simulate.truth import Truth
 
 _MESSAGES = (
@@ -54,7 +54,7 @@ class _Event:
 
 def simulate(
     study: Study,
-    door: Door,
+    access: StudyAccess,
     truth: Truth,
     *,
     n_raters: int,
@@ -82,14 +82,14 @@ def simulate(
                 if visits:  # arrivals see everything submitted before them
                     heapq.heappush(queue, event)
                     break
-                _arrive(door, event, seed, queue, progress)
+                _arrive(access, event, seed, queue, progress)
                 continue
-            visit = _visit(study, door, truth, raters[event.number], event, progress)
+            visit = _visit(study, access, truth, raters[event.number], event, progress)
             if visit is not None:
                 visits.append(visit)
                 events.append(event)
         if visits:
-            n_judgments, n_practice = door.submit(visits)
+            n_judgments, n_practice = access.submit(visits)
             progress.n_judgments += n_judgments
             progress.n_practice += n_practice
             progress.n_screens += len(visits)
@@ -100,8 +100,8 @@ def simulate(
     return progress
 
 
-def _arrive(door: Door, event: _Event, seed: int, queue: list[_Event], progress: Progress) -> None:
-    session = door.arrive(f"simulated-{seed}-{event.number}", event.at_ms)
+def _arrive(access: StudyAccess, event: _Event, seed: int, queue: list[_Event], progress: Progress) -> None:
+    session = access.arrive(f"simulated-{seed}-{event.number}", event.at_ms)
     if session is None:
         progress.n_refused += 1
         return
@@ -110,11 +110,11 @@ def _arrive(door: Door, event: _Event, seed: int, queue: list[_Event], progress:
 
 
 def _visit(
-    study: Study, door: Door, truth: Truth, rater: SimulatedRater, event: _Event, progress: Progress
+    study: Study, access: StudyAccess, truth: Truth, rater: SimulatedRater, event: _Event, progress: Progress
 ) -> Visit | None:
     """One screen of one rater; None when the session is over or the rater leaves."""
     assert event.session is not None
-    screen = door.screen(event.session)
+    screen = access.screen(event.session)
     if screen.kind == "done":
         progress.n_finished += 1
         progress.states[screen.state] = progress.states.get(screen.state, 0) + 1
@@ -124,7 +124,7 @@ def _visit(
         return None
     rng = rater.rng(screen.step, 99)
     if screen.kind == "chat":
-        _talk(door, event.session, screen, rng, event.at_ms)
+        _talk(access, event.session, screen, rng, event.at_ms)
     duration_s = max(0.8, screen.seconds * rater.pace * float(np.exp(rng.normal(0, 0.25))))
     shown_at_ms = event.at_ms
     submitted_at_ms = shown_at_ms + int(duration_s * 1000)
@@ -139,7 +139,7 @@ def _visit(
     )
 
 
-def _talk(door: Door, session: str, screen: ScreenView, rng: np.random.Generator, at_ms: int) -> None:
+def _talk(access: StudyAccess, session: str, screen: ScreenView, rng: np.random.Generator, at_ms: int) -> None:
     n_messages = screen.min_turns + int(rng.integers(0, 3))
     for i in range(n_messages):
-        door.say(session, screen.item_id, _MESSAGES[i % len(_MESSAGES)], at_ms + 20_000 * i)
+        access.say(session, screen.item_id, _MESSAGES[i % len(_MESSAGES)], at_ms + 20_000 * i)

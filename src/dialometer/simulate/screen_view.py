@@ -51,14 +51,14 @@ class Visit:
     device: str = "simulated"
 
 
-class Door(Protocol):
-    """The way into a study that simulated raters use: the engine in this process, or a server by its address."""
+class StudyAccess(Protocol):
+    """How simulated raters reach a study: through the engine in this process, or a server by its address."""
 
     def arrive(self, external_id: str, at_ms: int) -> str | None:
         """The session's handle, or None when the study has no place left."""
 
     def screen(self, session: str) -> ScreenView:
-        """The screen where the session stands."""
+        """The session's current screen."""
 
     def submit(self, visits: list[Visit]) -> tuple[int, int]:
         """Sends screens of different sessions; returns how many judgments, and how many practice judgments apart from

@@ -335,7 +335,7 @@ def _read(path: Path, kinds: dict[str, pl.DataType | type[pl.DataType]] | None =
 def data_from_arrays(
     study: Study, columns: Mapping[str, NDArray[Any]], *, minutes_by_rater: NDArray[np.float64] | None = None
 ) -> StudyData:
-    """Study data from the columns of ``simulate.quick.quick_judgments``; every rater counts as finished.
+    """Study data from the columns of ``simulate.judgment_arrays.simulate_judgments``; every rater counts as finished.
 
     ``minutes_by_rater`` gives the lengths of sessions in the order of the raters' numbers; without it they are unknown.
     """

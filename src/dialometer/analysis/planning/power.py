@@ -28,7 +28,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.report.charts.lines import LinePoint, lines
-from dialometer.simulate.quick import quick_judgments
+from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth
 from dialometer.stats.clustered.proportion import proportion
@@ -155,7 +155,7 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
             np.random.SeedSequence([setting.seed, setting.n_raters, setting.n_items, number]).generate_state(1)[0]
         )
         truth, habits, shifts = planted(sized, setting.effect, seed)
-        columns = quick_judgments(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
+        columns = simulate_judgments(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
         tests = primary_tests(data_from_arrays(sized, columns), options)
         p_values.append({label: float(e.details.get("p_adjusted", e.p_value)) for label, e in tests.items()})
     return p_values

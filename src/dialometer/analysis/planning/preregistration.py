@@ -22,7 +22,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.quality import QualityRule
 from dialometer.model.report import Method
 from dialometer.model.study import Comparison, Study
-from dialometer.simulate.quick import quick_judgments
+from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.stats.clustered.proportion import proportion
 
 FEW = 100
@@ -67,7 +67,7 @@ def planned_methods(study: Study, *, n_raters: int, seed: int) -> tuple[Method, 
     """The statistics that the analysis will use, found by running it once on simulated ratings."""
     sized = resized(study, PowerAnalysis(study, 0.5).n_items)
     truth, habits, shifts = planted(sized, 0.5, seed)
-    columns = quick_judgments(sized, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts)
+    columns = simulate_judgments(sized, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts)
     methods = analyse(sized, data_from_arrays(sized, columns), seed=seed, n_resamples=FEW).methods
     declared = f"{study.spec.analysis.n_resamples:,} resamples"
     return tuple(replace(method, method=method.method.replace(f"{FEW} resamples", declared)) for method in methods)

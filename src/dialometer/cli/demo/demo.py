@@ -121,8 +121,8 @@ def _send_raters(folder: Path, url: str, api_key: str) -> None:
     from dialometer.design.load import load_study
     from dialometer.errors import DialometerError
     from dialometer.flow.engine import now_ms
-    from dialometer.simulate.http_door import HttpDoor
     from dialometer.simulate.run import simulate
+    from dialometer.simulate.server_client import ServerClient
     from dialometer.simulate.truth import draw_truth
 
     study = load_study(folder)
@@ -130,7 +130,7 @@ def _send_raters(folder: Path, url: str, api_key: str) -> None:
     time.sleep(1.0)
     for number in range(1, N_LIVE_RATERS + 1):
         try:
-            with HttpDoor(url, api_key) as door:
+            with ServerClient(url, api_key) as door:
                 # Their clock is their own: a session of some minutes that has ended.
                 n_before = max(0, N_EARLIER - number)
                 start_ms = now_ms() - SESSION_MS - n_before * EARLIER_APART_MS

@@ -32,9 +32,9 @@ def add_to(app: typer.Typer) -> None:
         from collections import Counter
 
         from dialometer.readers.writing import write_dialogues
-        from dialometer.simulate.talks import TalkHabits, simulate_talks
+        from dialometer.simulate.rated_conversations import UserHabits, simulate_conversations
 
-        talks = simulate_talks(dialogues, seed, TalkHabits(careless_share=careless))
+        talks = simulate_conversations(dialogues, seed, UserHabits(careless_share=careless))
         out.parent.mkdir(parents=True, exist_ok=True)
         write_dialogues(out, talks)
         given = Counter(int(one.metadata["rating"]) for one in talks)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dialometer.agents.openai import OpenAI
-    from dialometer.judges.doors import Door
+    from dialometer.judges.access import JudgeAccess
     from dialometer.judges.run import Progress
     from dialometer.model.study import Study
 
@@ -70,19 +70,19 @@ def add_to(app: typer.Typer) -> None:
         Its raters are marked as models in every table and stay out of the report on people (see report --source model).
         Run it again after an interruption: it goes on, and what was answered is not asked again.
         """
-        from dialometer.judges.asking import Asking
+        from dialometer.judges.model_client import ModelClient
 
         study = open_study(folder)
         extra = {"response_format": {"type": "json_object"}} if json_mode else {}
         settings = {"temperature": temperature, "max_tokens": max_tokens, "timeout_s": timeout_s, "extra": extra}
         agent = _agent(base_url=endpoint, model=model, api_key_env=api_key_env, **settings)
-        asking = Asking(agent, folder / JUDGE_FOLDER)
+        client = ModelClient(agent, folder / JUDGE_FOLDER)
 
-        def run(door: Door) -> Progress:
+        def run(access: JudgeAccess) -> Progress:
             from dialometer.judges.run import Judge
 
             with _reporting(raters) as report:
-                return Judge(study, door, asking, persona, asks, parallel).run(raters, report)
+                return Judge(study, access, client, persona, asks, parallel).run(raters, report)
 
         progress = _at_server(run, folder, url, api_key) if url else _here(run, folder, study, database)
         _tell(progress, folder, price_in, price_out, as_json=as_json)
@@ -102,20 +102,20 @@ def _agent(**settings: Any) -> OpenAI:
         ) from error
 
 
-def _here(run: Callable[[Door], Progress], folder: Path, study: Study, database: str) -> Progress:
+def _here(run: Callable[[JudgeAccess], Progress], folder: Path, study: Study, database: str) -> Progress:
     from dialometer.flow.engine import Flow
-    from dialometer.judges.doors import LocalDoor
+    from dialometer.judges.access import LocalAccess
 
     with open_store(folder, database) as store:
-        return run(LocalDoor(Flow(study, store)))
+        return run(LocalAccess(Flow(study, store)))
 
 
-def _at_server(run: Callable[[Door], Progress], folder: Path, url: str, api_key: str) -> Progress:
+def _at_server(run: Callable[[JudgeAccess], Progress], folder: Path, url: str, api_key: str) -> Progress:
     from dialometer.cli.study.simulate import _left_key
-    from dialometer.judges.doors import ServerDoor
+    from dialometer.judges.access import ServerAccess
 
-    with ServerDoor(url, api_key or _left_key(folder, url)) as door:
-        return run(door)
+    with ServerAccess(url, api_key or _left_key(folder, url)) as access:
+        return run(access)
 
 
 @contextmanager

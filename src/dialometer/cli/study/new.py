@@ -95,7 +95,7 @@ MINUTES_PER_ITEM = 1.2
 def study_from_responses(template: str, items: Path, folder: Path) -> list[Path]:
     """Copies the template, puts the items in, and tells the study, its texts and its rules about them."""
     from dialometer.cli.bots.respond import PROVENANCE_SUFFIX
-    from dialometer.design.check import check_study
+    from dialometer.design.load import check_study
     from dialometer.design.templates import copy_template
     from dialometer.errors import DialometerError, StudyError
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dialometer.model.study import Study
     from dialometer.simulate.run import Progress
-    from dialometer.simulate.screen_view import Door
+    from dialometer.simulate.screen_view import StudyAccess
     from dialometer.storage.store import Store
 
 
@@ -60,10 +60,10 @@ def add_to(app: typer.Typer) -> None:
         The truth they saw is written to simulation.json, so that an analysis can be compared with it.
         """
         from dialometer.flow.engine import Flow, now_ms
-        from dialometer.flow.simulated import EngineDoor
-        from dialometer.simulate.http_door import HttpDoor
+        from dialometer.flow.simulated import EngineAccess
         from dialometer.simulate.rater import Habits
         from dialometer.simulate.run import simulate
+        from dialometer.simulate.server_client import ServerClient
         from dialometer.simulate.truth import draw_truth, keep_truth
 
         study = open_study(folder)
@@ -73,11 +73,11 @@ def add_to(app: typer.Typer) -> None:
         )
         keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
 
-        def run(door: Door, start_ms: int) -> Progress:
+        def run(access: StudyAccess, start_ms: int) -> Progress:
             with _reporting(raters) as report:
                 return simulate(
                     study,
-                    door,
+                    access,
                     truth,
                     n_raters=raters,
                     seed=seed,
@@ -87,13 +87,13 @@ def add_to(app: typer.Typer) -> None:
                 )
 
         if url:
-            with HttpDoor(url, api_key or _left_key(folder, url)) as over_http:
+            with ServerClient(url, api_key or _left_key(folder, url)) as over_http:
                 keep()
                 _tell_progress(run(over_http, now_ms()), as_json=as_json)
             return
         with open_store(folder, database) as store:
             kept = keep(has_raters=next(iter(store.sessions.all(source="simulated")), None) is not None)
-            progress = run(EngineDoor(Flow(study, store)), _start_ms(store))
+            progress = run(EngineAccess(Flow(study, store)), _start_ms(store))
             _tell(study, store, progress, as_json=as_json)
         if not as_json:
             _tell_next(folder, database, kept)

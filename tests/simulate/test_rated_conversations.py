@@ -8,7 +8,7 @@ import pytest
 from dialometer.errors import DialometerError
 from dialometer.readers import read_dialogues
 from dialometer.readers.writing import write_dialogues
-from dialometer.simulate.talks import BOTS, CARELESS_RATINGS, TalkHabits, simulate_talks
+from dialometer.simulate.rated_conversations import BOTS, CARELESS_RATINGS, UserHabits, simulate_conversations
 
 
 def of(talks, key):
@@ -17,13 +17,13 @@ def of(talks, key):
 
 @pytest.fixture(scope="module")
 def talks():
-    return simulate_talks(1200, 7)
+    return simulate_conversations(1200, 7)
 
 
 def test_the_same_seed_gives_the_same_conversations_and_more_of_them_begin_alike(talks):
-    assert simulate_talks(1200, 7) == talks
-    assert simulate_talks(30, 7) == talks[:30]
-    assert simulate_talks(30, 8) != talks[:30]
+    assert simulate_conversations(1200, 7) == talks
+    assert simulate_conversations(30, 7) == talks[:30]
+    assert simulate_conversations(30, 8) != talks[:30]
 
 
 def test_honest_ratings_follow_the_quality_and_careless_ones_do_not(talks):
@@ -48,7 +48,7 @@ def test_partners_with_more_faults_are_worse(talks):
 def test_a_conversation_without_faults_is_the_best_there_is(talks):
     best = max(talks, key=lambda talk: talk.metadata["truth"]["quality"])
     said = [turn.text for turn in best.said_by("agent")]
-    assert best.metadata["truth"]["quality"] == TalkHabits().best
+    assert best.metadata["truth"]["quality"] == UserHabits().best
     assert len(set(said)) == len(said), "nothing is said twice"
 
 
@@ -59,4 +59,4 @@ def test_they_are_written_and_read_like_any_other(talks, tmp_path):
 
 def test_nonsense_is_refused():
     with pytest.raises(DialometerError, match="shares from 0 to 1"):
-        simulate_talks(3, 0, TalkHabits(careless_share=2))
+        simulate_conversations(3, 0, UserHabits(careless_share=2))

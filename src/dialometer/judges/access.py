@@ -1,4 +1,4 @@
-"""The two ways into a study for a model: the engine of this process, or a running server. Both show the API's screens."""
+"""How a model reaches a study: through the engine of this process, or a running server. Both show the API's screens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.screen_json import screen_json
 from dialometer.flow.submissions import Timing
 from dialometer.model.session import Receipt
-from dialometer.simulate.http_door import HttpDoor, expect
+from dialometer.simulate.server_client import ServerClient, expect
 
 PLATFORM = "model"
 N_WAITS = 5
@@ -19,14 +19,14 @@ Shown = dict[str, Any]
 """A screen as the JSON API shows it; ``kind`` is ``done`` at the end."""
 
 
-class Door(Protocol):
-    """What a model needs of a study. A session is known by its handle."""
+class JudgeAccess(Protocol):
+    """What a model needs of a study. A session is known by its id."""
 
     def arrive(self, rater: str) -> str | None:
         """The session of this rater, the same one each time; None when the study has no place left."""
 
     def screen(self, session: str) -> Shown:
-        """The screen where the session stands."""
+        """The session's current screen."""
 
     def submit(self, session: str, screen: str, answers: dict[str, Any], shown_at_ms: int, token: str) -> int:
         """Sends the answers; returns how many judgments were stored, practice ones not counted. Raises :class:`AnswersRejected`."""
@@ -35,10 +35,10 @@ class Door(Protocol):
         """One message in a conversation; the reply is stored before this returns."""
 
     def wait_for_reply(self, session: str, item_id: str) -> None:
-        """Asks again for a reply that did not come."""
+        """Ask again for a reply that did not come."""
 
 
-class LocalDoor:
+class LocalAccess:
     """The engine of this process."""
 
     def __init__(self, flow: Flow) -> None:
@@ -83,11 +83,11 @@ class LocalDoor:
         self.chats.answer(self.flow.store.sessions.get(session), item_id)
 
 
-class ServerDoor:
+class ServerAccess:
     """A running server by its address and key."""
 
     def __init__(self, url: str, api_key: str) -> None:
-        self._http = HttpDoor(url, api_key)
+        self._http = ServerClient(url, api_key)
         self._key = api_key
         self._tokens: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""The door through which simulated raters use a running server, over the JSON API as any other program."""
+"""Simulated raters at a running server, over the JSON API as any other program."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ServerRefused(DialometerError):
     """The server did not do what was asked; its own words are quoted."""
 
 
-class HttpDoor:
-    """Simulated raters at a server's address. Sending is safe to repeat, so what may pass is tried again."""
+class ServerClient:
+    """The study of a server by its address. Sending is safe to repeat, so failures that may pass are retried."""
 
     def __init__(self, url: str, api_key: str, *, n_connections: int = N_CONNECTIONS) -> None:
         limits = httpx.Limits(max_connections=n_connections, max_keepalive_connections=n_connections)
@@ -40,7 +40,7 @@ class HttpDoor:
         self.close()
 
     def close(self) -> None:
-        """Gives all connections back."""
+        """Close all connections."""
         self._pool.shutdown(cancel_futures=True)
         self._client.close()
 
@@ -55,7 +55,7 @@ class HttpDoor:
         return str(opened["session_id"])
 
     def screen(self, session: str) -> ScreenView:
-        """The screen where the session stands."""
+        """The session's current screen."""
         return view_from(expect(self.call("GET", "/session/screen", self._tokens[session]), 200))
 
     def submit(self, visits: list[Visit]) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class HttpDoor:
     def call(
         self, method: str, path: str, token: str, body: dict[str, Any] | None = None, *, may_repeat: bool = True
     ) -> httpx.Response:
-        """One request with a token; what may pass is tried again, unless it must not be repeated."""
+        """One request with a token; failures that may pass are retried, unless the request must not be repeated."""
         headers = {"Authorization": f"Bearer {token}"}
         for n in range(N_TRIES):
             is_last = n == N_TRIES - 1
@@ -154,13 +154,13 @@ def _field(field: dict[str, Any]) -> FieldView:
 
 
 def expect(response: httpx.Response, status: int) -> dict[str, Any]:
-    """The JSON of a response with the wished status; any other raises :class:`ServerRefused` in the server's words."""
+    """The JSON of a response with the expected status; any other raises :class:`ServerRefused` in the server's words."""
     if response.status_code != status:
         try:
-            told = response.json().get("error", "")
+            reason = response.json().get("error", "")
         except ValueError:
-            told = ""
+            reason = ""
         remedy = "give the server's key with --api-key" if response.status_code == 401 else "see the server's log"
-        raise ServerRefused(f"the server answered {response.status_code}: {told or 'no reason given'}", remedy=remedy)
+        raise ServerRefused(f"the server answered {response.status_code}: {reason or 'no reason given'}", remedy=remedy)
     content: dict[str, Any] = response.json()
     return content

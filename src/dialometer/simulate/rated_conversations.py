@@ -29,7 +29,7 @@ _FEWEST, _MOST = 4, 9  # replies in a conversation
 
 
 @dataclass(frozen=True, slots=True)
-class TalkHabits:
+class UserHabits:
     """How users differ; ratings are on the scale from 1 to 5."""
 
     careless_share: float = 0.15
@@ -68,24 +68,24 @@ class _Talk:
         self.turns.append(Turn("You" if role == "user" else self.bot, text, role))
 
 
-def simulate_talks(n_dialogues: int, seed: int, habits: TalkHabits | None = None) -> list[Dialogue]:
+def simulate_conversations(n_dialogues: int, seed: int, habits: UserHabits | None = None) -> list[Dialogue]:
     """Rated conversations: ``rating``, ``user`` and ``system`` in the metadata as in real files, and under ``truth`` what only
     a simulation knows: ``quality`` (the expected rating of an average user) and ``is_careless``.
     """
-    habits = habits or TalkHabits()
+    habits = habits or UserHabits()
     if n_dialogues < 1 or not 0 <= habits.careless_share <= 1:
         raise DialometerError("a simulation needs dialogues, and shares from 0 to 1", remedy="check the numbers")
     users = -(-n_dialogues // _DIALOGUES_PER_USER)
-    found: list[Dialogue] = []
+    dialogues: list[Dialogue] = []
     for number in range(users):
         rng = np.random.default_rng([seed, number])
         user = _draw_user(number, rng, habits)
-        for _ in range(min(_DIALOGUES_PER_USER, n_dialogues - len(found))):
-            found.append(_rated(len(found) + 1, user, _talk(user, rng), habits, rng))
-    return found
+        for _ in range(min(_DIALOGUES_PER_USER, n_dialogues - len(dialogues))):
+            dialogues.append(_rated(len(dialogues) + 1, user, _talk(user, rng), habits, rng))
+    return dialogues
 
 
-def _draw_user(number: int, rng: np.random.Generator, habits: TalkHabits) -> _User:
+def _draw_user(number: int, rng: np.random.Generator, habits: UserHabits) -> _User:
     return _User(
         f"user-{number + 1:03d}",
         float(rng.normal(0, habits.leniency_sd)),
@@ -146,7 +146,7 @@ def _fault_share(faults: list[str]) -> float:
     return float(weights @ np.array([bool(fault) for fault in faults]) / weights.sum())
 
 
-def _rated(number: int, user: _User, talk: _Talk, habits: TalkHabits, rng: np.random.Generator) -> Dialogue:
+def _rated(number: int, user: _User, talk: _Talk, habits: UserHabits, rng: np.random.Generator) -> Dialogue:
     quality = habits.best + (habits.worst - habits.best) * _fault_share(talk.faults)
     felt = quality + user.leniency + rng.normal(0, habits.noise_sd)
     drawn = int(rng.choice(5, p=CARELESS_RATINGS)) + 1
@@ -162,6 +162,6 @@ def _one(texts: Sequence[str], rng: np.random.Generator) -> str:
 
 @cache
 def _texts() -> dict[str, Any]:
-    text = files("dialometer.simulate").joinpath("talks.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    text = files("dialometer.simulate").joinpath("conversation_texts.yaml").read_text(encoding="utf-8")
+    texts: dict[str, Any] = yaml.safe_load(text)
+    return texts

@@ -33,7 +33,7 @@ class _Crew:
     cell: NDArray[np.int64]
 
 
-def quick_judgments(
+def simulate_judgments(
     study: Study, truth: Truth, habits: Habits, *, n_raters: int, seed: int, shifts: Mapping[int, float] | None = None
 ) -> Columns:
     """Judgments of a whole study: rater number, cell, block, item, system, criterion, value, choice, worst, side, position.

@@ -1,4 +1,4 @@
-"""Asking a model: every reply is kept, so that an interrupted run asks nothing twice; every request is logged with its cost."""
+"""Requests to a language model: replies are cached, so that an interrupted run asks nothing twice; every request is logged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CACHE_FILE, LOG_FILE = "replies.jsonl", "requests.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelReply:
     """A model's reply; ``is_cached`` says that nothing was sent for it."""
 
     text: str
@@ -31,8 +31,8 @@ class Asked:
 
 
 @dataclass
-class Spent:
-    """What a run has used so far. Tokens that a server does not tell are counted as unknown, not as none."""
+class Usage:
+    """What a run has used so far. Tokens that a server does not report are counted as unknown, not as none."""
 
     n_requests: int = 0
     n_cached: int = 0
@@ -46,8 +46,8 @@ class Spent:
         return (self.n_tokens_in * price_in + self.n_tokens_out * price_out) / 1e6
 
 
-class Replies:
-    """Replies by what was asked, in a file that only grows; a line that was cut off by a crash is passed over."""
+class ReplyCache:
+    """Replies by what was asked, in a file that only grows; a line cut off by a crash is skipped."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -82,19 +82,19 @@ def append(file: Path, entry: dict[str, Any]) -> None:
 
 
 @dataclass
-class Asking:
+class ModelClient:
     """One model behind an endpoint. ``folder`` keeps the replies and the log; ``seed`` sets raters of one model apart."""
 
     model: OpenAI
     folder: Path
-    spent: Spent = field(default_factory=Spent)
+    spent: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._replies = Replies(self.folder / CACHE_FILE)
+        self._replies = ReplyCache(self.folder / CACHE_FILE)
         self._counting = Lock()
 
-    def ask(self, system: str, talk: Sequence[Turn], *, seed: int, about: dict[str, Any]) -> Asked:
+    def ask(self, system: str, talk: Sequence[Turn], *, seed: int, about: dict[str, Any]) -> ModelReply:
         """The model's next turn. ``about`` says in the log whose screen it was."""
         key = self._key(system, talk, seed)
         known = self._replies.get(key)
@@ -105,9 +105,9 @@ class Asking:
             is_cached = False
         else:
             is_cached = True
-        asked = Asked(known["text"], known["n_tokens_in"], known["n_tokens_out"], is_cached)
-        self._log(asked, about, time.monotonic() - began)
-        return asked
+        reply = ModelReply(known["text"], known["n_tokens_in"], known["n_tokens_out"], is_cached)
+        self._log(reply, about, time.monotonic() - began)
+        return reply
 
     def _send(self, system: str, talk: Sequence[Turn], seed: int) -> dict[str, Any]:
         agent = self.model.model_copy(update={"system_prompt": system})
@@ -144,22 +144,22 @@ class Asking:
         with self._counting:
             self.spent.n_unusable += 1
 
-    def _log(self, asked: Asked, about: dict[str, Any], duration_s: float) -> None:
+    def _log(self, reply: ModelReply, about: dict[str, Any], duration_s: float) -> None:
         spent = self.spent
         with self._counting:
-            spent.n_cached += asked.is_cached
-            if not asked.is_cached:
+            spent.n_cached += reply.is_cached
+            if not reply.is_cached:
                 spent.n_requests += 1
-                spent.n_tokens_in += asked.n_tokens_in or 0
-                spent.n_tokens_out += asked.n_tokens_out or 0
-                spent.n_untold += asked.n_tokens_in is None or asked.n_tokens_out is None
+                spent.n_tokens_in += reply.n_tokens_in or 0
+                spent.n_tokens_out += reply.n_tokens_out or 0
+                spent.n_untold += reply.n_tokens_in is None or reply.n_tokens_out is None
         entry = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "model": self.model.model,
             **about,
-            "is_cached": asked.is_cached,
-            "tokens_in": asked.n_tokens_in,
-            "tokens_out": asked.n_tokens_out,
+            "is_cached": reply.is_cached,
+            "tokens_in": reply.n_tokens_in,
+            "tokens_out": reply.n_tokens_out,
             "duration_s": round(duration_s, 3),
         }
         with self._counting:
