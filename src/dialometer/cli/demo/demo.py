@@ -130,11 +130,11 @@ def _send_raters(folder: Path, url: str, api_key: str) -> None:
     time.sleep(1.0)
     for number in range(1, N_LIVE_RATERS + 1):
         try:
-            with ServerClient(url, api_key) as door:
+            with ServerClient(url, api_key) as client:
                 # Their clock is their own: a session of some minutes that has ended.
                 n_before = max(0, N_EARLIER - number)
                 start_ms = now_ms() - SESSION_MS - n_before * EARLIER_APART_MS
-                simulate(study, door, truth, n_raters=1, seed=number, start_ms=start_ms)
+                simulate(study, client, truth, n_raters=1, seed=number, start_ms=start_ms)
         except (DialometerError, OSError):
             return  # the study was paused, or the demo has ended
         if number >= N_EARLIER:
