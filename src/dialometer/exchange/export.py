@@ -41,6 +41,7 @@ from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
 from dialometer.registry import did_you_mean
+from dialometer.storage.counts import count_sessions
 from dialometer.storage.store import Store
 
 Schema = Mapping[str, Any]
@@ -259,7 +260,7 @@ class _Job:
             n_practice_left_out=judged.n_practice_left_out,
             states=dict(Counter(session.state for session in sessions)),
             sources=dict(Counter(session.source for session in sessions)),
-            n_excluded=sum(session.is_excluded for session in sessions),
+            n_excluded=count_sessions(sessions).excluded,
         )
 
     def _factors(self, sessions: list[Session]) -> list[str]:
