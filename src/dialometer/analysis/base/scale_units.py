@@ -59,7 +59,7 @@ def log_types(study: Study) -> list[str]:
 
 def asked_criteria(study: Study) -> list[AskedCriterion]:
     """Every criterion on numeric scales; one that is asked on other scales in some blocks comes once for each way."""
-    found = []
+    asked = []
     for criterion in study.spec.criteria:
         ways: dict[tuple[str, ...], list[Block]] = {}
         for block in study.blocks:
@@ -72,8 +72,8 @@ def asked_criteria(study: Study) -> list[AskedCriterion]:
         for names, blocks in ways.items():
             scales = tuple(study.spec.scales[name] for name in names)
             if all(scale.is_numeric for scale in scales):
-                found.append(AskedCriterion(criterion, tuple(blocks), scales, is_whole=len(ways) == 1))
-    return found
+                asked.append(AskedCriterion(criterion, tuple(blocks), scales, is_whole=len(ways) == 1))
+    return asked
 
 
 def has_numeric_criteria(study: Study) -> bool:

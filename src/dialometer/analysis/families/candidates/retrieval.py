@@ -161,19 +161,19 @@ def retrieval_scores(pool: Pool, options: Options) -> Retrieval:
 def _by_judge(pool: Pool, judge: Judge, lists: list[RankedLists], options: Options) -> JudgeScores:
     resampling = Resampling("questions", options.n_resamples, options.seed, options.confidence)
     scores = {
-        one.label: score_retriever(
-            one.label,
+        ranked.label: score_retriever(
+            ranked.label,
             judge,
-            relevant_ranks_of_pool(pool, judge, one.rank),
-            depth=one.depth,
+            relevant_ranks_of_pool(pool, judge, ranked.rank),
+            depth=ranked.depth,
             shares="wilson",
             resampling=resampling,
         )
-        for one in lists
+        for ranked in lists
     }
     pairs: dict[str, Pairs] = {}
     for metric in COMPARED:
-        known = [scores[one.label] for one in lists[:-1] if not unknown_because(metric, one.depth)]
+        known = [scores[ranked.label] for ranked in lists[:-1] if not unknown_because(metric, ranked.depth)]
         pairs[metric] = adjusted_pairs(paired_differences(known, metric, resampling=resampling), options.correction)
     first = {label: scores[label].answerable[FIRST] for label in pool.labels}
     n_relevant = judge.n_relevant[judge.has_judged & (judge.n_relevant > 0)]

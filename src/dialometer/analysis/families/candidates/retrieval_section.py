@@ -46,7 +46,7 @@ def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[
     paragraphs = [
         "An answer can be right for the person who recorded it (the maker) and for those who talk with the system (the "
         "crowd), and the two need not agree. "
-        + " ".join(sentence(f"By {one.judge.label}: {one.judge.explained}") for one in retrieval.judged)
+        + " ".join(sentence(f"By {judged.judge.label}: {judged.judge.explained}") for judged in retrieval.judged)
     ]
     if len(retrieval.judged) == 1:
         paragraphs.append(
@@ -93,10 +93,10 @@ def _misleading(retrieval: Retrieval) -> str:
         "holds a right answer somewhere. Recall and MAP shrink when more answers are called right: "
     )
     limits = [
-        f"against {one.judge.label} an answerable question has {number(one.n_right, 1)} right answers on average, and "
-        f"Recall@1 could not exceed {percent(one.most_recall_at_1)}"
-        for one in retrieval.judged
-        if not math.isnan(one.n_right) and one.judge.name != "both"
+        f"against {judged.judge.label} an answerable question has {number(judged.n_right, 1)} right answers on average, and "
+        f"Recall@1 could not exceed {percent(judged.most_recall_at_1)}"
+        for judged in retrieval.judged
+        if not math.isnan(judged.n_right) and judged.judge.name != "both"
     ]
     text += (
         f"{'; '.join(limits)}. Do not compare them between judges." if limits else "compare them within one judge only."
@@ -201,7 +201,7 @@ def _bounds_table(name: str, retrieval: Retrieval, crowd: JudgeScores, options: 
             Column("least", "Success Rate@k, unjudged taken as wrong", "percent_estimate"),
             Column("most", "unjudged taken as right", "percent_estimate"),
         ),
-        tuple((one.system, one.k, one.whole, one.least, one.most) for one in bounds),
+        tuple((bound.system, bound.k, bound.whole, bound.least, bound.most) for bound in bounds),
         caption="Judged by the crowd, all questions. Only pooled candidates were rated; an answer outside the pool, or "
         "without a rating so far, counts as wrong in the tables above. The truth lies between the last two columns.",
     )
