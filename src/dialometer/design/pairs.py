@@ -132,12 +132,12 @@ def pair_problems(study: Study) -> list[Problem]:
         if not isinstance(item, PairItem):
             continue
         report = inspect_pair(item)
-        for rule, found in report.breaches:
+        for rule, breach in report.breaches:
             if rule not in item.breaches:
                 remedy = f'mend the transcript, or declare it: "breaches": {{"{rule}": "why"}}'
                 problems.append(
                     Problem(
-                        f"the pair '{item.id}' breaks the rule {rule} ({RULES[rule]}): {found}",
+                        f"the pair '{item.id}' breaks the rule {rule} ({RULES[rule]}): {breach}",
                         remedy,
                         file,
                         item.line,

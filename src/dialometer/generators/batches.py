@@ -90,9 +90,9 @@ def examples_of(split: CorpusSplit, rows: Ints, window: Window) -> ExampleBatch:
     is_shown = place < n_shown[:, None]
     lengths = np.where(is_shown, np.minimum(split.lengths[numbers], window.n_turn_tokens), 0)
     ends = np.asarray(split.starts[numbers + 1], dtype=np.int64)
-    said = np.minimum(split.lengths[rows], window.n_turn_tokens)  # (B,)
-    targets = _gather(split.tokens, np.asarray(split.starts[rows], dtype=np.int64), said)
-    targets[np.arange(len(rows)), said - 1] = END  # also where the response was cut
+    n_spoken = np.minimum(split.lengths[rows], window.n_turn_tokens)  # (B,)
+    targets = _gather(split.tokens, np.asarray(split.starts[rows], dtype=np.int64), n_spoken)
+    targets[np.arange(len(rows)), n_spoken - 1] = END  # also where the response was cut
     turns = _gather(split.tokens, (ends - lengths).ravel(), lengths.ravel()).reshape(*lengths.shape, -1)
     return _batch(turns, lengths, targets, np.asarray(split.topics[rows]))
 

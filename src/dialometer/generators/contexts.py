@@ -146,21 +146,21 @@ def answer_items(
     unwanted: frozenset[str] = frozenset(),
 ) -> list[dict[str, Any]]:
     """The items of a rating study: each context with the response of every bot, and how each response came to be."""
-    histories = [[turn.text for turn in one.turns] for one in asked]
-    names = [f"item {one.id}" for one in asked]
+    histories = [[turn.text for turn in context.turns] for context in asked]
+    names = [f"item {context.id}" for context in asked]
     seeds = [seed * 1_000_003 + number for number in range(len(asked))]
     responses = {
         name: bot.respond(histories, decoding, seeds=seeds, is_cut=is_cut, names=names) for name, bot in bots.items()
     }
     rows = []
-    for number, one in enumerate(asked):
+    for number, context in enumerate(asked):
         made = {name: spoken[number] for name, spoken in responses.items()}
-        rows.append(_row(one, made, bots, decoding, seeds[number], unwanted, is_practice=number < n_practice))
+        rows.append(_row(context, made, bots, decoding, seeds[number], unwanted, is_practice=number < n_practice))
     return rows
 
 
 def _row(
-    one: ResponseContext,
+    context: ResponseContext,
     made: Mapping[str, BotResponse],
     bots: Mapping[str, Bot],
     decoding: Decoding,
@@ -184,17 +184,17 @@ def _row(
     refused = [
         name for name, spoken in made.items() if pattern is not None and pattern.search(" ".join(words_of(spoken.text)))
     ]
-    metadata = {**one.metadata, "generated": {**one.metadata.get("generated", {}), **generated}}
+    metadata = {**context.metadata, "generated": {**context.metadata.get("generated", {}), **generated}}
     if is_practice:
         metadata["practice"] = True
     if refused:
         metadata["unwanted_words_in"] = refused
     row: dict[str, Any] = {
-        "id": one.id,
-        "context": [{"speaker": turn.speaker, "text": turn.text} for turn in one.turns],
+        "id": context.id,
+        "context": [{"speaker": turn.speaker, "text": turn.text} for turn in context.turns],
     }
-    if one.standard is not None:
-        row["standard"] = one.standard
-    row["responses"] = {**one.responses, **{name: spoken.text for name, spoken in made.items()}}
+    if context.standard is not None:
+        row["standard"] = context.standard
+    row["responses"] = {**context.responses, **{name: spoken.text for name, spoken in made.items()}}
     row["metadata"] = metadata
     return row

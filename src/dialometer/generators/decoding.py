@@ -67,32 +67,32 @@ class Decoding:
         return {name: value for name, value in asdict(self).items() if name in common | own}
 
 
-def allowed_log_probs(scores: Tensor, said: Tensor, may_be_said: Tensor, decoding: Decoding) -> Tensor:
+def allowed_log_probs(scores: Tensor, spoken: Tensor, may_be_said: Tensor, decoding: Decoding) -> Tensor:
     """Log probabilities (R, V) of the next token after what was said (R, t); what may not be said has none.
 
     The probabilities are those of the model: forbidding a token takes its share away and gives it to no other, so that
     beams of different lengths stay comparable.
     """
     log_probs = torch.log_softmax(scores.float(), dim=-1)
-    n_said = said.shape[1]
+    n_said = spoken.shape[1]
     banned = ~may_be_said.expand_as(log_probs)
     if n_said < decoding.min_tokens:
         banned = banned.clone()
         banned[:, END] = True
     if decoding.no_repeat and n_said >= decoding.no_repeat:
-        banned = banned | _repeats(said, decoding.no_repeat, log_probs.shape[1])
+        banned = banned | _repeats(spoken, decoding.no_repeat, log_probs.shape[1])
     if n_said == decoding.max_tokens - 1:  # the last place belongs to the end mark
         banned = torch.ones_like(banned)
         banned[:, END] = False
     return log_probs.masked_fill(banned, float("-inf"))
 
 
-def _repeats(said: Tensor, n: int, n_tokens: int) -> Tensor:
+def _repeats(spoken: Tensor, n: int, n_tokens: int) -> Tensor:
     """Tokens (R, V) that would finish a run of ``n`` that was said before."""
-    runs = said.unfold(1, n, 1)  # (R, t - n + 1, n)
-    begun = said[:, said.shape[1] - n + 1 :] if n > 1 else said[:, :0]  # (R, n - 1)
+    runs = spoken.unfold(1, n, 1)  # (R, t - n + 1, n)
+    begun = spoken[:, spoken.shape[1] - n + 1 :] if n > 1 else spoken[:, :0]  # (R, n - 1)
     is_again = (runs[..., : n - 1] == begun[:, None]).all(dim=-1)  # (R, t - n + 1)
-    banned = torch.zeros((len(said), n_tokens), dtype=torch.bool, device=said.device)
+    banned = torch.zeros((len(spoken), n_tokens), dtype=torch.bool, device=spoken.device)
     rows, places = is_again.nonzero(as_tuple=True)
     banned[rows, runs[rows, places, n - 1]] = True
     banned[:, END] = False

@@ -77,7 +77,7 @@ def _divide(
     values: Tensor,
     beams: Tensor,
     chosen: Tensor,
-    said: Tensor,
+    spoken: Tensor,
     finished: list[list[Hypothesis]],
     decoding: Decoding,
     n_said: int,
@@ -89,7 +89,7 @@ def _divide(
     # Of the candidates only those within the width of the beam may end; the others are there to fill up.
     for row, place in has_ended[:, :n_beams].nonzero().tolist():
         value = float(values[row, place])
-        prefix = said[row * n_beams + int(beams[row, place])].tolist()
+        prefix = spoken[row * n_beams + int(beams[row, place])].tolist()
         finished[row].append(Hypothesis(tuple(prefix), value, value / weight))
     open_values = values.masked_fill(chosen == END, float("-inf"))
     totals, places = open_values.topk(min(n_beams, open_values.shape[1]), dim=-1)
@@ -103,8 +103,8 @@ def _divide(
 def _can_improve(totals: Tensor, finished: list[list[Hypothesis]], decoding: Decoding) -> bool:
     """Whether some beam could still end better than the worst of the responses that would be kept."""
     reach = totals.max(dim=-1).values / decoding.max_tokens**decoding.length_penalty  # log p only falls from here on
-    for possible, found in zip(reach.tolist(), finished, strict=True):
-        kept = sorted((h.score for h in found), reverse=True)[: decoding.n_beams]
+    for possible, hypotheses in zip(reach.tolist(), finished, strict=True):
+        kept = sorted((h.score for h in hypotheses), reverse=True)[: decoding.n_beams]
         worst = kept[-1] if len(kept) == decoding.n_beams else -math.inf
         if possible > worst:
             return True

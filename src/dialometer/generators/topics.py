@@ -175,11 +175,11 @@ def _portions(split: CorpusSplit, words: npt.NDArray[np.int64]) -> Iterator[Any]
     column = np.full(int(words.max()) + 1, -1, dtype=np.int64)
     column[words] = np.arange(len(words))
     for bags in batched(_bags(split), _N_DIALOGUES_PER_PORTION):
-        found = [column[tokens[tokens < len(column)].astype(np.int64)] for tokens in bags]
-        found = [columns[columns >= 0] for columns in found]
-        rows = np.repeat(np.arange(len(found)), [len(columns) for columns in found])
+        columns_of = [column[tokens[tokens < len(column)].astype(np.int64)] for tokens in bags]
+        columns_of = [columns[columns >= 0] for columns in columns_of]
+        rows = np.repeat(np.arange(len(columns_of)), [len(columns) for columns in columns_of])
         ones = np.ones(len(rows))
-        yield csr_matrix((ones, (rows, np.concatenate(found))), shape=(len(found), len(words)))
+        yield csr_matrix((ones, (rows, np.concatenate(columns_of))), shape=(len(columns_of), len(words)))
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:

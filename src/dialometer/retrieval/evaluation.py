@@ -237,16 +237,16 @@ def paired_differences(
     ``dialogues`` are those of the judged questions.
     """
     return {
-        (one.retriever, other.retriever): compare_questions(
-            one.values[metric],
+        (score.retriever, other.retriever): compare_questions(
+            score.values[metric],
             other.values[metric],
             dialogues if resampling.by == "dialogues" else None,
             n_resamples=resampling.n_resamples,
             seed=resampling.seed,
             confidence=resampling.confidence,
-            label=f"{one.retriever} - {other.retriever}",
+            label=f"{score.retriever} - {other.retriever}",
         )
-        for one, other in itertools.combinations(scores, 2)
+        for score, other in itertools.combinations(scores, 2)
     }
 
 
@@ -317,8 +317,8 @@ def evaluate(
     ]
     comparisons: list[RetrieverComparison] = []
     for judge in judges:
-        own = [one for one in scores if one.judge == judge.name]
-        best_first = sorted(own, key=lambda one: -float(np.nan_to_num(one.answerable[metric].value)))
+        own = [score for score in scores if score.judge == judge.name]
+        best_first = sorted(own, key=lambda score: -float(np.nan_to_num(score.answerable[metric].value)))
         differences = paired_differences(best_first, metric, dialogues[judge.has_judged], resampling)
         comparisons += [
             RetrieverComparison(first, second, judge.name, metric, difference)

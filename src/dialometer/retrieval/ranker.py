@@ -264,7 +264,7 @@ class _Course:
             starts = [k for k, pair in enumerate(batch) if pair.is_right]
             own = torch.zeros(1, dtype=torch.long, device=scores.device)
             lists = [scores[a:b].unsqueeze(0) for a, b in pairwise([*starts, len(batch)])]
-            return torch.stack([functional.cross_entropy(one, own) for one in lists]).mean()
+            return torch.stack([functional.cross_entropy(row, own) for row in lists]).mean()
         target = torch.tensor([float(pair.is_right) for pair in batch], device=scores.device)
         # Right pairs are few: they weigh with the square root of how many wrong ones stand against each.
         weight = torch.tensor(float(max(1, self._n_wrong)) ** 0.5, device=scores.device)

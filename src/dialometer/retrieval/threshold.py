@@ -130,9 +130,9 @@ def _logistic(ranking: Ranking, is_right: Marks) -> tuple[float, float, float]:
 
     # A higher score or a larger lead never lowers confidence, however few questions it was learned on.
     upward = [(None, None), (0.0, None), (0.0, None)]
-    found = minimize(cost, np.zeros(3), jac=True, method="L-BFGS-B", bounds=upward).x
-    slopes = found[1:] / spread
-    return float(found[0] - slopes @ centre), float(slopes[0]), float(slopes[1])
+    solution = minimize(cost, np.zeros(3), jac=True, method="L-BFGS-B", bounds=upward).x
+    slopes = solution[1:] / spread
+    return float(solution[0] - slopes @ centre), float(slopes[0]), float(slopes[1])
 
 
 def trade_off(

@@ -154,7 +154,7 @@ class _Course:
         texts = [shown for _, shown, _ in batch] + [other for _, _, other in batch]
         texts += [self.kb.answers[example.answer].text for example, _, _ in batch]
         asked, others, answers = self._encode(texts).split(len(batch))
-        is_right = [[two.answer in one.answers for two, _, _ in batch] for one, _, _ in batch]
+        is_right = [[two.answer in query.answers for two, _, _ in batch] for query, _, _ in batch]
         also = torch.tensor(is_right, device=self.device)
         also.fill_diagonal_(False)
         own = torch.arange(len(batch), device=self.device)

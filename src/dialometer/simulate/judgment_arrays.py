@@ -110,11 +110,11 @@ def _criterion_columns(
             perceived = perceived + habits.position_bias * (side == 1)
         is_random = crew.is_careless[who][:, None] & (rng.random(item.shape) < habits.careless_rate)
         perceived = np.where(is_random[..., None], rng.normal(0, 1.5, perceived.shape), perceived)
-        names = np.array([_systems(one) for one in items], dtype=object)[item]
+        names = np.array([_systems(entry) for entry in items], dtype=object)[item]
         common = {
             "order": _joined(np.take_along_axis(names, order, axis=2)),
             "rater": np.broadcast_to(who[:, None] + 1, item.shape),
-            "item": np.array([one.id for one in items])[item],
+            "item": np.array([entry.id for entry in items])[item],
             "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
         }
         anchor = scale.anchor_number() if shown.anchor in ("number", "both") else None

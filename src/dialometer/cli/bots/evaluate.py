@@ -95,16 +95,16 @@ def add_to(app: typer.Typer) -> None:
         _show(measured, split, len(sample.responses), strategy)
 
 
-def _show(found: dict[str, dict[str, Estimate]], split: str, n_responses: int, strategy: str) -> None:
+def _show(estimates: dict[str, dict[str, Estimate]], split: str, n_responses: int, strategy: str) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
     from dialometer.generators.measures import OVERLAP_WARNING
 
-    table = Table("", *found, box=None, pad_edge=False, header_style="bold")
+    table = Table("", *estimates, box=None, pad_edge=False, header_style="bold")
     for key, label in LABELS.items():
-        if any(key in values for values in found.values()):
-            table.add_row(label, *(str(values.get(key, "")) for values in found.values()))
+        if any(key in values for values in estimates.values()):
+            table.add_row(label, *(str(values.get(key, "")) for values in estimates.values()))
     results.print(table)
     results.print(
         f"\nPerplexity over every response of people in the split '{split}'; the rest over {n_responses:,} responses "

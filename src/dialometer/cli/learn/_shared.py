@@ -58,7 +58,7 @@ def read_experts(path: Path | None, rated: Sequence[RatedDialogue]) -> list[Dial
     """Expert pairs of known dialogues, or none."""
     from dialometer.learned.data.pairs import read_pairs
 
-    return read_pairs(path, [one.id for one in rated]) if path is not None else []
+    return read_pairs(path, [dialogue.id for dialogue in rated]) if path is not None else []
 
 
 def read_aspects(text: str) -> tuple[Aspect, ...]:
@@ -109,7 +109,7 @@ def read_whole(path: Path) -> list[Dialogue]:
     if not path.is_file():
         raise ReadError([Problem("there is no such file", "check its name", str(path))])
     dialogues = list(read_dialogues(path))
-    mute = [one.id for one in dialogues if not one.said_by("agent")]
+    mute = [dialogue.id for dialogue in dialogues if not dialogue.said_by("agent")]
     if mute:
         message = f"{len(mute)} dialogues have no turns of an agent, the first is '{mute[0]}'"
         raise ReadError([Problem(message, "give the speakers' roles, or leave them out", path.name)])
@@ -138,7 +138,7 @@ def features_of(rated: Sequence[RatedDialogue], evaluator: Path | None, work: Wo
     """Standardised features of the dialogues: such as need no training, or those of a trained evaluator's encoder."""
     from dialometer.learned.cmade.neighbours import standardise
 
-    dialogues = [one.dialogue for one in rated]
+    dialogues = [rating.dialogue for rating in rated]
     if evaluator is None:
         from dialometer.learned.gaussian.features import describe
         from dialometer.learned.gaussian.kernel import quality_space

@@ -127,12 +127,14 @@ def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[AblationRow, .
 
     if not names:
         return TRAINED, tuple(plain)
-    known = [*(one.row.name for one in plain), *(row.name for row in TRAINED)]
+    known = [*(entry.row.name for entry in plain), *(row.name for row in TRAINED)]
     wanted = [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in known:
             raise DialometerError(f"there is no row '{name}'", remedy=did_you_mean(name, known))
-    return tuple(row for row in TRAINED if row.name in wanted), tuple(one for one in plain if one.row.name in wanted)
+    return tuple(row for row in TRAINED if row.name in wanted), tuple(
+        entry for entry in plain if entry.row.name in wanted
+    )
 
 
 def _tell(

@@ -83,8 +83,8 @@ def _side(name: str) -> list[Dialogue]:
     if not mark or Path(name).is_file():
         return read_whole(Path(name))
     dialogues = read_whole(Path(path))
-    chosen = [one for one in dialogues if one.id == wanted]
+    chosen = [dialogue for dialogue in dialogues if dialogue.id == wanted]
     if not chosen:
-        remedy = did_you_mean(wanted, [one.id for one in dialogues][:20])
+        remedy = did_you_mean(wanted, [dialogue.id for dialogue in dialogues][:20])
         raise DialometerError(f"there is no dialogue '{wanted}'", where=path, remedy=remedy)
     return chosen

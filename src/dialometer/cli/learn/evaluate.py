@@ -66,8 +66,8 @@ def add_to(app: typer.Typer) -> None:
         tables: dict[str, list[AblationLine]] = {}
         with working(device, None) as work:
             every = (*plain_rows(rated, work), *gaussian_rows(rated, work))
-            kept = [one for one in every if has_parts or not one.row.name.startswith("best-")]
-            outside = [one for one in kept if one.row.name in _OUTSIDE]
+            kept = [entry for entry in every if has_parts or not entry.row.name.startswith("best-")]
+            outside = [entry for entry in kept if entry.row.name in _OUTSIDE]
             for name, part in _splits(out, rated, splits, seed).items():
                 tables[name] = run_ablation(
                     rated,

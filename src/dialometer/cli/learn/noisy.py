@@ -91,8 +91,8 @@ def add_to(app: typer.Typer) -> None:
 
         from dialometer.cli.console import results
 
-        for one in lowest_rated[:10]:
-            results.print(f"{escape(one.rated.id)}: {escape(one.reason)}", soft_wrap=True)
+        for noisy in lowest_rated[:10]:
+            results.print(f"{escape(noisy.rated.id)}: {escape(noisy.reason)}", soft_wrap=True)
         n_negative = int((valued.values < 0).sum())
         results.print(f"\n{n_negative} of {len(rated)} ratings have a negative value.")
         if is_flagged:

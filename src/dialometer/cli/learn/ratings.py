@@ -62,15 +62,15 @@ def add_to(app: typer.Typer) -> None:
         data = read(ratings, scale, criterion, database)
         rated = data.rated
         experts = read_experts(pairs, rated)
-        values = np.array([one.rating for one in rated])
+        values = np.array([row.rating for row in rated])
         neighbours = None
         if has_features:
             with working(device, cache) as work:
                 neighbours = knn_smooth(features_of(rated, evaluator, work), values, k)
         given = GivenRatings(
-            [one.id for one in rated], values, groups_of(rated), [one.bot or "" for one in rated], neighbours
+            [row.id for row in rated], values, groups_of(rated), [row.bot or "" for row in rated], neighbours
         )
-        verdicts = [ExpertPair(one.first, one.second, "first" if one.first_is_better else "second") for one in experts]
+        verdicts = [ExpertPair(row.first, row.second, "first" if row.first_is_better else "second") for row in experts]
         made = ratings_report(
             given, verdicts, data=ratings.name, command=command_line(), left_out=data.n_left_out, seed=seed
         )

@@ -69,8 +69,8 @@ def add_to(app: typer.Typer) -> None:
             if isinstance(opened, OnRay):
                 opened.close()
         rows: list[dict[str, Any]] = [
-            {"id": one.id, "score": float(score), "deviation": None if math.isnan(spread) else float(spread)}
-            for one, score, spread in zip(given, scores.values, scores.deviations, strict=True)
+            {"id": dialogue.id, "score": float(score), "deviation": None if math.isnan(spread) else float(spread)}
+            for dialogue, score, spread in zip(given, scores.values, scores.deviations, strict=True)
         ]
         if out is not None:
             _write(out, rows)

@@ -37,9 +37,9 @@ def add_to(app: typer.Typer) -> None:
         talks = simulate_conversations(dialogues, seed, UserHabits(careless_share=careless))
         out.parent.mkdir(parents=True, exist_ok=True)
         write_dialogues(out, talks)
-        given = Counter(int(one.metadata["rating"]) for one in talks)
-        n_careless = sum(bool(one.metadata["truth"]["is_careless"]) for one in talks)
-        n_users = len({one.metadata["user"] for one in talks})
+        given = Counter(int(talk.metadata["rating"]) for talk in talks)
+        n_careless = sum(bool(talk.metadata["truth"]["is_careless"]) for talk in talks)
+        n_users = len({talk.metadata["user"] for talk in talks})
         if as_json:
             ratings = {str(point): given[point] for point in range(1, 6)}
             summary = {"file": str(out), "n_dialogues": len(talks), "n_users": n_users}

@@ -90,8 +90,8 @@ def add_to(app: typer.Typer) -> None:
         """
         if recipe != "published":
             _check_recipe(recipe)
-            found = read(ratings, scale, criterion, database)
-            _train_gaussian(found, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
+            rating_set = read(ratings, scale, criterion, database)
+            _train_gaussian(rating_set, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
             return
         from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
@@ -117,13 +117,13 @@ def add_to(app: typer.Typer) -> None:
         options: FitOptions = checked_options(
             FitOptions, encoder=encoder, window=window, stages=staged, n_models=models
         )
-        found = read(ratings, scale, criterion, database)
-        check_neighbours(len(found.rated), staged)
-        data = prepare(found.rated, read_experts(pairs, found.rated), seed=seed)
+        rating_set = read(ratings, scale, criterion, database)
+        check_neighbours(len(rating_set.rated), staged)
+        data = prepare(rating_set.rated, read_experts(pairs, rating_set.rated), seed=seed)
         with working(device, None) as work:
             fitted = fit_evaluator(data, options, out, device=device, report=work.report)
         if join(device)[0].is_first:
-            _tell(out, found, fitted, as_json=as_json)
+            _tell(out, rating_set, fitted, as_json=as_json)
 
 
 def _check_recipe(recipe: str) -> None:
@@ -135,18 +135,25 @@ def _check_recipe(recipe: str) -> None:
 
 
 def _train_gaussian(
-    found: RatingSet, pairs: Path | None, out: Path, seed: int, device: str, aspects: Sequence[Aspect], *, as_json: bool
+    rating_set: RatingSet,
+    pairs: Path | None,
+    out: Path,
+    seed: int,
+    device: str,
+    aspects: Sequence[Aspect],
+    *,
+    as_json: bool,
 ) -> None:
     from dialometer.cli.console import working
     from dialometer.learned.data.evaluator import refuse_other
     from dialometer.learned.gaussian.training import fingerprint_of, fit_gaussian, save_gaussian
 
-    experts = read_experts(pairs, found.rated)
-    refuse_other(out, fingerprint_of(found.rated, seed, experts, aspects))
+    experts = read_experts(pairs, rating_set.rated)
+    refuse_other(out, fingerprint_of(rating_set.rated, seed, experts, aspects))
     with working(device, None) as work:
-        fitted = fit_gaussian(found.rated, seed=seed, aspects=aspects, experts=experts, work=work)
+        fitted = fit_gaussian(rating_set.rated, seed=seed, aspects=aspects, experts=experts, work=work)
     save_gaussian(out, fitted)
-    _tell(out, found, fitted, as_json=as_json)
+    _tell(out, rating_set, fitted, as_json=as_json)
 
 
 def _stage_numbers(text: str) -> list[str]:

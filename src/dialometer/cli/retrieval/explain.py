@@ -68,7 +68,8 @@ def add_to(app: typer.Typer) -> None:
             }
             typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
-            show_explained(query, answers, {name: retriever_label(name, one) for name, one in selected.items()}, right)
+            labels = {name: retriever_label(name, retriever) for name, retriever in selected.items()}
+            show_explained(query, answers, labels, right)
 
 
 def _query(

@@ -132,8 +132,8 @@ def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFo
     command = (*low, *report, "--format", "json", "--format", "html", "--resamples", str(N_RESAMPLES))
     only = folders[0]
     if len(folders) == 1 and only.is_dir() and not (only / STUDY_FILE).exists():
-        inside = [one for one in only.iterdir() if not one.name.startswith(".")]
-        if not inside or (only / ACCOUNTS_FILE).exists() or any((one / STUDY_FILE).is_file() for one in inside):
+        inside = [path for path in only.iterdir() if not path.name.startswith(".")]
+        if not inside or (only / ACCOUNTS_FILE).exists() or any((path / STUDY_FILE).is_file() for path in inside):
             _check_database(database, is_single=False)
             return StudyFolders((), str(only.resolve()), database, accounts, command)
     names = [folder.resolve().name for folder in folders]

@@ -109,13 +109,13 @@ def _attention(
     if not query.is_cuda:
         sizes = cu_seq_lens_q.diff().tolist()
         scaled = query * query.shape[-1] ** -0.5
-        parts = [torch.split(one[0], sizes, dim=1) for one in (scaled, key, value)]
+        parts = [torch.split(tensor[0], sizes, dim=1) for tensor in (scaled, key, value)]
         done = [torch.bmm(torch.softmax(torch.bmm(q, k.mT), dim=-1), v) for q, k, v in zip(*parts, strict=True)]
         return torch.cat(done, dim=1).transpose(0, 1)[None], None
     from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415 - not in every version
 
     half = torch.get_autocast_dtype("cuda")
-    rows = [one[0].transpose(0, 1).to(half).contiguous() for one in (query, key, value)]
+    rows = [tensor[0].transpose(0, 1).to(half).contiguous() for tensor in (query, key, value)]
     q, k, v = rows
     packed: Any = varlen_attn(q, k, v, cu_seq_lens_q, cu_seq_lens_q, max_length_q, max_length_q)
     return packed[None], None

@@ -132,22 +132,22 @@ def _fitted(
         "stopping_accuracy": accuracy,
         "reliability": asdict(measured),
         "options": json.loads(options.model_dump_json()),
-        "histories": [{name: _record(one) for name, one in outcome.histories.items()} for outcome in outcomes],
+        "histories": [{name: _record(history) for name, history in outcome.histories.items()} for outcome in outcomes],
     }
     return CmadeFit(evaluator, verdicts, accuracy, measured, about)
 
 
 def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[RatingVerdict, ...]:
     """Means over the models; a rating is believed if most models keep it."""
-    values = _mean([one.values for one in outcomes])
-    smoothed = _mean([one.smoothed for one in outcomes])
-    kept = _mean([None if one.is_kept is None else one.is_kept.astype(np.float64) for one in outcomes])
+    values = _mean([outcome.values for outcome in outcomes])
+    smoothed = _mean([outcome.smoothed for outcome in outcomes])
+    kept = _mean([None if outcome.is_kept is None else outcome.is_kept.astype(np.float64) for outcome in outcomes])
     verdicts = []
-    for number, one in enumerate(data.train):
+    for number, outcome in enumerate(data.train):
         verdicts.append(
             RatingVerdict(
-                one.id,
-                one.rating,
+                outcome.id,
+                outcome.rating,
                 None if smoothed is None or np.isnan(smoothed[number]) else float(smoothed[number]),
                 None if values is None else float(values[number]),
                 None if kept is None else bool(kept[number] >= 0.5),

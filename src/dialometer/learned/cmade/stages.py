@@ -69,7 +69,7 @@ def real_fake_pairs(n_dialogues: int) -> np.ndarray[tuple[int, int], np.dtype[np
 
 
 def _with_replaced(
-    dialogue: Dialogue, number: int, role: Role, said: list[tuple[int, str]], rng: np.random.Generator
+    dialogue: Dialogue, number: int, role: Role, utterances: list[tuple[int, str]], rng: np.random.Generator
 ) -> Dialogue:
     places = [place for place, turn in enumerate(dialogue.turns) if turn.role == role]
     if not places:
@@ -77,7 +77,7 @@ def _with_replaced(
     place = int(rng.choice(places))
     old = dialogue.turns[place]
     for _ in range(_N_TRIES):
-        source, text = said[int(rng.integers(len(said)))]
+        source, text = utterances[int(rng.integers(len(utterances)))]
         if source != number and text != old.text:
             turns = (*dialogue.turns[:place], replace(old, text=text), *dialogue.turns[place + 1 :])
             return replace(dialogue, id=f"{dialogue.id}~{role}", turns=turns)

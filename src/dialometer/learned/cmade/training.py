@@ -148,7 +148,7 @@ class Interleaved:
 
     def __init__(self, *lessons: Lesson) -> None:
         self.lessons = lessons
-        self.tokens = [one for lesson in lessons for one in lesson.tokens]
+        self.tokens = [tokens for lesson in lessons for tokens in lesson.tokens]
 
     def groups(self, rng: np.random.Generator) -> list[Group]:
         """All groups of all lessons in random order."""

@@ -47,8 +47,8 @@ def accuracy_estimate(
     """
     score_list = [scores] if isinstance(scores, np.ndarray) else list(scores)
     pair_list = [pairs] if isinstance(pairs, NumberedPairs) else list(pairs)
-    hit = [hits(one, part) for one, part in zip(score_list, pair_list, strict=True)]
-    sizes = [len(one) for one in score_list]
+    hit = [hits(values, part) for values, part in zip(score_list, pair_list, strict=True)]
+    sizes = [len(values) for values in score_list]
     method = "share of pairs ordered right"
     return _mean_over_pairs(
         hit, pair_list, sizes, groups, n_resamples=n_resamples, seed=seed, label=label, method=method
@@ -70,7 +70,7 @@ def accuracy_difference(
     The interval says nothing about other training dialogues; for that see :func:`paired_difference`.
     """
     apart = [hits(a, part) - hits(b, part) for a, b, part in zip(first, second, pairs, strict=True)]
-    sizes = [len(one) for one in first]
+    sizes = [len(scores) for scores in first]
     method = "difference of shares of pairs ordered right"
     return _mean_over_pairs(apart, pairs, sizes, groups, n_resamples=n_resamples, seed=seed, label=label, method=method)
 

@@ -204,13 +204,13 @@ def check_rated(rated: Sequence[RatedDialogue], *, where: str = "", at_least: in
         )
 
 
-def shown_item(one: RatedDialogue) -> tuple[object, ...]:
+def shown_item(rated: RatedDialogue) -> tuple[object, ...]:
     """What several judgments have in common that were given on the same dialogue, an item of a study shown to many raters.
 
     Live conversations share their item too, but each is a dialogue of its own.
     """
-    item = one.dialogue.metadata.get("item")
-    return (one.source, one.id) if item is None else (one.source, item, same_text(one.dialogue))
+    item = rated.dialogue.metadata.get("item")
+    return (rated.source, rated.id) if item is None else (rated.source, item, same_text(rated.dialogue))
 
 
 def to_five_points(value: float, scale: tuple[float, float]) -> float:

@@ -94,11 +94,11 @@ def run_ablation(
     n_total, n_done = len(splits) * n_seeds * len(rows) + len(splits) * len(plain), 0
     for split in splits:
         name, test = split.name, rows_of(rated, split.test)
-        for one in plain:
-            report(f"Split {name}: {one.row.label}", n_done, n_total)
+        for entry in plain:
+            report(f"Split {name}: {entry.row.label}", n_done, n_total)
             n_done += 1
-            if not book.has(name, 0, one.row):
-                book.write(name, 0, one.row, RowScores(one.score(rows_of(rated, split.train), test)))
+            if not book.has(name, 0, entry.row):
+                book.write(name, 0, entry.row, RowScores(entry.score(rows_of(rated, split.train), test)))
         for seed in range(n_seeds):
             wanted = [row for row in rows if not book.has(name, seed, row)]
             n_done += len(rows) - len(wanted)
@@ -108,10 +108,10 @@ def run_ablation(
             trained = TrainedRows(data, options, StageRun(), choose_device(device), options.stages.training.seed + seed)
             for row in wanted:
                 report(f"Split {name}: {row.label}", n_done, n_total)
-                book.write(name, seed, row, trained.score(row, [one.dialogue for one in test]))
+                book.write(name, seed, row, trained.score(row, [entry.dialogue for entry in test]))
                 n_done += 1
     report("Ablation", n_total, n_total)
-    every = [*(one.row for one in plain), *rows]
+    every = [*(entry.row for entry in plain), *rows]
     return table_of(rated, splits, book.scores, book.dropped, every, experts)
 
 

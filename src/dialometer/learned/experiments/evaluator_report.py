@@ -134,13 +134,13 @@ def hold_contest(
             scores[name].append(score(train, test))
         work.report("Holding out", number + 1, len(splits))
     rows = tuple(AblationRow(name, _LABELS[name]) for name in contestants)
-    return Contest(rows, tuple(tests), {name: tuple(found) for name, found in scores.items()}), table
+    return Contest(rows, tuple(tests), {name: tuple(values) for name, values in scores.items()}), table
 
 
 def _approval(_: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
     """A rule of thumb: how often users praise, less how often they complain."""
-    features = [behaviour(one.dialogue) for one in test]
-    return np.array([one["user_approval_turns"] - one["user_complaint_turns"] for one in features])
+    features = [behaviour(counts.dialogue) for counts in test]
+    return np.array([counts["user_approval_turns"] - counts["user_complaint_turns"] for counts in features])
 
 
 def _named(number: int, groups: Sequence[str]) -> list[str]:
@@ -157,9 +157,9 @@ _N_CHARACTERS = 90
 _QUALITY, _CARELESS = "quality", "is_careless"
 
 
-def truth_of(one: RatedDialogue) -> Mapping[str, Any]:
+def truth_of(rated: RatedDialogue) -> Mapping[str, Any]:
     """What a simulation wrote down about a conversation; nothing for real ones."""
-    truth = one.dialogue.metadata.get("truth")
+    truth = rated.dialogue.metadata.get("truth")
     return truth if isinstance(truth, Mapping) else {}
 
 
@@ -222,8 +222,8 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
     return Section("doubts", "Ratings it does not believe", tuple(words), parts)
 
 
-def _distance(one: RatingVerdict) -> float:
-    return 0.0 if one.smoothed is None else abs(one.rating - one.smoothed)
+def _distance(verdict: RatingVerdict) -> float:
+    return 0.0 if verdict.smoothed is None else abs(verdict.rating - verdict.smoothed)
 
 
 def _against_truth(
@@ -244,17 +244,17 @@ def _against_truth(
     )
 
 
-def _end(one: RatedDialogue) -> str:
+def _end(rated: RatedDialogue) -> str:
     """The last thing the user said."""
-    spoken = one.dialogue.said_by("user")
+    spoken = rated.dialogue.said_by("user")
     text = spoken[-1].text if spoken else ""
     return text if len(text) <= _N_CHARACTERS else text[: _N_CHARACTERS - 1].rstrip() + "…"
 
 
-def _turns(one: RatedDialogue, verdict: RatingVerdict) -> Turns:
-    rows = tuple((turn.speaker, (("equal", turn.text, turn.text),)) for turn in one.dialogue.turns)
+def _turns(rated: RatedDialogue, verdict: RatingVerdict) -> Turns:
+    rows = tuple((turn.speaker, (("equal", turn.text, turn.text),)) for turn in rated.dialogue.turns)
     expected = "unknown" if verdict.smoothed is None else f"{verdict.smoothed:.1f}"
-    return Turns(f"doubt-{one.id}", f"{one.id}: rated {one.rating:g}, expected {expected}", rows)
+    return Turns(f"doubt-{rated.id}", f"{rated.id}: rated {rated.rating:g}, expected {expected}", rows)
 
 
 _STEPS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -278,12 +278,12 @@ def evaluator_report(
     own = accuracies[EVALUATOR]
     best = max(contest.rows[1:], key=lambda row: accuracies[row.name].value)
     n_users = len(set(groups_of(rated)))
-    who = "users" if any(one.user is not None for one in rated) else "groups of neighbouring conversations"
+    who = "users" if any(entry.user is not None for entry in rated) else "groups of neighbouring conversations"
     opening = "Simulated conversations whose truth is known. Learned from " if is_simulated(rated) else "Learned from "
     sections = (
         _accuracy_section(contest, accuracies, seed),
         _calibration_section(contest),
-        *_systems_section(rated, {one.id: one.smoothed for one in fitted.verdicts}),
+        *_systems_section(rated, {entry.id: entry.smoothed for entry in fitted.verdicts}),
         doubts_section(rated, fitted.verdicts),
         _how_section(aspects),
     )
@@ -312,22 +312,22 @@ def evaluator_report(
     )
 
 
-def _accuracy_figure(contest: Contest, found: Mapping[str, Estimate]) -> Figure:
+def _accuracy_figure(contest: Contest, accuracies: Mapping[str, Estimate]) -> Figure:
     return Figure(
         "accuracy",
         "How often the better of two held-out conversations is found",
         dot_interval(
-            [Dot(row.label, found[row.name]) for row in contest.rows],
+            [Dot(row.label, accuracies[row.name]) for row in contest.rows],
             value_title="pairs ordered right",
             reference=0.5,
             is_percent=True,
         ),
-        alt="; ".join(f"{row.label}: {_words(found[row.name])}" for row in contest.rows)
+        alt="; ".join(f"{row.label}: {_words(accuracies[row.name])}" for row in contest.rows)
         + ". The line at 50% is guessing.",
     )
 
 
-def _accuracy_section(contest: Contest, found: Mapping[str, Estimate], seed: int) -> Section:
+def _accuracy_section(contest: Contest, accuracies: Mapping[str, Estimate], seed: int) -> Section:
     kinds = {"similar": contest.pairs(of_one_length), "any": contest.pairs(any_gap)}
     columns = [
         Column("row", "Who judges"),
@@ -344,7 +344,7 @@ def _accuracy_section(contest: Contest, found: Mapping[str, Estimate], seed: int
     for row in contest.rows:
         others = [contest.accuracy(row, pairs, seed=seed) for pairs in kinds.values()]
         lead = "" if row.name == EVALUATOR else contest.lead(row, wide, seed=seed)
-        rows.append((row.label, found[row.name], *others, lead))
+        rows.append((row.label, accuracies[row.name], *others, lead))
     words = [
         "The first column counts pairs whose ratings lie at least 3 points apart, the second those of them that differ by two "
         "utterances at most, the third all pairs of different ratings, of which many differ by chance only."
@@ -400,18 +400,18 @@ def _calibration_section(contest: Contest) -> Section:
 
 
 def _systems_section(rated: Sequence[RatedDialogue], expected: Mapping[str, float | None]) -> tuple[Section, ...]:
-    names = sorted({one.bot for one in rated if one.bot})
+    names = sorted({entry.bot for entry in rated if entry.bot})
     if len(names) < 2:
         return ()
     groups = groups_of(rated)
     rows: list[tuple[Cell, ...]] = []
     dots = []
     for name in names:
-        numbers = [n for n, one in enumerate(rated) if one.bot == name]
+        numbers = [n for n, entry in enumerate(rated) if entry.bot == name]
         users = [groups[n] for n in numbers]
         given = clustered_mean([rated[n].rating for n in numbers], users, label=name)
         known = (expected[rated[n].id] for n in numbers)
-        judged = clustered_mean([math.nan if one is None else one for one in known], users, label=name)
+        judged = clustered_mean([math.nan if entry is None else entry for entry in known], users, label=name)
         rows.append((name, len(numbers), given, judged))
         dots += [Dot(name, given, "users rated"), Dot(name, judged, "evaluator expects")]
     columns = (

@@ -63,7 +63,7 @@ def curve_report(
                 low, other = table[LOWEST, k, share], table[RANDOM, k, share]
                 means = (mean_over(low, "splits"), mean_over(other, "splits"))
                 rows.append((k, share, whole_set, *means, paired_difference(low, other)))
-    found = Table(
+    removal_table = Table(
         "removal",
         "Accuracy with a share of the ratings removed",
         (
@@ -98,7 +98,7 @@ def curve_report(
                 "removal",
                 "Accuracy by share removed",
                 (f"Values are exact KNN-Shapley values ({SOURCE}, theorem 1; the figure follows their figure 2).",),
-                (_curve_figure("removal_curves", table, ks, shares, pairs), found),
+                (_curve_figure("removal_curves", table, ks, shares, pairs), removal_table),
             ),
         ),
         methods=(),
@@ -132,18 +132,18 @@ def _curve_figure(
 
 
 def noise_report(
-    found: Sequence[Detection], *, data: str, command: str, share: float, facts: Mapping[str, str | int]
+    detections: Sequence[Detection], *, data: str, command: str, share: float, facts: Mapping[str, str | int]
 ) -> Report:
     """How well each detector finds ratings that were changed on purpose."""
-    kinds = list(dict.fromkeys(one.kind for one in found))
-    names = [name for name in DETECTORS if any(one.detector == name for one in found)]
+    kinds = list(dict.fromkeys(detection.kind for detection in detections))
+    names = [name for name in DETECTORS if any(detection.detector == name for detection in detections)]
     rows: list[tuple[Cell, ...]] = []
     dots: list[Dot] = []
     for kind in kinds:
         for name in names:
-            own = [one for one in found if one.kind == kind and one.detector == name]
-            overall = mean_over((one.overall for one in own), "repetitions", name)
-            within = mean_over((one.within for one in own), "repetitions", name)
+            own = [detection for detection in detections if detection.kind == kind and detection.detector == name]
+            overall = mean_over((detection.overall for detection in own), "repetitions", name)
+            within = mean_over((detection.within for detection in own), "repetitions", name)
             rows.append((kind, name, overall, within))
             dots += [
                 Dot(name, overall, "overall", f"{kind} noise"),

@@ -158,7 +158,7 @@ def noise_experiment(
     Each time one fold of the dialogues keeps its ratings: pairs of it that lie far apart stand for the experts' pairs by which
     ratings are valued. The other ratings are changed and looked for.
     """
-    ratings = np.array([one.rating for one in rated], dtype=np.float64)
+    ratings = np.array([rating.rating for rating in rated], dtype=np.float64)
     groups = groups_of(rated)
     points = standardise(features)
     detections: list[Detection] = []

@@ -67,8 +67,8 @@ def ridge_scores(products: Floats, across: Floats, ratings: Floats, groups: Sequ
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     fold = np.random.default_rng(0).permutation(int(group.max()) + 1)[group] % N_FOLDS
     errors = np.zeros(len(STRENGTHS))
-    for one in np.unique(fold):
-        held, kept = np.flatnonzero(fold == one), np.flatnonzero(fold != one)
+    for fold_number in np.unique(fold):
+        held, kept = np.flatnonzero(fold == fold_number), np.flatnonzero(fold != fold_number)
         for number, strength in enumerate(STRENGTHS):
             predicted = _ridge(products[np.ix_(kept, kept)], ratings[kept], products[np.ix_(held, kept)], strength)
             errors[number] += float(((predicted - ratings[held]) ** 2).sum())
@@ -107,8 +107,8 @@ def _tfidf(train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Flo
     return ridge_scores((own @ own.T).toarray(), (other @ own.T).toarray(), _ratings(train), groups_of(train))
 
 
-def _said(one: RatedDialogue, role: str) -> str:
-    return "\n".join(turn.text for turn in one.dialogue.turns if turn.role == role)
+def _said(rated: RatedDialogue, role: str) -> str:
+    return "\n".join(turn.text for turn in rated.dialogue.turns if turn.role == role)
 
 
 class _Known:
@@ -131,7 +131,7 @@ class _Known:
 
     def frozen_ridge(self, train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:
         raw = [self._frozen[self._rows(part)] for part in (train, test)]
-        own, other = (standardise(one, raw[0]).astype(np.float64) for one in raw)
+        own, other = (standardise(features, raw[0]).astype(np.float64) for features in raw)
         return ridge_scores(own @ own.T, other @ own.T, _ratings(train), groups_of(train))
 
     def best(self, train: Sequence[RatedDialogue], test: Sequence[RatedDialogue]) -> Floats:

@@ -233,17 +233,17 @@ def noisy_page(noisy: Sequence[Noisy], valued: Valued, *, title: str, command: s
     )
 
 
-def _bars(one: Noisy) -> list[dict[str, Any]]:
+def _bars(noisy: Noisy) -> list[dict[str, Any]]:
     """One bar for each whole rating: how many neighbours have it, and whether it is the rating in doubt."""
-    points = sorted({*one.n_by_rating, one.rated.rating, *(float(p) for p in range(int(LOW), int(HIGH) + 1))})
-    most = max(one.n_by_rating.values())
+    points = sorted({*noisy.n_by_rating, noisy.rated.rating, *(float(p) for p in range(int(LOW), int(HIGH) + 1))})
+    most = max(noisy.n_by_rating.values())
     return [
         asdict(
             _Bar(
                 f"{point:g}",
-                one.n_by_rating.get(point, 0),
-                one.n_by_rating.get(point, 0) / most,
-                point == one.rated.rating,
+                noisy.n_by_rating.get(point, 0),
+                noisy.n_by_rating.get(point, 0) / most,
+                point == noisy.rated.rating,
             )
         )
         for point in points

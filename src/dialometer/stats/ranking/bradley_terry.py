@@ -243,18 +243,18 @@ def has_finite_estimate(cells: PairCells, model: PairedModel) -> bool:
 def _advantages(cells: PairCells, model: PairedModel) -> csr_array:
     """One row for each observed outcome and each other outcome it was preferred to: how parameters favour the observed one."""
     n, m = cells.n_systems, len(cells.first)
-    index, one = np.arange(m), np.ones(m)
+    index, ones = np.arange(m), np.ones(m)
     shape = (m, n + model.n_extra)
     lead = csr_array(
-        (np.concatenate([one, -one]), (np.tile(index, 2), np.concatenate([cells.first, cells.second]))), shape=shape
+        (np.concatenate([ones, -ones]), (np.tile(index, 2), np.concatenate([cells.first, cells.second]))), shape=shape
     )
     if model.has_position:
-        lead = lead + csr_array((one, (index, np.full(m, shape[1] - 1))), shape=shape)
+        lead = lead + csr_array((ones, (index, np.full(m, shape[1] - 1))), shape=shape)
     first_won, second_won, tied = (counts[:, 0] > 0 for counts in (cells.first_won, cells.second_won, cells.tied))
     if not model.has_ties:
         return vstack([lead[first_won | tied], -lead[second_won | tied]]).tocsr()
     first, second = lead / 2, -lead / 2
-    tie = csr_array((one, (index, np.full(m, n))), shape=shape)
+    tie = csr_array((ones, (index, np.full(m, n))), shape=shape)
     return vstack(
         [
             (first - second)[first_won],

@@ -136,9 +136,9 @@ class _Layout:
     def __init__(self, cells: PairCells) -> None:
         n, m = cells.n_systems, len(cells.first)
         self.n = n
-        index, one = np.arange(m), np.ones(m)
+        index, ones = np.arange(m), np.ones(m)
         self.incidence = csr_array(
-            (np.concatenate([one, -one]), (np.concatenate([cells.first, cells.second]), np.tile(index, 2))),
+            (np.concatenate([ones, -ones]), (np.concatenate([cells.first, cells.second]), np.tile(index, 2))),
             shape=(n, m),
         )
         rows = [
@@ -148,7 +148,7 @@ class _Layout:
             cells.second * n + cells.first,
         ]
         self.laplacian = csr_array(
-            (np.concatenate([one, one, -one, -one]), (np.concatenate(rows), np.tile(index, 4))), shape=(n * n, m)
+            (np.concatenate([ones, ones, -ones, -ones]), (np.concatenate(rows), np.tile(index, 4))), shape=(n * n, m)
         )
 
 
