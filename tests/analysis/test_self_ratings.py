@@ -22,7 +22,7 @@ from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.families.conversations.comparison import compare_systems
 from dialometer.analysis.families.conversations.conversations import self_ratings_of
 from dialometer.analysis.families.conversations.relations import adjusted_for_system, first_to_last
-from dialometer.analysis.families.conversations.self_ratings import Conversations
+from dialometer.analysis.families.conversations.self_ratings import ConversationRatings
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
@@ -117,8 +117,8 @@ def said(report):
 
 
 def test_the_family_fits_chats_only(study):
-    assert any(isinstance(one, Conversations) for one in families(study))
-    assert not Conversations().fits(replace(study, spec=study.spec.model_copy(update={"criteria": []})))
+    assert any(isinstance(one, ConversationRatings) for one in families(study))
+    assert not ConversationRatings().fits(replace(study, spec=study.spec.model_copy(update={"criteria": []})))
 
 
 def test_truth_is_recovered_on_every_criterion(talked):

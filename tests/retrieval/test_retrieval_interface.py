@@ -7,7 +7,15 @@ from dialometer.errors import DialometerError
 from dialometer.retrieval import retriever as rooms
 from dialometer.retrieval.knowledge_base import Answer, assemble
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import NO_ANSWER, RETRIEVERS, Ranking, make_retriever, merge, retriever_name, top_k
+from dialometer.retrieval.retriever import (
+    NO_ANSWER,
+    RETRIEVERS,
+    RankedAnswers,
+    make_retriever,
+    merge,
+    retriever_name,
+    top_k,
+)
 from dialometer.retrieval.saving import is_saved, load_retriever, read_config, save_retriever
 
 ASKED = ["Where did you grow up?", "What food do you like?", "hello", "brothers?", "Bye!", "???"]
@@ -167,5 +175,5 @@ class TestTopK:
     def test_merging_parts_is_ranking_the_whole(self):
         scores = np.random.default_rng(1).integers(0, 9, (20, 60)).astype(np.float32)
         left, right = top_k(scores[:, :25], 10), top_k(scores[:, 25:], 10)
-        merged = merge(left, Ranking(right.answers + 25, right.scores), 10)
+        merged = merge(left, RankedAnswers(right.answers + 25, right.scores), 10)
         np.testing.assert_array_equal(merged.answers, top_k(scores, 10).answers)

@@ -7,7 +7,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.pool import handed_out, pool, window
 from dialometer.retrieval.queries import Query, QuerySet
-from dialometer.retrieval.retriever import Ranking, make_retriever
+from dialometer.retrieval.retriever import RankedAnswers, make_retriever
 
 
 def turns(text):
@@ -77,7 +77,7 @@ def test_without_marks_gold_is_what_was_said(kb, asked, rankings):
 
 
 def test_a_retriever_that_skipped_questions_is_refused(kb, asked):
-    short = Ranking(np.zeros((1, 3), dtype=np.int64), np.zeros((1, 3), dtype=np.float32))
+    short = RankedAnswers(np.zeros((1, 3), dtype=np.int64), np.zeros((1, 3), dtype=np.float32))
     with pytest.raises(DialometerError, match="ranked 1 of 36"):
         pool(kb, asked, {"lazy": short})
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.avatar import CALIBRATION_FILE, DECLINING, Avatar, load_avatar, save_calibration
-from dialometer.retrieval.retriever import NO_ANSWER, Ranking, make_retriever
+from dialometer.retrieval.retriever import NO_ANSWER, RankedAnswers, make_retriever
 from dialometer.retrieval.saving import save_retriever
 from dialometer.retrieval.threshold import Calibration, calibrate, trade_off, trade_off_inline, trade_off_svg
 from dialometer.retrieval.train_retriever import calibrate_by_folds, calibrate_on
@@ -19,7 +19,7 @@ def drawn(n=400, seed=0):
     rng = np.random.default_rng(seed)
     scores = np.sort(rng.random((n, 2)), axis=1)[:, ::-1].astype(np.float32)
     chance = 1 / (1 + np.exp(-(5 * scores[:, 0] + 2 * (scores[:, 0] - scores[:, 1]) - 3.5)))
-    return Ranking(np.tile([0, 1], (n, 1)), scores.copy()), rng.random(n) < chance
+    return RankedAnswers(np.tile([0, 1], (n, 1)), scores.copy()), rng.random(n) < chance
 
 
 def test_confidence_is_scikit_learns_logistic_regression():
@@ -72,12 +72,12 @@ def test_too_little_to_tell():
     with pytest.raises(NotEnoughData, match="confidence cannot be told"):
         calibrate(ranking, np.ones(30, dtype=bool))
     with pytest.raises(NotEnoughData, match="at least 20 questions"):
-        calibrate(Ranking(ranking.answers[:5], ranking.scores[:5]), np.array([True, False] * 2 + [True]))
+        calibrate(RankedAnswers(ranking.answers[:5], ranking.scores[:5]), np.array([True, False] * 2 + [True]))
 
 
 def test_nothing_retrieved_is_no_confidence():
     calibration = Calibration(5.0, 1.0, 1.0, 0.5, 1.0, 30)
-    nothing = Ranking(np.array([[NO_ANSWER, NO_ANSWER]]), np.array([[np.nan, np.nan]], dtype=np.float32))
+    nothing = RankedAnswers(np.array([[NO_ANSWER, NO_ANSWER]]), np.array([[np.nan, np.nan]], dtype=np.float32))
     assert calibration.confidence(nothing).tolist() == [0.0]
 
 

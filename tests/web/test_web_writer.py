@@ -10,7 +10,7 @@ import pytest
 from taking_part import json_answers
 
 from dialometer.web.server.submissions import MAX_BATCH, SentScreen, ServerBusy, Writer
-from dialometer.web.server.turns import Turns, TurnTakingStore
+from dialometer.web.server.turns import TurnTakingStore, WriteLock
 
 
 def test_what_arrives_while_the_writer_works_is_done_together():
@@ -119,7 +119,7 @@ def test_how_busy_the_writer_is():
 
 
 def test_threads_take_turns_in_the_order_of_arrival(tmp_path):
-    turns = Turns(tmp_path / "turns")
+    turns = WriteLock(tmp_path / "turns")
     order = []
 
     def wait(n):
@@ -184,7 +184,7 @@ def test_a_process_that_dies_in_its_turn_gives_it_back(tmp_path):
         holder.stdin.write("go\n")
         holder.stdin.flush()
         assert holder.stdout.readline() == "mine\n"
-        turns = Turns(tmp_path / "turns")
+        turns = WriteLock(tmp_path / "turns")
         got = threading.Event()
 
         def take():

@@ -28,7 +28,7 @@ class GaveUp(AgentError):
 
 
 @dataclass
-class Progress:
+class JudgeProgress:
     """How far a run has come; handed to the caller after every stored screen."""
 
     n_raters: int = 0
@@ -41,7 +41,7 @@ class Progress:
 
 
 @dataclass
-class Judge:
+class ModelRater:
     """One model in one study. Running it again goes on where it stopped: sessions are found by the raters' names."""
 
     study: Study
@@ -55,12 +55,12 @@ class Judge:
         """The name under which a rater is known: the model's, and a number from 1."""
         return f"{self.client.model.model}#{number}"
 
-    def run(self, n_raters: int, report: Callable[[Progress], None] | None = None) -> Progress:
+    def run(self, n_raters: int, report: Callable[[JudgeProgress], None] | None = None) -> JudgeProgress:
         """Lets so many raters take part. A rater whose model gives no usable answer is left where it stands.
 
         All arrive first, one after the other, so that what is drawn for them does not depend on who is faster.
         """
-        progress = Progress(n_raters=n_raters, spent=self.client.spent)
+        progress = JudgeProgress(n_raters=n_raters, spent=self.client.spent)
         telling = Lock()
 
         def tell(n_judgments: int = 0, state: str = "") -> None:

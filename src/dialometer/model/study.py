@@ -1,4 +1,4 @@
-"""What a study file declares. One definition serves loading, checking, the JSON Schema and every other room.
+"""What a study file declares. One definition serves loading, checking, the JSON Schema and every other package.
 
 Scales and quality rules are declared here only by their common base; the concrete ones are found in their folders, so
 that a new one needs no change in this file.

@@ -102,7 +102,7 @@ GOOD_FROM = 3.5
 
 
 @dataclass(frozen=True)
-class Judge:
+class RelevanceJudge:
     """The maker of the answers, the crowd, or both together, and what they call right.
 
     ``relevant`` marks the right answers: a matrix of questions by answers, or one entry for each candidate of a pool.
@@ -130,15 +130,15 @@ def crowd_approves(mean_ratings: Floats, good_from: float) -> Marks:
 
 def judges_of(
     query_set: QuerySet, n_answers: int, crowd: CrowdRatings | None = None, good_from: float | None = None
-) -> list[Judge]:
+) -> list[RelevanceJudge]:
     """The maker where there are labels; with ratings also the crowd and both."""
     threshold = GOOD_FROM if good_from is None else good_from
     gold = query_set.relevance(n_answers)
     everything = np.ones(len(query_set), dtype=bool)
-    judges: list[Judge] = []
+    judges: list[RelevanceJudge] = []
 
     def add(name: JudgeName, explained: str, relevant: Marks, has_judged: Marks) -> None:
-        judges.append(Judge(name, name.capitalize(), explained, relevant, relevant.sum(axis=1), has_judged))
+        judges.append(RelevanceJudge(name, name.capitalize(), explained, relevant, relevant.sum(axis=1), has_judged))
 
     if gold.any():
         add("maker", "right is what the maker of the avatar marked", gold, everything)
@@ -193,7 +193,7 @@ class RetrieverScores:
 
 def score_retriever(
     retriever: str,
-    judge: Judge,
+    judge: RelevanceJudge,
     ranks: RelevantRanks,
     *,
     cutoffs: Sequence[int] = CUTOFFS,
@@ -268,7 +268,7 @@ class RetrieverComparison:
 class Evaluation:
     """The whole table."""
 
-    judges: tuple[Judge, ...]
+    judges: tuple[RelevanceJudge, ...]
     scores: tuple[RetrieverScores, ...]
     comparisons: tuple[RetrieverComparison, ...]
     metrics: tuple[str, ...]
@@ -297,7 +297,7 @@ def rated_share(ranks: RelevantRanks, has_judged: Marks, cutoffs: Sequence[int])
 def evaluate(
     ranks: Mapping[str, Sequence[RelevantRanks]],
     query_set: QuerySet,
-    judges: Sequence[Judge],
+    judges: Sequence[RelevanceJudge],
     *,
     cutoffs: Sequence[int] = CUTOFFS,
     compare_on: str = "",

@@ -15,7 +15,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query, QuerySet
-from dialometer.retrieval.retriever import Ranking
+from dialometer.retrieval.retriever import RankedAnswers
 
 USER, AGENT = "A", "B"
 """Names that do not tell which of the two is recorded."""
@@ -35,7 +35,7 @@ def window(query: Query, n_turns: int = N_TURNS) -> list[dict[str, str]]:
 
 
 def pool(
-    kb: KnowledgeBase, query_set: QuerySet, rankings: Mapping[str, Ranking], *, depth: int = DEPTH, seed: int = 0
+    kb: KnowledgeBase, query_set: QuerySet, rankings: Mapping[str, RankedAnswers], *, depth: int = DEPTH, seed: int = 0
 ) -> list[dict[str, Any]]:
     """Items of an avatar study. Candidates of a question stand in an order that tells nothing about their ranks.
 

@@ -50,7 +50,7 @@ class PairsByAnswer:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankedAnswers:
     """For each question the numbers of its answers, best first, with their scores; -1 (and nan) where there are no more."""
 
     answers: Ints
@@ -59,12 +59,12 @@ class Ranking:
     def __len__(self) -> int:
         return len(self.answers)
 
-    def first(self, k: int) -> Ranking:
+    def first(self, k: int) -> RankedAnswers:
         """Only the first k ranks."""
-        return Ranking(self.answers[:, :k], self.scores[:, :k])
+        return RankedAnswers(self.answers[:, :k], self.scores[:, :k])
 
 
-def top_k(scores: Floats, k: int | None = None, *, columns: Ints | None = None) -> Ranking:
+def top_k(scores: Floats, k: int | None = None, *, columns: Ints | None = None) -> RankedAnswers:
     """The k highest of each row (all if not given). ``nan`` means "not retrieved" and never ranks.
 
     ``columns`` gives the numbers of the columns where they are not simply counted (per row); among equal scores the
@@ -88,7 +88,7 @@ def top_k(scores: Floats, k: int | None = None, *, columns: Ints | None = None) 
         gap = ((0, 0), (0, k - wanted))
         chosen = np.pad(chosen, gap, constant_values=NO_ANSWER)
         best = np.pad(best, gap, constant_values=np.nan)
-    return Ranking(chosen, best)
+    return RankedAnswers(chosen, best)
 
 
 def _candidates(values: Floats, k: int) -> Ints:
@@ -104,7 +104,7 @@ def _candidates(values: Floats, k: int) -> Ints:
     return picked
 
 
-def merge(first: Ranking, second: Ranking, k: int) -> Ranking:
+def merge(first: RankedAnswers, second: RankedAnswers, k: int) -> RankedAnswers:
     """The best k of two rankings of different answers."""
     return top_k(
         np.concatenate([first.scores, second.scores], axis=1),
@@ -169,7 +169,7 @@ class FittedRetriever(ABC):
                 out[start : start + QUERY_BATCH, first:last] = self.score_block(prepared, first, last)
         return out
 
-    def rank(self, questions: Questions, k: int | None = None) -> Ranking:
+    def rank(self, questions: Questions, k: int | None = None) -> RankedAnswers:
         """The k best answers (all if not given) of each question; equal scores rank in the order of the answers."""
         queries = as_queries(questions)
         parts = [
@@ -177,18 +177,18 @@ class FittedRetriever(ABC):
         ]
         if not parts:
             width = len(self.kb.answers) if k is None else k
-            return Ranking(np.empty((0, width), dtype=np.int64), np.empty((0, width), dtype=np.float32))
-        return Ranking(np.concatenate([p.answers for p in parts]), np.concatenate([p.scores for p in parts]))
+            return RankedAnswers(np.empty((0, width), dtype=np.int64), np.empty((0, width), dtype=np.float32))
+        return RankedAnswers(np.concatenate([p.answers for p in parts]), np.concatenate([p.scores for p in parts]))
 
-    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:
+    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> RankedAnswers:
         n_answers = len(self.kb.answers)
         wanted = n_answers if k is None else k
         prepared = self.prepare(queries)
-        best: Ranking | None = None
+        best: RankedAnswers | None = None
         for first in range(0, n_answers, ANSWER_BATCH):
             last = min(first + ANSWER_BATCH, n_answers)
             part = top_k(self.score_block(prepared, first, last), wanted if best is None else min(wanted, last - first))
-            shifted = Ranking(np.where(part.answers == NO_ANSWER, NO_ANSWER, part.answers + first), part.scores)
+            shifted = RankedAnswers(np.where(part.answers == NO_ANSWER, NO_ANSWER, part.answers + first), part.scores)
             best = shifted if best is None else merge(best, shifted, wanted)
         assert best is not None  # a knowledge base has at least one answer
         return best

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData
-from dialometer.retrieval.retriever import NO_ANSWER, Ranking
+from dialometer.retrieval.retriever import NO_ANSWER, RankedAnswers
 
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -48,7 +48,7 @@ class Calibration:
     n_questions: int
     curve: tuple[ThresholdPoint, ...] = ()
 
-    def confidence(self, ranking: Ranking) -> Floats:
+    def confidence(self, ranking: RankedAnswers) -> Floats:
         """Probability that each first answer is right; 0 where nothing was retrieved."""
         score, lead = _features(ranking)
         log_odds = self.intercept + self.by_score * score + self.by_lead * lead
@@ -77,14 +77,14 @@ class Calibration:
         return cls(**{**data, "curve": points})
 
 
-def _features(ranking: Ranking) -> tuple[Floats, Floats]:
+def _features(ranking: RankedAnswers) -> tuple[Floats, Floats]:
     scores = np.nan_to_num(ranking.scores.astype(np.float64), nan=0.0)
     score = scores[:, 0]
     lead = score - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(score))
     return score, lead
 
 
-def calibrate(ranking: Ranking, is_right: Marks, *, cost_of_wrong: float = 1.0, seed: int = 0) -> Calibration:
+def calibrate(ranking: RankedAnswers, is_right: Marks, *, cost_of_wrong: float = 1.0, seed: int = 0) -> Calibration:
     """From the first two answers to questions that the retriever has not learned from, and whether the first was right."""
     if len(is_right) < FEWEST or is_right.all() or not is_right.any():
         raise NotEnoughData(
@@ -97,23 +97,23 @@ def calibrate(ranking: Ranking, is_right: Marks, *, cost_of_wrong: float = 1.0, 
     return replace(whole, threshold=best.threshold, curve=curve)
 
 
-def _fit(ranking: Ranking, is_right: Marks, cost_of_wrong: float) -> Calibration:
+def _fit(ranking: RankedAnswers, is_right: Marks, cost_of_wrong: float) -> Calibration:
     return Calibration(*_logistic(ranking, is_right), 0.0, cost_of_wrong, len(is_right))
 
 
-def _unseen(ranking: Ranking, is_right: Marks, cost_of_wrong: float, seed: int) -> Floats:
+def _unseen(ranking: RankedAnswers, is_right: Marks, cost_of_wrong: float, seed: int) -> Floats:
     """Confidence in each first answer from a calibration on the other folds, as it will be met in use."""
     fold = np.random.default_rng(seed).permutation(len(is_right)) % N_FOLDS
     out = np.empty(len(is_right))
     for number in range(N_FOLDS):
         rest, own = fold != number, fold == number
-        others = Ranking(ranking.answers[rest], ranking.scores[rest])
-        asked = Ranking(ranking.answers[own], ranking.scores[own])
+        others = RankedAnswers(ranking.answers[rest], ranking.scores[rest])
+        asked = RankedAnswers(ranking.answers[own], ranking.scores[own])
         out[own] = _fit(others, is_right[rest], cost_of_wrong).confidence(asked)
     return out
 
 
-def _logistic(ranking: Ranking, is_right: Marks) -> tuple[float, float, float]:
+def _logistic(ranking: RankedAnswers, is_right: Marks) -> tuple[float, float, float]:
     from scipy.optimize import minimize  # noqa: PLC0415 - heavy
 
     columns = np.stack(_features(ranking), axis=1)

@@ -14,7 +14,7 @@ from dialometer.retrieval.cross_validation import add_queries, dialogue_folds, q
 from dialometer.retrieval.fusion import PARTS, CandidateLists, FusionParts, candidate_lists, choose_weights
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query, QuerySet
-from dialometer.retrieval.retriever import FittedRetriever, Ranking, Retriever, top_k
+from dialometer.retrieval.retriever import FittedRetriever, RankedAnswers, Retriever, top_k
 from dialometer.retrieval.retrievers.fused import Fused
 from dialometer.retrieval.threshold import Calibration, calibrate
 from dialometer.stats.retrieval.metrics import ranks_from_scores, success_at
@@ -223,7 +223,7 @@ def calibrate_by_folds(
         ranking = retriever.fit(known, work.during(f"Fold {number} of {n_folds}")).rank(held.queries, 2)
         rankings.append(ranking)
         right.append(_is_right(ranking, held))
-    whole = Ranking(
+    whole = RankedAnswers(
         np.concatenate([ranking.answers for ranking in rankings]),
         np.concatenate([ranking.scores for ranking in rankings]),
     )
@@ -250,7 +250,7 @@ def _folds(
             yield known, query_set.subset(rows)
 
 
-def _is_right(ranking: Ranking, query_set: QuerySet) -> Marks:
+def _is_right(ranking: RankedAnswers, query_set: QuerySet) -> Marks:
     firsts = ranking.answers[:, 0].tolist()
     return np.array([first in right for first, right in zip(firsts, query_set.right, strict=True)], dtype=bool)
 

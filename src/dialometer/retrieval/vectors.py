@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.retriever import NO_ANSWER, PairsByAnswer, Ranking, top_k
+from dialometer.retrieval.retriever import NO_ANSWER, PairsByAnswer, RankedAnswers, top_k
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ class NearestQuestions:
         counts = np.bincount(kb.pair_question, minlength=len(kb.questions))
         self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
-    def rank(self, queries: Floats, k: int) -> Ranking:
+    def rank(self, queries: Floats, k: int) -> RankedAnswers:
         """The k best answers among those whose questions were found."""
         deepest = min(4 * k + 16, len(self.vectors))
         _, nearest = self.index.search(np.ascontiguousarray(queries), deepest)
@@ -65,7 +65,7 @@ class NearestQuestions:
             numbers = np.array([list(best)], dtype=np.int64)
             own = top_k(np.array([list(best.values())], dtype=np.float32), k, columns=numbers)
             answers[row], scores[row] = own.answers[0], own.scores[0]
-        return Ranking(answers, scores)
+        return RankedAnswers(answers, scores)
 
 
 class QuestionVectors:

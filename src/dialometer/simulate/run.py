@@ -31,7 +31,7 @@ BATCH = 64
 
 
 @dataclass
-class Progress:
+class SimulationProgress:
     """How far a simulation has come; handed to the caller after every stored batch."""
 
     n_arrived: int = 0
@@ -62,8 +62,8 @@ def simulate(
     start_ms: int,
     habits: Habits | None = None,
     first_number: int = 1,
-    report: Callable[[Progress], None] | None = None,
-) -> Progress:
+    report: Callable[[SimulationProgress], None] | None = None,
+) -> SimulationProgress:
     """Lets raters arrive one after the other and work side by side until all have finished or left."""
     habits = habits or Habits()
     rng = np.random.default_rng([seed, 4])
@@ -72,7 +72,7 @@ def simulate(
     raters = {n: draw_rater(n, seed, habits) for n in range(first_number, first_number + n_raters)}
     queue = [_Event(int(arrivals[n - 1]), n) for n in raters]
     heapq.heapify(queue)
-    progress = Progress()
+    progress = SimulationProgress()
     while queue:
         visits: list[Visit] = []
         events: list[_Event] = []
@@ -100,7 +100,7 @@ def simulate(
     return progress
 
 
-def _arrive(access: StudyAccess, event: _Event, seed: int, queue: list[_Event], progress: Progress) -> None:
+def _arrive(access: StudyAccess, event: _Event, seed: int, queue: list[_Event], progress: SimulationProgress) -> None:
     session = access.arrive(f"simulated-{seed}-{event.number}", event.at_ms)
     if session is None:
         progress.n_refused += 1
@@ -110,7 +110,7 @@ def _arrive(access: StudyAccess, event: _Event, seed: int, queue: list[_Event], 
 
 
 def _visit(
-    study: Study, access: StudyAccess, truth: Truth, rater: SimulatedRater, event: _Event, progress: Progress
+    study: Study, access: StudyAccess, truth: Truth, rater: SimulatedRater, event: _Event, progress: SimulationProgress
 ) -> Visit | None:
     """One screen of one rater; None when the session is over or the rater leaves."""
     assert event.session is not None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dialometer.agents.openai import OpenAI
     from dialometer.judges.access import JudgeAccess
-    from dialometer.judges.run import Progress
+    from dialometer.judges.run import JudgeProgress
     from dialometer.model.study import Study
 
 
@@ -78,11 +78,11 @@ def add_to(app: typer.Typer) -> None:
         agent = _agent(base_url=endpoint, model=model, api_key_env=api_key_env, **settings)
         client = ModelClient(agent, folder / JUDGE_FOLDER)
 
-        def run(access: JudgeAccess) -> Progress:
-            from dialometer.judges.run import Judge
+        def run(access: JudgeAccess) -> JudgeProgress:
+            from dialometer.judges.run import ModelRater
 
             with _reporting(raters) as report:
-                return Judge(study, access, client, persona, asks, parallel).run(raters, report)
+                return ModelRater(study, access, client, persona, asks, parallel).run(raters, report)
 
         progress = _at_server(run, folder, url, api_key) if url else _here(run, folder, study, database)
         _tell(progress, folder, price_in, price_out, as_json=as_json)
@@ -102,7 +102,7 @@ def _agent(**settings: Any) -> OpenAI:
         ) from error
 
 
-def _here(run: Callable[[JudgeAccess], Progress], folder: Path, study: Study, database: str) -> Progress:
+def _here(run: Callable[[JudgeAccess], JudgeProgress], folder: Path, study: Study, database: str) -> JudgeProgress:
     from dialometer.flow.engine import Flow
     from dialometer.judges.access import LocalAccess
 
@@ -110,7 +110,7 @@ def _here(run: Callable[[JudgeAccess], Progress], folder: Path, study: Study, da
         return run(LocalAccess(Flow(study, store)))
 
 
-def _at_server(run: Callable[[JudgeAccess], Progress], folder: Path, url: str, api_key: str) -> Progress:
+def _at_server(run: Callable[[JudgeAccess], JudgeProgress], folder: Path, url: str, api_key: str) -> JudgeProgress:
     from dialometer.cli.study.simulate import _left_key
     from dialometer.judges.access import ServerAccess
 
@@ -119,13 +119,13 @@ def _at_server(run: Callable[[JudgeAccess], Progress], folder: Path, url: str, a
 
 
 @contextmanager
-def _reporting(n_raters: int) -> Iterator[Callable[[Progress], None]]:
+def _reporting(n_raters: int) -> Iterator[Callable[[JudgeProgress], None]]:
     """A bar on a terminal; elsewhere a line of JSON for each rater."""
     from dialometer.cli.console import ProgressBar
 
     n_reported = 0
 
-    def report(progress: Progress) -> None:
+    def report(progress: JudgeProgress) -> None:
         nonlocal n_reported
         line = {"raters_done": progress.n_done, "judgments_stored": progress.n_judgments}
         what, is_due = f"{progress.n_judgments:,} judgments", progress.n_done > n_reported
@@ -136,7 +136,7 @@ def _reporting(n_raters: int) -> Iterator[Callable[[Progress], None]]:
         yield report
 
 
-def _tell(progress: Progress, folder: Path, price_in: float, price_out: float, *, as_json: bool) -> None:
+def _tell(progress: JudgeProgress, folder: Path, price_in: float, price_out: float, *, as_json: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

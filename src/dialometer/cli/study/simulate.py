@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dialometer.model.study import Study
-    from dialometer.simulate.run import Progress
+    from dialometer.simulate.run import SimulationProgress
     from dialometer.simulate.screen_view import StudyAccess
     from dialometer.storage.store import Store
 
@@ -73,7 +73,7 @@ def add_to(app: typer.Typer) -> None:
         )
         keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
 
-        def run(access: StudyAccess, start_ms: int) -> Progress:
+        def run(access: StudyAccess, start_ms: int) -> SimulationProgress:
             with _reporting(raters) as report:
                 return simulate(
                     study,
@@ -125,13 +125,13 @@ def _start_ms(store: Store) -> int:
 
 
 @contextmanager
-def _reporting(n_raters: int) -> Iterator[Callable[[Progress], None]]:
+def _reporting(n_raters: int) -> Iterator[Callable[[SimulationProgress], None]]:
     """A bar on a terminal; elsewhere a line of JSON from time to time, written after what it says was stored."""
     from dialometer.cli.console import ProgressBar
 
     n_reported = -1
 
-    def report(progress: Progress) -> None:
+    def report(progress: SimulationProgress) -> None:
         nonlocal n_reported
         n_done = progress.n_finished + progress.n_left + progress.n_refused
         line = {"raters_done": n_done, "raters": n_raters, "judgments_stored": progress.n_judgments}
@@ -144,7 +144,7 @@ def _reporting(n_raters: int) -> Iterator[Callable[[Progress], None]]:
         yield report
 
 
-def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> None:
+def _tell(study: Study, store: Store, progress: SimulationProgress, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
@@ -164,7 +164,7 @@ def _tell(study: Study, store: Store, progress: Progress, *, as_json: bool) -> N
     _tell_progress(progress)
 
 
-def _tell_progress(progress: Progress, *, as_json: bool = False) -> None:
+def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> None:
     from dialometer.cli.console import results
     from dialometer.storage.counts import JudgmentCounts
 

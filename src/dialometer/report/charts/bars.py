@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialometer.report.charts.frame import (
-    Screen,
+    ScreenWidth,
     Spec,
     finite,
     group_colour,
@@ -55,7 +55,7 @@ def bars(
     rows = [{"label": i.label, "value": finite(i.value), "group": i.group, "facet": i.facet} for i in items]
     labels, groups, facets = (in_order(getattr(i, key) for i in items) for key in ("label", "group", "facet"))
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         axis = value_axis(value_title, is_percent=is_percent, screen=screen, n_facets=len(facets))
         x = {"field": "value", "type": "quantitative", "axis": axis, "scale": value_scale(None, has_zero=True)}
         y = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}
@@ -108,7 +108,7 @@ def stacked_shares(
             }
         )
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         axis = {**value_axis(value_title, is_percent=True, screen=screen, n_facets=len(facets)), "grid": False}
         x = {"type": "quantitative", "axis": axis, "scale": {"domain": [0, 1], "nice": False}}
         y = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}

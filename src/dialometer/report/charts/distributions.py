@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dialometer.report.charts.frame import (
-    Screen,
+    ScreenWidth,
     Spec,
     in_facets,
     in_order,
@@ -59,7 +59,7 @@ def histogram(
     rows = [{"low": b.low, "high": b.high, "count": b.count, "facet": b.facet} for b in bins]
     facets = in_order(b.facet for b in bins)
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         x_axis = {**value_axis(value_title, is_percent=False, screen=screen, n_facets=len(facets)), "grid": False}
         y_axis = {
             "title": count_title,
@@ -118,7 +118,7 @@ def strip(
         rows.append({"label": label, "kind": "box", "low": quartiles[0], "value": quartiles[1], "high": quartiles[2]})
     labels = list(samples)
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         axis = value_axis(value_title, is_percent=is_percent, screen=screen)
         scale = {"type": "log"} if is_log else value_scale(domain)
         x = {"type": "quantitative", "axis": axis, "scale": scale}

@@ -22,7 +22,7 @@ NOT_ENOUGH = "not enough data"
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class ScreenWidth:
     """How much room there is."""
 
     width_px: int
@@ -35,13 +35,15 @@ class Screen:
         return self.width_px < WIDE_PX
 
 
-def on_both_screens(draw: Callable[[Screen], Spec], rows: Sequence[dict[str, Any]], n_facet_columns: int = 2) -> Spec:
+def on_both_screens(
+    draw: Callable[[ScreenWidth], Spec], rows: Sequence[dict[str, Any]], n_facet_columns: int = 2
+) -> Spec:
     """The chart for a wide screen, carrying the one for a phone; without rows it says that there is nothing to draw."""
     if not rows:
         mark = {"type": "text", "fontStyle": "italic", "color": MUTED, "text": NOT_ENOUGH}
         return {"data": {"values": [{}]}, "mark": mark, "width": NARROW_PX - 40, "height": 60}
-    wide = draw(Screen(WIDE_PX, 34, n_facet_columns))
-    narrow = draw(Screen(NARROW_PX, 17, 1))
+    wide = draw(ScreenWidth(WIDE_PX, 34, n_facet_columns))
+    narrow = draw(ScreenWidth(NARROW_PX, 17, 1))
     return with_narrow({"data": {"values": list(rows)}, **wide}, narrow)
 
 
@@ -72,7 +74,7 @@ def label_index(labels: Sequence[str], of: str) -> str:
     return f"indexof({_listed(labels)}, {of})"
 
 
-def label_axis(labels: Sequence[str], screen: Screen, *, is_numbered: bool = False) -> Spec:
+def label_axis(labels: Sequence[str], screen: ScreenWidth, *, is_numbered: bool = False) -> Spec:
     """A quiet axis of names, wrapped; names of several lines are moved up so that their middle meets the row."""
     shown = {label: f"{label} {i}" if is_numbered else label for i, label in enumerate(labels, start=1)}
     n_lines = {label: len(lines_of(shown[label], screen.label_chars)) for label in labels}
@@ -94,19 +96,19 @@ def label_axis(labels: Sequence[str], screen: Screen, *, is_numbered: bool = Fal
     }
 
 
-def label_room_px(labels: Sequence[str], screen: Screen) -> int:
+def label_room_px(labels: Sequence[str], screen: ScreenWidth) -> int:
     """How wide the names will be."""
     longest = max((len(line) for label in labels for line in lines_of(label, screen.label_chars)), default=0)
     return round(longest * _CHAR_PX) + 18
 
 
-def row_height_px(labels: Sequence[str], screen: Screen, n_groups: int) -> int:
+def row_height_px(labels: Sequence[str], screen: ScreenWidth, n_groups: int) -> int:
     """The height that lets neighbouring names and grouped marks stand apart."""
     n_lines = max((len(lines_of(label, screen.label_chars)) for label in labels), default=1)
     return max(30, n_groups * 17 + 12, n_lines * _LINE_PX + 10)
 
 
-def value_axis(title: str, *, is_percent: bool, screen: Screen, n_facets: int = 1) -> Spec:
+def value_axis(title: str, *, is_percent: bool, screen: ScreenWidth, n_facets: int = 1) -> Spec:
     """An axis of numbers with room between its marks."""
     n_columns = min(screen.n_facet_columns, n_facets)
     axis: Spec = {"title": title or None, "tickCount": 4 if screen.is_narrow else max(3, 8 // n_columns)}
@@ -126,7 +128,7 @@ def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -
     )
 
 
-def group_colour(groups: Sequence[str], screen: Screen, title: str = "", *, field: str = "group") -> Spec:
+def group_colour(groups: Sequence[str], screen: ScreenWidth, title: str = "", *, field: str = "group") -> Spec:
     """Colours by group with a legend above the chart that fits its width."""
     longest = max((len(group) for group in groups), default=1)
     n_columns = max(1, min(len(groups), int(screen.width_px // (longest * _CHAR_PX + 34))))
@@ -139,7 +141,7 @@ def group_colour(groups: Sequence[str], screen: Screen, title: str = "", *, fiel
     }
 
 
-def group_shape(groups: Sequence[str], screen: Screen, title: str = "") -> Spec:
+def group_shape(groups: Sequence[str], screen: ScreenWidth, title: str = "") -> Spec:
     """Shapes by group in the same legend, for eyes and printers that do not tell the colours apart."""
     scale = {"domain": list(groups), "range": [SHAPES[i % len(SHAPES)] for i in range(len(groups))]}
     return {**group_colour(groups, screen, title), "scale": scale}
@@ -155,7 +157,7 @@ def unknown_text() -> Spec:
 
 
 def in_facets(
-    view: Spec, facets: Sequence[str], screen: Screen, *, room_px: int, height_px: int, is_shared: bool = True
+    view: Spec, facets: Sequence[str], screen: ScreenWidth, *, room_px: int, height_px: int, is_shared: bool = True
 ) -> Spec:
     """The view by itself, or once per facet; both fill the screen's width.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialometer.report.charts.frame import (
-    Screen,
+    ScreenWidth,
     Spec,
     finite,
     in_facets,
@@ -49,7 +49,7 @@ def heatmap(
     rows = _cell_rows(cells, domain, midpoint, lambda value: _number(value, is_percent, n_digits))
     names, columns = in_order(c.row for c in cells), in_order(c.column for c in cells)
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         room = label_room_px(names, screen)
         width = max(18, min(96, (screen.width_px - room - 12) // max(1, len(columns))))
         x_axis = _column_axis(columns, names, width, column_title)
@@ -116,7 +116,7 @@ def _column_axis(columns: list[str], names: list[str], width: int, title: str) -
     n_chars = max(1, int(width // 7))
     n_lines = {name: len(lines_of(name, n_chars)) for name in columns}
     axis: Spec = {
-        **label_axis([], Screen(0, 0, 1)),
+        **label_axis([], ScreenWidth(0, 0, 1)),
         "orient": "top",
         "title": title or None,
         "labelAngle": 0,
@@ -136,7 +136,7 @@ def _column_axis(columns: list[str], names: list[str], width: int, title: str) -
     if longest <= _SLANT_CHARS:
         slant = {"labelAngle": -45, "labelAlign": "left", "labelBaseline": "middle", "labelPadding": 6}
         return {**axis, **slant, "labelExpr": "datum.value"}
-    upright = label_axis(columns, Screen(0, max(_SLANT_CHARS, -(-longest // max(1, width // 15)) + 2), 1))
+    upright = label_axis(columns, ScreenWidth(0, max(_SLANT_CHARS, -(-longest // max(1, width // 15)) + 2), 1))
     turned = {"labelAngle": -90, "labelAlign": "left", "labelBaseline": "middle", "labelPadding": 6}
     return {**axis, **upright, **turned}
 

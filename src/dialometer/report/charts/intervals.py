@@ -8,7 +8,7 @@ from typing import Any
 
 from dialometer.model.estimate import Estimate
 from dialometer.report.charts.frame import (
-    Screen,
+    ScreenWidth,
     Spec,
     finite,
     group_colour,
@@ -54,7 +54,7 @@ def dot_interval(
     labels, groups = in_order(dot.label for dot in dots), in_order(dot.group for dot in dots)
     facets = in_order(dot.facet for dot in dots)
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         y: Spec = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}
         y["scale"] = {"paddingInner": 0.25, "paddingOuter": 0.15}
         encoding: Spec = {"y": y}
@@ -91,7 +91,7 @@ def dot_rows(dots: Sequence[Dot]) -> list[dict[str, Any]]:
     ]
 
 
-def interval_layers(x: Spec, groups: list[str], screen: Screen, group_title: str = "") -> list[Spec]:
+def interval_layers(x: Spec, groups: list[str], screen: ScreenWidth, group_title: str = "") -> list[Spec]:
     """The interval as a line, the value as a point with the background's colour around it."""
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
@@ -173,7 +173,7 @@ def _column(
     labels = in_order(dot.label for dot in dots)
     longest = max((len(text) for text in texts.values()), default=0)
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         axis = label_axis(labels, screen)
         y: Spec = {"field": "label", "type": "nominal", "sort": labels, "axis": axis}
         x = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialometer.report.charts.frame import (
-    Screen,
+    ScreenWidth,
     Spec,
     finite,
     group_colour,
@@ -54,7 +54,7 @@ def lines(
     ]
     groups, facets = in_order(p.group for p in points), in_order(p.facet for p in points)
 
-    def draw(screen: Screen) -> Spec:
+    def draw(screen: ScreenWidth) -> Spec:
         x_axis = {**value_axis(x_title, is_percent=False, screen=screen, n_facets=len(facets)), "grid": False}
         y_axis = {**value_axis(y_title, is_percent=is_percent, screen=screen), "tickCount": 5}
         x = {"field": "x", "type": "quantitative", "axis": x_axis}

@@ -14,7 +14,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, FittedQuestionMatcher, Floats, Ranking, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedQuestionMatcher, Floats, RankedAnswers, Retriever
 
 WORD = re.compile(r"\w+")
 BATCH_FROM = 20_000
@@ -78,12 +78,12 @@ class FittedBm25(FittedQuestionMatcher):
         sums = np.asarray((prepared @ self.weights[:, recorded]).todense())
         return np.round(sums, 5).astype(np.float32)
 
-    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:
+    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> RankedAnswers:
         if k is None or len(self.kb.questions) < BATCH_FROM:
             return super()._rank_batch(queries, k)
         return self.search(self.asked(queries), k)
 
-    def search(self, asked: Sequence[Sequence[int]], k: int, n_threads: int = 0) -> Ranking:
+    def search(self, asked: Sequence[Sequence[int]], k: int, n_threads: int = 0) -> RankedAnswers:
         """The k best answers to queries given as numbers of words, by the compiled search."""
         import numba  # noqa: PLC0415 - heavy
 
@@ -99,7 +99,7 @@ class FittedBm25(FittedQuestionMatcher):
         )  # fmt: skip
         fill_with_unmatched(answers, scores, np.flatnonzero(self.kb.n_questions_of > 0))
         gap = ((0, 0), (0, k - answers.shape[1]))
-        return Ranking(
+        return RankedAnswers(
             np.pad(answers, gap, constant_values=-1), np.pad(scores, gap, constant_values=np.nan).astype(np.float32)
         )
 

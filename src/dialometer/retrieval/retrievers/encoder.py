@@ -10,7 +10,7 @@ from pydantic import Field
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
 from dialometer.retrieval.queries import Query
-from dialometer.retrieval.retriever import RETRIEVERS, FittedQuestionMatcher, Floats, Ranking, Retriever
+from dialometer.retrieval.retriever import RETRIEVERS, FittedQuestionMatcher, Floats, RankedAnswers, Retriever
 from dialometer.retrieval.vectors import NearestQuestions, cosines
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class FittedEncoder(FittedQuestionMatcher):
     def question_scores(self, prepared: Floats, recorded: Ints) -> Floats:
         return cosines(prepared, self.questions[recorded])
 
-    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:
+    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> RankedAnswers:
         if self.nearest is None or k is None:
             return super()._rank_batch(queries, k)
         return self.nearest.rank(self.prepare(queries), k)

@@ -23,7 +23,7 @@ from dialometer.retrieval.retriever import (
     FittedRetriever,
     Floats,
     Questions,
-    Ranking,
+    RankedAnswers,
     Retriever,
     as_queries,
     top_k,
@@ -147,7 +147,7 @@ class FittedFused(FittedRetriever):
             out[rows, first.answers[rows, places]] = again[rows, places]
         return out
 
-    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> Ranking:
+    def _rank_batch(self, queries: Sequence[Query], k: int | None) -> RankedAnswers:
         if self.ranker is None:
             return super()._rank_batch(queries, k)
         wanted = len(self.kb.answers) if k is None else k
@@ -156,9 +156,9 @@ class FittedFused(FittedRetriever):
         again = top_k(self._read(queries, ranking.first(n_read)), n_read, columns=ranking.answers[:, :n_read])
         answers = np.concatenate([again.answers, ranking.answers[:, n_read:]], axis=1)
         scores = np.concatenate([again.scores, ranking.scores[:, n_read:]], axis=1)
-        return Ranking(answers, scores).first(wanted)
+        return RankedAnswers(answers, scores).first(wanted)
 
-    def _read(self, queries: Sequence[Query], first: Ranking) -> Floats:
+    def _read(self, queries: Sequence[Query], first: RankedAnswers) -> Floats:
         """New scores of the first answers: the ranker's weighed in, and none below what stood on the last of their places."""
         assert self.ranker is not None
         rows, places = np.nonzero(first.answers != NO_ANSWER)

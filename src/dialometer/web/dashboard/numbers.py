@@ -47,7 +47,7 @@ class ItemCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class ScreenTime:
+class ScreenSeconds:
     """How long raters stay on a kind of screen: the median, and the range of the middle 80 %."""
 
     screen: str
@@ -92,7 +92,7 @@ class StudyNumbers:
     counts: SessionCounts
     cells: Sequence[CellCounts]
     items: Sequence[ItemCounts]
-    screens: Sequence[ScreenTime]
+    screens: Sequence[ScreenSeconds]
     rules: Sequence[RuleCounts]
     money: Money
     marks: Sequence[SessionMark]
@@ -177,7 +177,7 @@ def count_items(study: Study, store: Store, source: Source) -> list[ItemCounts]:
     ]
 
 
-def screen_times(visits: Sequence[tuple[str, float]]) -> list[ScreenTime]:
+def screen_times(visits: Sequence[tuple[str, float]]) -> list[ScreenSeconds]:
     """Times by kind of screen, in the order in which kinds usually come."""
     order = ("screening", "consent", "pre", "instructions", "comprehension", "practice", "chat", "item", "attention")
     by_kind: dict[str, list[float]] = {}
@@ -188,7 +188,7 @@ def screen_times(visits: Sequence[tuple[str, float]]) -> list[ScreenTime]:
     for kind in sorted(by_kind, key=lambda kind: rank.get(kind, len(rank))):
         times = sorted(by_kind[kind])
         low, high = times[int(0.1 * (len(times) - 1))], times[int(0.9 * (len(times) - 1) + 0.5)]
-        times_by_kind.append(ScreenTime(kind, len(times), statistics.median(times), low, high))
+        times_by_kind.append(ScreenSeconds(kind, len(times), statistics.median(times), low, high))
     return times_by_kind
 
 

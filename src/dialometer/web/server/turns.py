@@ -29,7 +29,7 @@ _NEXT, _TURN = 0, 1
 """The two bytes of the file that are locked: being the next in line, and having the turn."""
 
 
-class Turns:
+class WriteLock:
     """A lock that is fair. Use it as ``with turns:``."""
 
     def __init__(self, file: Path) -> None:
@@ -81,9 +81,9 @@ class TurnTakingStore(Store):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._turns: Turns | None = None
+        self._turns: WriteLock | None = None
         if database.is_sqlite:
-            database.turns = self._turns = Turns(Path(f"{database.where}-turns"))
+            database.turns = self._turns = WriteLock(Path(f"{database.where}-turns"))
 
     def close(self) -> None:
         super().close()

@@ -18,8 +18,8 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Table
 from dialometer.retrieval.evaluation import (
     CUTOFFS,
-    Judge,
     JudgeName,
+    RelevanceJudge,
     Resampling,
     RetrieverScores,
     crowd_approves,
@@ -36,7 +36,7 @@ FIRST = "SR@1"
 COMPARED = (FIRST, "MRR", "MAP")
 
 
-def judges_of_pool(pool: Pool) -> list[Judge]:
+def judges_of_pool(pool: Pool) -> list[RelevanceJudge]:
     """The maker's labels where there are any, the crowd's, and both together."""
     good = pool.is_judged & crowd_approves(pool.mean, pool.good_from)
     gold = pool.is_gold
@@ -51,11 +51,11 @@ def judges_of_pool(pool: Pool) -> list[Judge]:
     return [maker, crowd, either]
 
 
-def _judge(pool: Pool, name: JudgeName, label: str, explained: str, relevant: Marks) -> Judge:
+def _judge(pool: Pool, name: JudgeName, label: str, explained: str, relevant: Marks) -> RelevanceJudge:
     n_open = np.bincount(pool.question[is_unjudged(pool, name)], minlength=len(pool.questions))
     has_judged = n_open < np.bincount(pool.question, minlength=len(pool.questions))
     n_relevant = np.bincount(pool.question[relevant], minlength=len(pool.questions)).astype(np.int64)
-    return Judge(name, label, explained, relevant, n_relevant, has_judged)
+    return RelevanceJudge(name, label, explained, relevant, n_relevant, has_judged)
 
 
 def is_unjudged(pool: Pool, judge: JudgeName) -> Marks:
@@ -77,7 +77,7 @@ def crowd_as_retriever(pool: Pool, seed: int) -> Floats:
     return rank
 
 
-def overlap_table(name: str, pool: Pool, judges: list[Judge]) -> Table:
+def overlap_table(name: str, pool: Pool, judges: list[RelevanceJudge]) -> Table:
     """How far the maker and the crowd call the same answers right."""
     maker, crowd = judges[0].relevant, judges[1].relevant
     judged = pool.is_judged
@@ -111,7 +111,7 @@ class RankedLists:
 class JudgeScores:
     """All metrics by one judge's labels."""
 
-    judge: Judge
+    judge: RelevanceJudge
     scores: dict[str, RetrieverScores]
     """By the label of the list."""
     pairs: dict[str, Pairs]
@@ -158,7 +158,7 @@ def retrieval_scores(pool: Pool, options: Options) -> Retrieval:
     )
 
 
-def _by_judge(pool: Pool, judge: Judge, lists: list[RankedLists], options: Options) -> JudgeScores:
+def _by_judge(pool: Pool, judge: RelevanceJudge, lists: list[RankedLists], options: Options) -> JudgeScores:
     resampling = Resampling("questions", options.n_resamples, options.seed, options.confidence)
     scores = {
         ranked.label: score_retriever(
@@ -187,7 +187,7 @@ def _by_judge(pool: Pool, judge: Judge, lists: list[RankedLists], options: Optio
     )
 
 
-def relevant_ranks_of_pool(pool: Pool, judge: Judge, rank: Floats) -> RelevantRanks:
+def relevant_ranks_of_pool(pool: Pool, judge: RelevanceJudge, rank: Floats) -> RelevantRanks:
     """Where a list put the right answers, as far as it is known."""
     is_listed = judge.relevant & ~np.isnan(rank)
     return RelevantRanks(pool.question[is_listed], rank[is_listed].astype(np.int64), judge.n_relevant)
@@ -205,7 +205,7 @@ class SuccessBound:
     most: Estimate
 
 
-def success_bounds(retrieval: Retrieval, judge: Judge, options: Options) -> list[SuccessBound]:
+def success_bounds(retrieval: Retrieval, judge: RelevanceJudge, options: Options) -> list[SuccessBound]:
     """How far answers outside the pool, or in it without a rating, could move Success Rate @k; on all questions."""
     pool, is_judged = retrieval.pool, ~is_unjudged(retrieval.pool, judge.name)
     bounds = []

@@ -35,7 +35,7 @@ from dialometer.stats.clustered.clustered import clustered_mean
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 
 
-class Conversations(Family):
+class ConversationRatings(Family):
     """Fits studies whose items are live conversations."""
 
     rank = 10
@@ -108,7 +108,7 @@ class Conversations(Family):
         )
 
 
-ANALYSES.register("self_ratings")(Conversations())
+ANALYSES.register("self_ratings")(ConversationRatings())
 
 
 def _ratings(data: StudyData) -> tuple[list[SelfRatings], list[Section]]:
