@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "tests" / "retrieval_commands")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser"), str(ROOT / "tests" / "retrieval_commands")]
 
 from avatar_server import served  # noqa: E402
 from retrieval_files import DIALOGUES, KB  # noqa: E402

@@ -19,7 +19,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "browser"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
 sys.path.insert(0, str(ROOT / "tests" / "dashboard"))
 
 from dashboard_serving import ServedSite, serving_site  # noqa: E402

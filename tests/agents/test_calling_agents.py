@@ -1,9 +1,7 @@
 """Agents behind addresses, with a real server on loopback that answers well, badly, slowly or not at all."""
 
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from pydantic import ValidationError
@@ -11,6 +9,7 @@ from pydantic import ValidationError
 from dialometer.agents import AGENTS
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
+from loopback import Handler, serving_http
 
 HISTORY = [Turn("Agent", "Hello!", "agent"), Turn("User", "How are you?", "user")]
 
@@ -19,35 +18,18 @@ HISTORY = [Turn("Agent", "Hello!", "agent"), Turn("User", "How are you?", "user"
 def system():
     """A server whose answers are a list of (status, body, headers, pause_s); the last one stays."""
 
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
+    class Answering(Handler):
+        def reply(self):
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             self.server.asked.append((self.path, asked, dict(self.headers)))
             answers = self.server.answers
             status, body, headers, pause_s = answers.pop(0) if len(answers) > 1 else answers[0]
             time.sleep(pause_s)
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(status, body if isinstance(body, bytes) else json.dumps(body).encode(), headers)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.asked, server.answers = [], []
-    server.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving_http(Answering, asked=[], answers=[]) as server:
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        yield server
 
 
 def http_agent(system, **options):

@@ -8,10 +8,9 @@ import zipfile
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
+from commands import invoke as dialometer
 from dialometer.analysis.base.data import load_data, load_exported
-from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.exchange.archive import opened_archive
@@ -27,15 +26,6 @@ from dialometer.storage.withdrawals import withdrawal_code
 TEMPLATES = ("acute", "anchoring", "avatar", "best-worst", "likert", "strategies", "chat")
 RESAMPLES = ("--resamples", "100")
 START_MS = 1_760_000_000_000
-
-
-def dialometer(*words, fails=False):
-    done = CliRunner().invoke(build_app(), [str(word) for word in words])
-    if fails:
-        assert done.exit_code != 0, done.output
-        return str(done.exception)
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    return done.stdout
 
 
 def collected(folder, template, n_raters=6):

@@ -7,11 +7,10 @@ import re
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
+from commands import invoke as dialometer
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.planning.preregistration import OPEN, planned_power
-from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.templates import copy_template
@@ -28,15 +27,6 @@ HEADINGS = [
     *("Data exclusion", "Missing data", "Confirmatory and exploratory analyses", "Study materials", "Software"),
 ]
 START_MS = 1_760_000_000_000
-
-
-def dialometer(*words, fails=False):
-    done = CliRunner().invoke(build_app(), [str(word) for word in words])
-    if fails:
-        assert done.exit_code != 0, done.output
-        return str(done.exception)
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    return done.stdout
 
 
 def sections(path):

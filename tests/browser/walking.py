@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 import yaml
 from playwright.sync_api import ElementHandle, Page
 from starlette.applications import Starlette
@@ -24,6 +20,7 @@ from dialometer.design.load import load_study
 from dialometer.storage.store import Store
 from dialometer.web.server.settings import Settings
 from dialometer.web.study_app import create_app
+from loopback import serving_app
 
 TEMPLATES = Path(str(template_folder.__file__)).parent
 STUDIES = Path(__file__).parent / "studies"
@@ -99,26 +96,13 @@ class Served:
 @contextlib.contextmanager
 def serving(folder: Path, database: Path, **settings: Any) -> Iterator[Served]:
     """The real server for a study, on a free port of this machine."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
     store = Store.open(database)
     root = settings.get("root_path", "")
     app = create_app(load_study(folder), store, settings=Settings(**settings))
-    shown = Starlette(routes=[Mount(root, app)]) if root else app
-    server = uvicorn.Server(uvicorn.Config(shown, port=port, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
     try:
-        deadline = time.monotonic() + 20
-        while not server.started:
-            assert thread.is_alive(), "the server did not start"
-            assert time.monotonic() < deadline, "the server did not start in 20 s"
-            time.sleep(0.01)
-        yield Served(f"http://127.0.0.1:{port}{root}", store)
+        with serving_app(Starlette(routes=[Mount(root, app)]) if root else app) as port:
+            yield Served(f"http://127.0.0.1:{port}{root}", store)
     finally:
-        server.should_exit = True
-        thread.join(20)
         app.close()
         store.close()
 

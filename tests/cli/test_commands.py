@@ -8,22 +8,10 @@ import pytest
 from click.testing import CliRunner
 from typer.main import get_command
 
+from commands import run as dialometer
 from dialometer.cli import build_app
 
 HEAVY = ("torch", "pandas", "polars", "scipy", "numpy", "sqlalchemy", "pydantic", "fastapi", "altair")
-
-
-def dialometer(*arguments, cwd=None, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "dialometer", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
 
 
 def test_help_imports_nothing_heavy():

@@ -1,23 +1,10 @@
 """dialometer report, as a researcher types it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-
-def dialometer(*arguments, cwd, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "dialometer", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=180,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+from commands import run as dialometer
 
 
 @pytest.fixture(scope="module")

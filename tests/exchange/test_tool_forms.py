@@ -7,9 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import invoke
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
@@ -20,12 +19,8 @@ MAPPED = ("acute", "avatar", "best-worst", "likert", "strategies", "anchoring")
 
 
 def dialometer(*words, fails=False):
-    done = CliRunner().invoke(build_app(), [str(word) for word in words])
-    if fails:
-        assert done.exit_code != 0, done.output
-        return str(done.exception)
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    return json.loads(done.stdout)
+    shown = invoke(*words, fails=fails)
+    return shown if fails else json.loads(shown)
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from loopback import Handler, serving_http
 
 KEY = re.compile(r'^- (".*?"): (.*) → (.*?)\.(?: It may be null\.)?$', re.MULTILINE)
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -45,11 +45,8 @@ class Model:
     def __enter__(self):
         model = self
 
-        class Handler(BaseHTTPRequestHandler):
-            disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
+        class Answering(Handler):
+            def reply(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 assert self.path == "/v1/chat/completions", self.path
                 model.requests.append({**body, "authorization": self.headers.get("authorization")})
@@ -65,23 +62,11 @@ class Model:
                     "usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107},
                 }
                 answer = json.dumps(content if status == 200 else {"error": {"message": text}}).encode()
-                self.send_response(status)
-                for name, value in {"content-length": str(len(answer)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(answer)
+                self.answer(status, answer, headers)
 
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-        self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        self.serving = serving_http(Answering)
+        self.endpoint = f"http://127.0.0.1:{self.serving.__enter__().server_port}/v1"
         return self
 
     def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.serving.__exit__(None, None, None)

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import invoke
 from dialometer.design.templates import copy_template
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
@@ -46,12 +45,4 @@ def make_study(tmp_path):
 
 @pytest.fixture
 def dialometer():
-    def run(*words, fails=False):
-        done = CliRunner().invoke(build_app(), [str(word) for word in words])
-        if fails:
-            assert done.exit_code != 0, done.output
-            return str(done.exception)
-        assert done.exit_code == 0, done.output + repr(done.exception)
-        return done.stdout
-
-    return run
+    return invoke

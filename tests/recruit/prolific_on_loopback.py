@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from loopback import Handler, serving_http
 
 TOKEN = "token-of-the-tests"
 ID_OPTIONS = {"question", "url_parameters", "not_required"}
@@ -161,11 +161,8 @@ class Loopback:
     def __enter__(self):
         self.platform = platform = Platform()
 
-        class Handler(BaseHTTPRequestHandler):
-            disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
-            protocol_version = "HTTP/1.1"
-
-            def handle_any(self):
+        class Answering(Handler):
+            def reply(self):
                 length = int(self.headers.get("content-length") or 0)
                 raw = self.rfile.read(length)
                 parts = urlsplit(self.path)
@@ -185,26 +182,11 @@ class Loopback:
                 else:
                     body = json.loads(raw or b"{}")
                     status, content = platform.answer(self.command, path, parse_qs(parts.query), body)
-                answer = json.dumps(content).encode()
-                self.send_response(status)
-                for name, value in {"content-length": str(len(answer)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(answer)
+                self.answer(status, json.dumps(content).encode(), headers)
 
-            do_GET = do_POST = handle_any  # noqa: N815 - the names that http.server looks for
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}/api/v1"
+        self.serving = serving_http(Answering)
+        self.address = f"http://127.0.0.1:{self.serving.__enter__().server_port}/api/v1"
         return self
 
     def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.serving.__exit__(None, None, None)

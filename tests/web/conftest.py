@@ -2,8 +2,6 @@
 
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -16,6 +14,7 @@ from dialometer.design.templates import copy_template
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
 from dialometer.web.study_app import create_app
+from loopback import Handler, serving_http
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -73,35 +72,17 @@ def site(tmp_path, make_study):
 def agent_server():
     """A system under test on loopback whose answers the test decides: a list of callables, the last for all others."""
 
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
+    class Answering(Handler):
+        def reply(self):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             self.server.asked.append({"path": self.path, "body": body, "headers": dict(self.headers)})
             answers = self.server.answers
             answer = answers.pop(0) if len(answers) > 1 else answers[0]
-            status, content, headers = answer(body)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(*answer(body))
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.asked, server.answers = [], [says("Hello from the agent.")]
-    server.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving_http(Answering, asked=[], answers=[says("Hello from the agent.")]) as server:
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        yield server
 
 
 @pytest.fixture
