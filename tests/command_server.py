@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,6 +107,12 @@ def _run(kind: str, arguments: list[str], folder: str, environment: dict[str, st
     return 0
 
 
+def _end_with(caller: socket.socket) -> None:
+    """Whoever kills the program that a page started (``kill %1``) ends the command behind it."""
+    caller.recv(1)
+    os._exit(1)
+
+
 def _serve(address: str) -> None:
     import importlib
     import signal
@@ -125,6 +132,7 @@ def _serve(address: str) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         listening.close()
         streams, (kind, arguments, folder, environment) = _receive(caller)
+        threading.Thread(target=_end_with, args=(caller,), daemon=True).start()
         code = _run(kind, arguments, folder, environment, streams)  # type: ignore[arg-type]
         sys.stdout.flush()
         sys.stderr.flush()
