@@ -19,7 +19,7 @@ from dialometer.design.lock import freeze
 from dialometer.design.templates import copy_template
 from dialometer.exchange.export import export_study
 from dialometer.flow.engine import Flow, now_ms
-from dialometer.flow.simulated import EngineDoor
+from dialometer.flow.simulated import EngineAccess
 from dialometer.flow.submissions import Timing
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
@@ -75,7 +75,7 @@ def fact(visitor, name):
     return int(re.search(rf"<dt>{name}</dt><dd[^>]*>([\d,]+)", visitor.page)[1].replace(",", ""))
 
 
-class PersonDoor(EngineDoor):
+class PersonDoor(EngineAccess):
     """Lets what a simulated rater answers count as a person's."""
 
     def arrive(self, external_id, at_ms):

@@ -1,5 +1,6 @@
 """Corrections for many tests against statsmodels."""
 
+import gc
 import math
 
 import numpy as np
@@ -11,6 +12,15 @@ from statsmodels.stats.multitest import multipletests
 from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.stats.effects.multiplicity import adjust, adjust_estimates, benjamini_hochberg, bonferroni, holm
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cheap_collections():
+    """statsmodels collects garbage at every call, which takes long among all that other tests have loaded."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
 
 families = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 

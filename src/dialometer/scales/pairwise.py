@@ -33,7 +33,8 @@ class Pairwise(Scale):
             return choice
         words = {TIE: "a tie", CANNOT_TELL: "cannot tell"}
         extra = "".join(f", or {words[name]}" for name in self.extra_options())
-        raise AnswerError(f"Please choose one of the two{extra}.")
+        message = f"Please choose one of the two{extra}."
+        raise AnswerError(message)
 
     def extra_options(self) -> list[str]:
         return [name for name, is_on in ((TIE, self.allow_tie), (CANNOT_TELL, self.allow_cannot_tell)) if is_on]
