@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-fast test-lowest size lint format bench docs pictures browser clean help
+.PHONY: demo test test-slow test-fast test-lowest size lint format bench docs pictures browser clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -29,15 +29,20 @@ demo: $(VENV)/.core  ## a demo study with simulated raters, then the pages and t
 browser: $(VENV)/.dev
 	@sh scripts/browser.sh
 
-test: $(VENV)/.dev browser  ## every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+PYTEST = $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test: $(VENV)/.dev browser  ## every test but those of test-slow
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.dev browser  ## the pages of the documentation as people type them, the wheel in a clean environment, long trainings
+	$(PYTEST) -m slow $(ARGS)
 
 # Without browsers, databases beside SQLite, trained models and the pages of the documentation.
 FAST = tests/agents tests/analysis tests/design tests/exchange tests/flow tests/quality tests/readers tests/report \
        tests/scales tests/simulate tests/stats tests/storage tests/test_dependencies.py tests/test_layers.py
 
 test-fast: $(VENV)/.dev  ## most of it in under two minutes, for work in between
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not postgres and not realdata and not slow" $(wildcard $(FAST)) $(ARGS)
+	$(PYTEST) -m "not browser and not postgres and not realdata and not slow" $(wildcard $(FAST)) $(ARGS)
 
 test-lowest:  ## the tests with the lowest versions that pyproject.toml allows
 	$(PYTHON) -m venv --clear $(VENV)-lowest

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
-import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +19,7 @@ from uuid import uuid4
 import pytest
 
 import dialometer  # noqa: F401 - before any numerical library, which reads the settings it makes
+from installed_pages import install as install_package
 
 # Commands are tested as on a wide terminal, whichever test is the first to load them in a process.
 os.environ["COLUMNS"] = "200"
@@ -28,6 +29,36 @@ def pytest_collection_finish() -> None:
     """What importing made stays for ever: garbage collection need not look at it again after every test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """New SQLite databases get the tables that the migrations made once; ``tests/storage`` runs the migrations themselves."""
+    from sqlalchemy import Connection, inspect
+
+    from dialometer.storage import migrate
+    from dialometer.storage.store import Store
+
+    real, statements = migrate.upgrade, list[str]()
+
+    def quick(connection: Connection, revision: str = "head") -> None:
+        if connection.dialect.name != "sqlite" or revision != "head" or inspect(connection).get_table_names():
+            real(connection, revision)
+            return
+        if not statements:
+            made = tmp_path_factory.mktemp("migrated") / "empty.db"
+            migrate.upgrade = real
+            Store.open(made).close()
+            migrate.upgrade = quick
+            with contextlib.closing(sqlite3.connect(made)) as database:
+                statements.extend(line for line in database.iterdump() if line not in ("BEGIN TRANSACTION;", "COMMIT;"))
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+    migrate.upgrade = quick
+    quick.real = real  # type: ignore[attr-defined]
+    yield
+    migrate.upgrade = real
 
 
 BACKENDS = [
@@ -166,22 +197,10 @@ def install_page(tmp_path, monkeypatch):
     installed = []
 
     def install(page: str, registry: Any) -> None:
-        text = (Path(__file__).parents[1] / "docs" / "how-to" / page).read_text(encoding="utf-8")
-        files = dict(re.findall(r'^```\w+ title="(?:[^"]+/)?([^"]+)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE))
-        project = tomllib.loads(files["pyproject.toml"])["project"]
-        (group, entries), *_ = project["entry-points"].items()
         packages = tmp_path / "packages"
-        note = packages / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-        note.mkdir(parents=True)
-        (note / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-        )
-        lines = [f"{name} = {module}" for name, module in entries.items()]
-        (note / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
-        for module in entries.values():
-            (packages / f"{module}.py").write_text(files[f"{module}.py"], encoding="utf-8")
-            installed.append(module)
-        assert not set(entries) & set(registry.names())
+        for entries in install_package(page, packages).values():
+            assert not set(entries) & set(registry.names())
+            installed.extend(entries.values())
         monkeypatch.syspath_prepend(packages)
         monkeypatch.setattr(registry, "_parts", dict(registry._parts))
         monkeypatch.setattr(registry, "_is_loaded", False)

@@ -49,6 +49,7 @@ def programs(tmp_path_factory):
         yield folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_tells_to_type_works(page, tmp_path, programs):
     if needs_data(page) and not os.environ.get("DIALOMETER_DATA"):

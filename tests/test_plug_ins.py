@@ -5,20 +5,26 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
 
+from installed_pages import FILE, HOW_TO, install
+
 sys.path.insert(0, str(Path(__file__).parent / "judges"))
 
 from model_on_loopback import Model
 
-ROOT = Path(__file__).parents[1]
-FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', flags=re.DOTALL | re.MULTILINE)
-PAGES = ("add-a-scale.md", "write-a-quality-rule.md", "add-a-statistic.md")
+PAGES = (
+    "add-a-scale.md",
+    "write-a-quality-rule.md",
+    "add-a-statistic.md",
+    "add-a-reader.md",
+    "add-a-platform.md",
+    "add-a-retriever.md",
+)
 SERVED_PAGE = """
 import re, sys
 from pathlib import Path
@@ -33,20 +39,6 @@ with client:
     csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/").text)[1]
     print(client.post("/start", data={"csrf": csrf}).text)
 """
-
-
-def install(page, folder):
-    """The page's files as if pip had installed them: the modules, and the entry points that its pyproject.toml names."""
-    files = FILE.findall((ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8"))
-    for title, text in files:
-        (folder / Path(title).name).write_text(text, encoding="utf-8")
-    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    note = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    note.mkdir()
-    (note / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    groups = project["entry-points"].items()
-    lines = [line for group, parts in groups for line in (f"[{group}]", *(f"{n} = {m}" for n, m in parts.items()))]
-    (note / "entry_points.txt").write_text("\n".join([*lines, ""]))
 
 
 class Commands:
@@ -88,6 +80,7 @@ def study(dialometer):
     spec = yaml.safe_load(file.read_text(encoding="utf-8"))
     spec["scales"]["helpfulness_7"] = {"type": "grades"}
     spec["screening"] = [{"name": "own_grade", "text": "Your last grade in English?", "scale": "helpfulness_7"}]
+    spec["recruitment"] = {"platform": "campus", "completion_code": "DONE42"}
     spec["quality"] = [{"rule": "few_numbers", "at_least": 5, "action": "exclude"}]
     file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
     dialometer("check", "s")
@@ -100,6 +93,16 @@ def study(dialometer):
 @pytest.fixture(scope="module")
 def report(study):
     return json.loads(next((study / "shown").glob("*.json")).read_text(encoding="utf-8"))
+
+
+def test_all_six_parts_are_known_at_once(dialometer, study):
+    """Readers, platforms and retrievers are walked to their reports in tests/readers, tests/recruit, tests/retrieval_commands."""
+    assert {"grades", "few_numbers", "campus"} <= set(re.findall(r'"([a-z_]+)"', dialometer("schema")))
+    assert "shared-words" in dialometer("retrieval", "list")
+    (study / "chats.log").write_text(dict(FILE.findall((HOW_TO / "add-a-reader.md").read_text()))["chats.log"])
+    shown = dialometer("learn", "ratings", "chats.log", "--out", "ratings", "--no-features")
+    assert "ratings" in shown
+    assert "Campus Panel" in next((study / "shown").glob("*.html")).read_text(encoding="utf-8")
 
 
 def test_the_scale_is_in_the_schema_and_in_the_simulated_and_exported_answers(dialometer, study):

@@ -25,6 +25,7 @@ def built(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_version_stands_in_one_place(built):
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|[ab]\d+|rc\d+)?", dialometer.__version__)
     assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text()
@@ -35,6 +36,7 @@ def test_the_version_stands_in_one_place(built):
     ]
 
 
+@pytest.mark.slow
 def test_the_wheel_is_small_and_holds_what_the_pages_need(built):
     (wheel,) = built.glob("*.whl")
     assert wheel.stat().st_size < MAX_WHEEL_BYTES
@@ -50,6 +52,7 @@ def test_the_wheel_is_small_and_holds_what_the_pages_need(built):
     assert not [name for name in names if "tests/" in name or name.endswith((".db", ".pyc"))]
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_a_clean_environment(built, tmp_path):
     (wheel,) = built.glob("*.whl")
     venv.create(tmp_path / "env")

@@ -80,6 +80,7 @@ def test_the_planted_effect_is_the_asked_one():
     assert set(shifts) == {2, 3}
 
 
+@pytest.mark.slow
 def test_the_search_finds_the_smallest_design_and_processes_do_not_matter():
     study = study_of("strategies")
     results = []

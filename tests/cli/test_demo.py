@@ -83,6 +83,7 @@ def test_the_page_says_what_is_missing_and_what_failed():
     assert re.search(r"<li class=now><code>.*?simulate", at_work)
 
 
+@pytest.mark.slow
 def test_the_evaluator_is_trained_and_its_pages_are_linked(tmp_path):
     line = next(line for line in DEMO_REPORTS if line.name == "evaluator")
     maker = ReportMaker(tmp_path)

@@ -230,6 +230,7 @@ def test_a_file_that_cannot_be_learned_from_leaves_no_folder(run, dialogues, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["single.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_where_it_was(run, corpus_folder, tmp_path):
     """Killed by the system after an epoch, with nothing to say farewell; the weights in the end are the same to the last bit."""
     common = ["bots", "train", "thred", str(corpus_folder), "--epochs", "4", "--batch-size", "16", "--device", "cpu"]
@@ -250,6 +251,7 @@ def test_a_killed_training_goes_on_where_it_was(run, corpus_folder, tmp_path):
     assert all(torch.equal(cut[key], whole[key]) for key in whole)
 
 
+@pytest.mark.slow
 def test_two_processes_train_together(run, corpus_folder, tmp_path):
     """Two processes on the CPU (gloo), started the way several GPUs are, learn what one does with batches twice as large."""
     common = ["bots", "train", "hred", str(corpus_folder), "--epochs", "3", "--device", "cpu", "--json"]

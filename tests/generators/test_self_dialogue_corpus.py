@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_a_part_of_the_real_corpus_is_prepared_and_learned(tmp_path):
     part = tmp_path / "part.jsonl"
     with gzip.open(FILE, "rt", encoding="utf-8") as whole, part.open("w", encoding="utf-8") as few:

@@ -45,6 +45,7 @@ def test_the_corpus_has_its_published_size(corpus):
     assert len(asked) == 340
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "least"),
     [
