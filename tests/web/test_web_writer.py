@@ -143,8 +143,8 @@ def test_threads_take_turns_in_the_order_of_arrival(tmp_path):
 COUNTING = """
 import sys, time
 from pathlib import Path
-from dialometer.web.server.turns import Turns
-turns = Turns(Path(sys.argv[1]))
+from dialometer.web.server.turns import WriteLock
+turns = WriteLock(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(200):
