@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -29,36 +27,6 @@ def pytest_collection_finish() -> None:
     """What importing made stays for ever: garbage collection need not look at it again after every test."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def quick_databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """New SQLite databases get the tables that the migrations made once; ``tests/storage`` runs the migrations themselves."""
-    from sqlalchemy import Connection, inspect
-
-    from dialometer.storage import migrate
-    from dialometer.storage.store import Store
-
-    real, statements = migrate.upgrade, list[str]()
-
-    def quick(connection: Connection, revision: str = "head") -> None:
-        if connection.dialect.name != "sqlite" or revision != "head" or inspect(connection).get_table_names():
-            real(connection, revision)
-            return
-        if not statements:
-            made = tmp_path_factory.mktemp("migrated") / "empty.db"
-            migrate.upgrade = real
-            Store.open(made).close()
-            migrate.upgrade = quick
-            with contextlib.closing(sqlite3.connect(made)) as database:
-                statements.extend(line for line in database.iterdump() if line not in ("BEGIN TRANSACTION;", "COMMIT;"))
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-
-    migrate.upgrade = quick
-    quick.real = real  # type: ignore[attr-defined]
-    yield
-    migrate.upgrade = real
 
 
 BACKENDS = [

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from dialometer.storage import migrate
-
 # The modules beside this one are shared by the tests here and by the processes they start, so both must find them.
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -49,9 +47,3 @@ def crew() -> Iterator[Crew]:
     with started.pool:
         yield started
     started.pool.join()
-
-
-@pytest.fixture(autouse=True)
-def real_migrations(monkeypatch):
-    """Here the migrations themselves make every database."""
-    monkeypatch.setattr(migrate, "upgrade", getattr(migrate.upgrade, "real", migrate.upgrade))
