@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
-from installed_pages import FILE, HOW_TO, install
+from installed_pages import install
 
 sys.path.insert(0, str(Path(__file__).parent / "judges"))
 
@@ -80,7 +80,6 @@ def study(dialometer):
     spec = yaml.safe_load(file.read_text(encoding="utf-8"))
     spec["scales"]["helpfulness_7"] = {"type": "grades"}
     spec["screening"] = [{"name": "own_grade", "text": "Your last grade in English?", "scale": "helpfulness_7"}]
-    spec["recruitment"] = {"platform": "campus", "completion_code": "DONE42"}
     spec["quality"] = [{"rule": "few_numbers", "at_least": 5, "action": "exclude"}]
     file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
     dialometer("check", "s")
@@ -99,10 +98,7 @@ def test_all_six_parts_are_known_at_once(dialometer, study):
     """Readers, platforms and retrievers are walked to their reports in tests/readers, tests/recruit, tests/retrieval_commands."""
     assert {"grades", "few_numbers", "campus"} <= set(re.findall(r'"([a-z_]+)"', dialometer("schema")))
     assert "shared-words" in dialometer("retrieval", "list")
-    (study / "chats.log").write_text(dict(FILE.findall((HOW_TO / "add-a-reader.md").read_text()))["chats.log"])
-    shown = dialometer("learn", "ratings", "chats.log", "--out", "ratings", "--no-features")
-    assert "ratings" in shown
-    assert "Campus Panel" in next((study / "shown").glob("*.html")).read_text(encoding="utf-8")
+    assert "helpdesk" in dialometer.python("-c", "from dialometer.readers import READERS; print(READERS.names())")
 
 
 def test_the_scale_is_in_the_schema_and_in_the_simulated_and_exported_answers(dialometer, study):
