@@ -37,8 +37,8 @@ test: $(VENV)/.dev browser  ## every test but those of test-slow
 test-slow: $(VENV)/.dev browser  ## the pages of the documentation as people type them, the wheel in a clean environment, long trainings
 	$(PYTEST) -m slow $(ARGS)
 
-# Without browsers, databases beside SQLite, trained models and the pages of the documentation.
-FAST = tests/agents tests/analysis tests/design tests/exchange tests/flow tests/quality tests/readers tests/report \
+# Without browsers, PostgreSQL, whole analyses, trained models and the pages of the documentation.
+FAST = tests/agents tests/design tests/exchange tests/flow tests/quality tests/readers tests/report \
        tests/scales tests/simulate tests/stats tests/storage tests/test_dependencies.py tests/test_layers.py
 
 test-fast: $(VENV)/.dev  ## most of it in under two minutes, for work in between
