@@ -39,7 +39,7 @@ test-slow: $(VENV)/.dev browser  ## the pages of the documentation as people typ
 
 # Without browsers, PostgreSQL, whole analyses, trained models and the pages of the documentation.
 FAST = tests/agents tests/design tests/exchange tests/flow tests/quality tests/readers tests/report \
-       tests/scales tests/simulate tests/stats tests/storage tests/test_dependencies.py tests/test_layers.py
+       tests/scales tests/stats tests/storage tests/test_dependencies.py tests/test_layers.py
 
 test-fast: $(VENV)/.dev  ## most of it in under two minutes, for work in between
 	$(PYTEST) -m "not browser and not postgres and not realdata and not slow" $(wildcard $(FAST)) $(ARGS)
