@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
@@ -53,7 +54,7 @@ class Findings:
     """Sections that end the report, after those of all other families."""
 
 
-class Family:
+class Family(ABC):
     """One family; subclasses say which designs they fit and what they report.
 
     A family that compares systems or levels of a factor also names the tests that decide such a comparison. Power
@@ -65,21 +66,24 @@ class Family:
     generalises_to_items = False
     """Whether its primary test takes items as a sample, and not only raters on the items that were shown."""
 
+    @abstractmethod
     def fits(self, study: Study) -> bool:
         """Whether the study's design asks for this family."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, data: StudyData, options: Options) -> Findings:
         """All that the family reports; sections that cannot be computed say why."""
-        raise NotImplementedError
 
     def decides(self, study: Study, comparison: Comparison) -> bool:
         """Whether the family tests this comparison of a study that it fits."""
         return False
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-        """Each test of the comparison by its label; ``details["p_adjusted"]`` is corrected within the comparison."""
-        raise NotImplementedError
+        """Each test of the comparison by its label; ``details["p_adjusted"]`` is corrected within the comparison.
+
+        None for a family that decides no comparison.
+        """
+        return {}
 
     def effect_unit(self, comparison: Comparison) -> str:
         """What the size of an effect is counted in when the comparison is planned."""
