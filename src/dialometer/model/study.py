@@ -230,6 +230,10 @@ class Analysis(Part):
     primary: str | None = Field(default=None, description="Name of the comparison that decides the study.")
     comparisons: list[Comparison] = Field(default_factory=list)
     subgroups: list[str] = Field(default_factory=list, description="Questions whose answers split the raters.")
+    items: Literal["sample", "fixed"] = Field(
+        default="sample",
+        description="Whether the items stand for others like them, or are all that claims are about.",
+    )
     correction: Literal["holm", "benjamini-hochberg", "none"] = "holm"
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     n_resamples: int = Field(default=2000, ge=100)

@@ -31,6 +31,8 @@ class _Crew:
     log_modulus: Floats
     is_careless: NDArray[np.bool_]
     cell: NDArray[np.int64]
+    taste: Mapping[str, Floats]
+    """For each system how much better each rater finds it than others do."""
 
 
 def simulate_judgments(
@@ -62,6 +64,10 @@ def _draw_crew(study: Study, habits: Habits, n_raters: int, seed: int, rng: np.r
         log_modulus=np.log([rater.modulus for rater in raters]),
         is_careless=np.array([rater.is_careless for rater in raters]),
         cell=np.concatenate(rounds)[:n_raters].astype(np.int64),
+        taste={
+            name: np.array([rater.taste(name) for rater in raters])
+            for name in ("", *(s.name for s in study.spec.systems))
+        },
     )
 
 
@@ -104,13 +110,15 @@ def _criterion_columns(
         item = given[who]  # raters × items
         calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
         perceived = qualities[item] + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
+        names = np.array([_systems(entry) for entry in items], dtype=object)[item]
+        if habits.taste_sd:
+            perceived = perceived + _tastes(crew, who, names)
         order = np.argsort(rng.random(perceived.shape), axis=2)  # order[r, i, place] = system
         side = np.argsort(order, axis=2) + 1
         if n_systems > 1:
             perceived = perceived + habits.position_bias * (side == 1)
         is_random = crew.is_careless[who][:, None] & (rng.random(item.shape) < habits.careless_rate)
         perceived = np.where(is_random[..., None], rng.normal(0, 1.5, perceived.shape), perceived)
-        names = np.array([_systems(entry) for entry in items], dtype=object)[item]
         common = {
             "order": _joined(np.take_along_axis(names, order, axis=2)),
             "rater": np.broadcast_to(who[:, None] + 1, item.shape),
@@ -127,6 +135,14 @@ def _criterion_columns(
             if answers is not None:
                 parts.append(_rated(scale, answers, names, side, common, fixed))
     return parts
+
+
+def _tastes(crew: _Crew, who: NDArray[np.int64], names: NDArray[Any]) -> Floats:
+    """Each rater's liking for the system at each place; raters × items × systems."""
+    tastes = np.zeros(names.shape)
+    for system, by_rater in crew.taste.items():
+        tastes += np.where(names == system, by_rater[who][:, None, None], 0.0)
+    return tastes
 
 
 def _joined(shown: NDArray[Any]) -> NDArray[Any]:

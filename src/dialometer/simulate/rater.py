@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ class Habits:
 
     bias_sd: float = 0.35
     """Spread of raters' leniency, in standard deviations of quality."""
+    taste_sd: float = 0.0
+    """Spread of raters' own liking for a system, whatever the item, in standard deviations of quality."""
     noise_sd: float = 0.5
     """Noise of a single perception."""
     modulus_log_sd: float = 0.6
@@ -59,6 +62,20 @@ class SimulatedRater:
     def rng(self, *key: int) -> np.random.Generator:
         """Chance for one purpose of this rater."""
         return np.random.default_rng([self.seed, 3, self.number, *key])
+
+    def taste(self, system: str) -> float:
+        """How much better this rater finds a system than others do, in standard deviations of quality."""
+        if not self.habits.taste_sd:
+            return 0.0
+        return self.habits.taste_sd * keyed_normal(self.seed, "taste", str(self.number), system)
+
+
+def keyed_normal(seed: int, *names: str) -> float:
+    """A standard normal deviate that depends only on the seed and the names, whatever the order of calls."""
+    digest = hashlib.sha256("\x1f".join((str(seed), *names)).encode()).digest()
+    words = np.frombuffer(digest[:16], dtype=np.uint64)
+    u1, u2 = (float(w >> np.uint64(11)) / 2**53 for w in words)
+    return float(np.sqrt(-2 * np.log(max(u1, 1e-300))) * np.cos(2 * np.pi * u2))
 
 
 def draw_rater(number: int, seed: int, habits: Habits) -> SimulatedRater:

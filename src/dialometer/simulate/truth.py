@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from dialometer.model.file_names import SIMULATION_FILE
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, is_gold
-from dialometer.simulate.rater import Habits
+from dialometer.simulate.rater import Habits, keyed_normal
 
 GOLD_QUALITY = 2.2  # in standard deviations: what every attentive rater recognises
 
@@ -40,7 +39,7 @@ class Truth:
         if fixed is not None:
             return fixed
         mean = self.systems.get(criterion, {}).get(system, 0.0)
-        return mean + self.item_sd * _normal(self.seed, item_id, system, criterion)
+        return mean + self.item_sd * keyed_normal(self.seed, item_id, system, criterion)
 
     def as_json(self) -> dict[str, Any]:
         """What is written beside a simulated study, so that reports and tests can compare."""
@@ -123,14 +122,6 @@ def shown_systems(item: Item, texts: tuple[str, ...]) -> tuple[str, ...]:
         case _:
             return (item.systems[0],) * len(texts)
     return tuple(by_text.get(text, "") for text in texts)
-
-
-def _normal(seed: int, *names: str) -> float:
-    """A standard normal deviate that depends only on the seed and the names, whatever the order of calls."""
-    digest = hashlib.sha256("\x1f".join((str(seed), *names)).encode()).digest()
-    words = np.frombuffer(digest[:16], dtype=np.uint64)
-    u1, u2 = (float(w >> np.uint64(11)) / 2**53 for w in words)
-    return float(np.sqrt(-2 * np.log(max(u1, 1e-300))) * np.cos(2 * np.pi * u2))
 
 
 # The truth that simulated raters saw, kept beside their study so that an analysis can be compared with it.

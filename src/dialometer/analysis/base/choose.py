@@ -147,6 +147,7 @@ def analyse(
         n_resamples=n_resamples or declared.n_resamples,
         seed=study.spec.seed if seed is None else seed,
         correction=declared.correction,
+        has_fixed_items=declared.items == "fixed",
     )
     findings = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")

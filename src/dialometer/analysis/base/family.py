@@ -32,6 +32,8 @@ class Options:
     n_resamples: int
     seed: int
     correction: Correction
+    has_fixed_items: bool = False
+    """Whether claims are about the items of the study only, as its analysis may declare."""
 
     @property
     def resampling(self) -> BootstrapSettings:

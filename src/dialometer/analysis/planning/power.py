@@ -148,7 +148,13 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
     """The corrected p values of some simulated studies. Runs in a process of its own, on one thread."""
     sized = resized(study, setting.n_items)
     declared = study.spec.analysis
-    options = Options(confidence=1 - setting.alpha, n_resamples=100, seed=0, correction=declared.correction)
+    options = Options(
+        confidence=1 - setting.alpha,
+        n_resamples=100,
+        seed=0,
+        correction=declared.correction,
+        has_fixed_items=declared.items == "fixed",
+    )
     p_values = []
     for number in numbers:
         seed = int(

@@ -1,0 +1,95 @@
+"""Shares and coefficients whose uncertainty holds for other raters and other items."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dialometer.stats.clustered.clustered import clustered_proportion
+from dialometer.stats.clustered.two_way import two_way_linear, two_way_share
+
+
+def crossed(n_raters: int, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(np.divmod(np.arange(n_raters * n_items), n_items))
+
+
+def test_each_part_is_the_jackknife_of_refits() -> None:
+    rng = np.random.default_rng(1)
+    rater, item = crossed(9, 7)
+    design = np.column_stack([np.ones(63), rng.normal(size=63)])
+    y = design @ [1.0, 0.5] + rng.normal(size=63) + rng.normal(size=7)[item]
+    whole, variance = two_way_linear(y, design, rater, item)
+    for factor, codes in ((variance.raters, rater), (variance.items, item)):
+        refits = []
+        for g in np.unique(codes):
+            kept = codes != g
+            refits.append(np.linalg.lstsq(design[kept], y[kept], rcond=None)[0])
+        n = len(refits)
+        expected = (n - 1) / n * np.sum((np.array(refits) - whole)[:, 1] ** 2)
+        assert factor.variance(np.array([0.0, 1.0])) == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_mean_of_one_answer_per_rater_on_fixed_items_is_the_t_test() -> None:
+    y = np.random.default_rng(2).normal(0.3, 1, 25)
+    _, variance = two_way_linear(y, np.ones((25, 1)), np.arange(25), None)
+    error, df = variance.contrast([1.0])
+    expected = stats.ttest_1samp(y, 0)
+    assert (y.mean() / error, df) == pytest.approx((expected.statistic, expected.df))
+
+
+def test_fixed_items_give_the_share_over_raters() -> None:
+    rng = np.random.default_rng(3)
+    rater, item = crossed(12, 5)
+    y = (rng.random(60) < 0.7).astype(float)
+    assert two_way_share(y, rater, None) == clustered_proportion(y, rater)
+    assert two_way_share(y, rater, item).details["n_items"] == 5
+
+
+def test_one_item_allows_no_claim_beyond_it() -> None:
+    y = np.array([1.0] * 15 + [0.0] * 3)
+    share = two_way_share(y, np.arange(18), np.zeros(18))
+    assert share.value == pytest.approx(15 / 18)
+    assert math.isnan(share.p_value)
+    assert math.isnan(share.low)
+    assert "one item only" in share.notes[0]
+
+
+@pytest.mark.parametrize(("n_items", "low"), [(2, 0.158), (8, 0.631)])
+def test_equal_answers_have_an_interval_that_the_items_allow(n_items: int, low: float) -> None:
+    rater, item = crossed(18, n_items)
+    share = two_way_share(np.ones(18 * n_items), rater, item)
+    assert (share.low, share.high) == (pytest.approx(low, abs=0.001), 1.0)
+    assert share.p_value == pytest.approx(2 * 0.5**n_items)
+
+
+def test_half_and_half_from_ties_alone_is_no_certainty() -> None:
+    rater, item = crossed(6, 4)
+    share = two_way_share(np.full(24, 0.5), rater, item)
+    assert share.low < 0.35
+    assert share.high > 0.65
+    assert share.p_value == pytest.approx(1.0)
+
+
+def test_two_items_that_agree_by_chance_are_not_believed() -> None:
+    """The variance over items is zero here, and only the design says how little two items are."""
+    rater, item = crossed(40, 2)
+    y = (np.arange(80) % 10 < 8).astype(float)
+    share = two_way_share(y, rater, item)
+    assert clustered_proportion(y, rater).p_value < 0.001
+    assert share.df == (1.0,)
+    assert share.p_value > 0.05
+
+
+@pytest.mark.parametrize(("n_raters", "n_items", "item_sd"), [(20, 2, 0.6), (20, 4, 0.6), (40, 10, 0.3), (10, 12, 0.0)])
+def test_without_a_difference_few_studies_find_one(n_raters: int, n_items: int, item_sd: float) -> None:
+    rng = np.random.default_rng(4)
+    rater, item = crossed(n_raters, n_items)
+    n, n_false = 400, 0
+    for _ in range(n):
+        liking = rng.normal(0, item_sd, n_items)[item] + rng.normal(0, 0.3, n_raters)[rater]
+        y = (liking + rng.normal(0, 0.7, len(rater)) > 0).astype(float)
+        n_false += two_way_share(y, rater, item).p_value < 0.05
+    assert n_false / n <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n)
