@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from storage_cases import arrive, register
 from storage_processes import open_and_register
 
 from dialometer.errors import StorageError
 from dialometer.storage import Store
-from dialometer.storage.migrate import known_revisions
+from dialometer.storage.database import open_database
+from dialometer.storage.migrate import known_revisions, upgrade
 from dialometer.storage.schema import HEAD, VERSION_TABLE, metadata
 
 
@@ -28,10 +29,47 @@ def test_what_was_stored_is_there_when_the_store_is_opened_again(database_url: s
         assert store.sessions.get(session.id) == session
 
 
-def test_migrations_build_exactly_the_declared_schema(store: Store) -> None:
-    with store.database.reading() as connection:
+IN_POSTGRES = """
+    SELECT table_name, column_name, data_type, column_default, is_nullable FROM information_schema.columns
+    WHERE table_schema = 'public'
+    UNION ALL SELECT tablename, indexname, indexdef, '', '' FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), '', '' FROM pg_constraint
+    WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(oid), '', '' FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT '', proname, prosrc, '', '' FROM pg_proc WHERE pronamespace = 'public'::regnamespace"""
+
+
+def _described(connection: Connection) -> set[tuple[str, ...]]:
+    """Everything that the database knows about its tables, indexes, constraints and triggers."""
+    if connection.dialect.name == "postgresql":
+        return {tuple(map(str, row)) for row in connection.execute(text(IN_POSTGRES.replace("::", "\\:\\:")))}
+    rows = connection.execute(text("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master"))
+    entries = {(kind, name, table, " ".join(sql.split())) for kind, name, table, sql in rows}
+    for table in [name for kind, name, _, _ in entries if kind == "table"]:
+        for about in ("table_info", "foreign_key_list"):
+            found = connection.execute(text(f"SELECT * FROM pragma_{about}('{table}')"))
+            entries |= {(about, table, *map(str, row[1:])) for row in found}
+    return {entry for entry in entries if entry[0] != "table"}
+
+
+def test_a_new_database_is_what_the_revisions_would_build(database_url: str) -> None:
+    with Store.open(database_url) as store, store.database.reading() as connection:
+        made = _described(connection)
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
+    is_file = "postgresql" not in database_url
+    database = open_database(f"{database_url}2" if is_file else database_url, create=True)
+    with database.assigning() as connection:
+        if not is_file:
+            connection.execute(text("DROP SCHEMA public CASCADE"))
+            connection.execute(text("CREATE SCHEMA public"))
+        upgrade(connection)
+        built = _described(connection)
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, metadata) == []
+    database.close()
+    assert made == built
+    assert any("guard" in part or "no_update" in part for entry in made for part in entry)
 
 
 def test_the_declared_head_is_the_newest_migration() -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, inspect, text
 
 from dialometer.errors import StorageError
 from dialometer.storage.database import Database, use_write_ahead_log
-from dialometer.storage.schema import HEAD, VERSION_TABLE
+from dialometer.storage.schema import HEAD, VERSION_TABLE, guard_statements, metadata
 
 FOLDER = Path(__file__).parent / "migrations"
 
@@ -42,7 +42,21 @@ def bring_up_to_date(database: Database, *, create: bool) -> None:
                 where=database.where,
                 remedy="install the newer dialometer that wrote it",
             )
-        upgrade(connection)
+        if revision is None:
+            create_tables(connection)
+        else:
+            upgrade(connection)
+
+
+def create_tables(connection: Connection) -> None:
+    """All tables of this version at once: a test holds them to what the revisions would build one after the other."""
+    metadata.create_all(connection, checkfirst=False)
+    for statement in guard_statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)
+    connection.execute(
+        text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY)")
+    )
+    connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')"))
 
 
 def revision_of(connection: Connection, where: str) -> str | None:

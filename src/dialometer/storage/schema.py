@@ -1,7 +1,7 @@
 """The tables, once for SQLite and PostgreSQL. A change here goes with a new revision in ``migrations/versions``.
 
 JSON is kept as text and times as whole milliseconds since 1970 (UTC), so that both databases hold the same characters
-and the same numbers. The two append-only tables are guarded by triggers, which the first revision creates.
+and the same numbers. The two append-only tables are guarded by triggers.
 """
 
 from __future__ import annotations
@@ -353,3 +353,28 @@ looks = Table(
     Column("seen", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
 )
+
+
+def guard_statements(dialect: str) -> list[str]:
+    """Let the database itself refuse changes, so that no program, not even ours, can alter what was answered."""
+    statements = []
+    for table in ("judgments", "answers"):
+        rule = f"{table} is append-only"
+        kept = "NOT EXISTS (SELECT 1 FROM withdrawals WHERE session_id = OLD.session_id)"
+        if dialect == "sqlite":
+            statements += [
+                f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, '{rule}: write a correction instead'); END",
+                f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN {kept} "
+                f"BEGIN SELECT RAISE(ABORT, '{rule}: only a withdrawn session is erased'); END",
+            ]
+            continue
+        statements += [
+            f"CREATE FUNCTION {table}_guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"IF TG_OP = 'DELETE' THEN IF {kept} THEN RAISE EXCEPTION '{rule}: only a withdrawn session is erased'; "
+            f"END IF; RETURN OLD; END IF; RAISE EXCEPTION '{rule}: write a correction instead'; END $$",
+            f"CREATE TRIGGER {table}_guard BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_guard()",
+            f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
+            f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_guard()",
+        ]
+    return statements

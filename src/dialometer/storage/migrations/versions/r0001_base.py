@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Integer, Text, UniqueConstraint
 
+from dialometer.storage.schema import guard_statements
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -22,8 +24,8 @@ def upgrade() -> None:
     _answers()
     _traces()
     _decisions()
-    for table in ("judgments", "answers"):
-        _guard(table)
+    for statement in guard_statements(op.get_bind().dialect.name):
+        op.execute(statement)
 
 
 def _id(table: str) -> tuple[Column[int], sa.PrimaryKeyConstraint]:
@@ -232,32 +234,4 @@ def _decisions() -> None:
         Column("n_answers", Integer, nullable=False),
         Column("n_visits", Integer, nullable=False),
         sa.PrimaryKeyConstraint("session_id", name="pk_withdrawals"),
-    )
-
-
-def _guard(table: str) -> None:
-    """Let the database itself refuse changes, so that no program, not even ours, can alter what was answered."""
-    rule = f"{table} is append-only"
-    kept = "NOT EXISTS (SELECT 1 FROM withdrawals WHERE session_id = OLD.session_id)"
-    if op.get_bind().dialect.name == "sqlite":
-        op.execute(
-            f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} "
-            f"BEGIN SELECT RAISE(ABORT, '{rule}: write a correction instead'); END"
-        )
-        op.execute(
-            f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN {kept} "
-            f"BEGIN SELECT RAISE(ABORT, '{rule}: only a withdrawn session is erased'); END"
-        )
-        return
-    op.execute(
-        f"CREATE FUNCTION {table}_guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-        f"IF TG_OP = 'DELETE' THEN IF {kept} THEN RAISE EXCEPTION '{rule}: only a withdrawn session is erased'; "
-        f"END IF; RETURN OLD; END IF; RAISE EXCEPTION '{rule}: write a correction instead'; END $$"
-    )
-    op.execute(
-        f"CREATE TRIGGER {table}_guard BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_guard()"
-    )
-    op.execute(
-        f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
-        f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_guard()"
     )
