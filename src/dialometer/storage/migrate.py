@@ -54,7 +54,9 @@ def create_tables(connection: Connection) -> None:
     for statement in guard_statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
     connection.execute(
-        text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY)")
+        text(
+            f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY)"
+        )
     )
     connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')"))
 
