@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.stats.ranking.best_worst import best_worst_counts, code_best_worst
+from dialometer.stats.ranking.best_worst import BestWorstScores, code_best_worst
 from dialometer.stats.ranking.bradley_terry import bradley_terry
 from dialometer.stats.ranking.maxdiff import maxdiff
 from dialometer.stats.ranking.votes import win_matrix_from_counts
@@ -39,26 +41,79 @@ def values(estimates):
 
 
 def test_counts_by_hand():
-    choices = code_best_worst([["a", "b", "c"], ["a", "b", "c"], ["a", "c"]], ["a", "b", "a"], ["c", "c", "c"])
-    scores = best_worst_counts(choices, n_resamples=200).scores
-    assert scores["a"].value == pytest.approx(2 / 3)
-    assert scores["b"].value == pytest.approx(1 / 2)
-    assert scores["c"].value == -1
-    assert scores["a"].details == {"best": 2, "worst": 0, "shown": 3}
-    assert scores["c"].low == scores["c"].high == -1
+    choices = code_best_worst([["a", "b", "c"]] * 4, ["a", "b", "a", "a"], ["c", "c", "b", "c"])
+    scores = BestWorstScores(choices).scores
+    assert values(scores) == pytest.approx([3 / 4, 0, -3 / 4])
+    assert {name: scores["b"].details[name] for name in ("best", "worst", "shown")} == {
+        "best": 1,
+        "worst": 1,
+        "shown": 4,
+    }
+    assert scores["a"].low < 3 / 4 < scores["a"].high
 
 
-def test_counts_are_resampled_over_raters():
-    shown, best, worst, rater, _ = simulated()
-    choices = code_best_worst(shown, best, worst, rater=rater)
-    result = best_worst_counts(choices, n_resamples=300, seed=5)
-    times = np.random.default_rng(5).multinomial(40, np.full(40, 1 / 40), size=300)[0]
-    top = sum(
-        times[choices.rater[k]] * ((b == "s2") - (w == "s2")) for k, (b, w) in enumerate(zip(best, worst, strict=True))
+def test_scores_in_different_company_are_least_squares_with_a_dummy_for_each_screen():
+    shown, best, worst, rater, _ = simulated(n_raters=15)
+    rows = [
+        (k, name, (name == b) - (name == w))
+        for k, (names, b, w) in enumerate(zip(shown, best, worst, strict=True))
+        for name in names
+    ]
+    design = np.zeros((len(rows), 6 + len(shown)))
+    for row, (screen, name, _) in enumerate(rows):
+        design[row, int(name[1])] = design[row, 6 + screen] = 1
+    peer = sm.OLS(np.array([mark for *_, mark in rows], dtype=float), design[:, 1:]).fit().params[:5]
+    peer = np.array([0.0, *peer])
+    fit = BestWorstScores(code_best_worst(shown, best, worst, rater=rater))
+    assert values(fit.scores) == pytest.approx(peer - peer.mean(), abs=1e-9)
+    assert fit.difference(5, 0).value == pytest.approx(peer[5] - peer[0])
+
+
+def test_the_uncertainty_is_that_of_leaving_out_raters_and_items():
+    """Two-way: over raters, plus over items, minus over their meetings, by refits (meetings by their scores)."""
+    rng = np.random.default_rng(8)
+    rater, item = np.divmod(np.arange(9 * 7), 7)
+    order = np.argsort(rng.normal(size=(63, 4)) + [0, 0.2, 0.4, 1.5] + rng.normal(0, 0.5, (7, 4))[item], axis=1)
+    names = np.array(list("abcd"))
+    best, worst = names[order[:, -1]], names[order[:, 0]]
+
+    def gap(kept):
+        return np.mean(((best == "d") * 1.0 - (worst == "d") - (best == "a") + (worst == "a"))[kept])
+
+    whole = gap(np.ones(63, dtype=bool))
+    parts = []
+    for codes, n in ((rater, 9), (item, 7)):
+        parts.append((n - 1) / n * sum((gap(codes != g) - whole) ** 2 for g in range(n)))
+    each = (best == "d") * 1.0 - (worst == "d") - (best == "a") + (worst == "a") - whole
+    together = sum(parts) - 63 / 62 * np.sum((each / 63) ** 2)
+    fit = BestWorstScores(
+        code_best_worst([list("abcd")] * 63, best, worst, rater=[str(r) for r in rater], item=[str(i) for i in item])
     )
-    bottom = sum(times[choices.rater[k]] * ("s2" in names) for k, names in enumerate(shown))
-    assert result.replicates[0, 2] == pytest.approx(top / bottom)
-    assert [result.ranks.ranks[f"s{k}"].value for k in range(6)] == [6, 5, 4, 3, 2, 1]
+    found = fit.difference(3, 0)
+    assert found.value == pytest.approx(whole)
+    assert found.details["standard_error"] ** 2 == pytest.approx(max(together, *parts))
+    assert found.df == pytest.approx((6.0,))
+
+
+@pytest.mark.parametrize("n_items", [2, 6])
+def test_always_best_has_an_interval_that_the_items_allow(n_items):
+    choices = code_best_worst(
+        [["a", "b", "c"]] * (9 * n_items), ["a"] * (9 * n_items), ["c"] * (9 * n_items),
+        rater=[f"r{k // n_items}" for k in range(9 * n_items)], item=[f"i{k % n_items}" for k in range(9 * n_items)],
+    )  # fmt: skip
+    fit = BestWorstScores(choices)
+    gap = fit.difference(0, 2)
+    unseen = 1 - 0.025 ** (1 / n_items)
+    assert (gap.value, gap.low, gap.high) == (pytest.approx(2), pytest.approx(2 - 4 * unseen), pytest.approx(2))
+    assert gap.p_value == pytest.approx(stats.binomtest(n_items, n_items).pvalue)
+    assert fit.scores["b"].low < 0 < fit.scores["b"].high
+
+
+def test_systems_that_never_met_are_not_compared():
+    choices = code_best_worst([["a", "b"], ["c", "d"]] * 4, ["a", "c"] * 4, ["b", "d"] * 4)
+    fit = BestWorstScores(choices)
+    assert not fit.difference(0, 2).is_known
+    assert fit.difference(0, 1).value == pytest.approx(2)
 
 
 def test_model_equals_conditional_logit_on_the_expanded_pairs():
@@ -167,14 +222,14 @@ def test_a_system_never_shown_is_unknown():
     result = maxdiff(choices, n_resamples=5)
     assert not result.utilities["idle"].is_known
     assert values(result.utilities)[1:] == pytest.approx([0, 0])
-    assert not best_worst_counts(choices, n_resamples=5).scores["idle"].is_known
+    assert not BestWorstScores(choices).scores["idle"].is_known
 
 
 def test_one_rater_gets_no_interval_over_raters():
     choices = code_best_worst([["a", "b"]] * 3, ["a", "b", "a"], ["b", "a", "b"], rater=["r"] * 3)
-    counts = best_worst_counts(choices)
-    assert not counts.scores["a"].has_interval
-    assert not counts.ranks.ranks["a"].has_interval
+    scores = BestWorstScores(choices).scores
+    assert not scores["a"].has_interval
+    assert math.isnan(scores["a"].p_value)
     fitted = maxdiff(choices)
     assert fitted.utilities["a"].interval_method == "Wald"
     assert "one rater" in fitted.notes[-1]
@@ -200,6 +255,6 @@ def test_an_unknown_system_is_refused_and_no_choice_is_not_a_score():
         code_best_worst([["a", "b"]], ["a"], ["b"], systems=["a", "c"])
     nothing = code_best_worst([], [], [], systems=["a", "b"])
     with pytest.raises(NotEnoughData):
-        best_worst_counts(nothing)
+        BestWorstScores(nothing)
     with pytest.raises(NotEnoughData):
         maxdiff(nothing)

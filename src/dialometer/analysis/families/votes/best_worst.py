@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
-from dialometer.analysis.base.scale_units import compared_types
-from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, system_label, with_interval
+from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, with_interval
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
     BestWorstRanking,
     best_worst_data,
+    choices_where,
+    declared_differences,
     rank_by_best_worst,
-    score_differences,
-    scores,
 )
-from dialometer.analysis.families.votes.sections import rank_words, votes_by_group
+from dialometer.analysis.families.votes.sections import votes_by_group
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
     compared_criteria,
-    compared_systems,
     comparison_caption,
     comparison_role,
     comparison_title,
     corrected,
-    corrected_by_name,
     first_places_words,
     is_about,
     known_cell,
@@ -48,80 +42,100 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, Share, dot_interval, ranking_intervals, stacked_shares
-from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
+from dialometer.stats.clustered.clustered import clustered_proportion
+from dialometer.stats.ranking.best_worst import BestWorstScores
 
 
 def board_section(main: BestWorstRanking, given: BestWorstData, primary: Comparison | None) -> Section:
     """The ranking that gives the answer, its shares of best and worst, and the differences behind it."""
+    tested = [p_adjusted(gap) for gap in main.pairs.values() if not np.isnan(p_adjusted(gap))]
     paragraphs = []
-    if not math.isnan(main.differ.p_value):
-        is_clear = main.differ.p_value <= 1 - main.differ.confidence
-        differ = "differ in how often they are best or worst" if is_clear else "cannot be told apart as a whole"
-        paragraphs.append(f"The {len(main.ranked)} systems {differ} ({p_words(main.differ.p_value)}).")
+    if tested:
+        n_clear = sum(p <= 1 - main.options.confidence for p in tested)
+        differ = f"{n_clear} of {n_of(len(tested), 'difference')} between the {len(main.ranked)} systems"
+        verb = "is" if n_clear == 1 else "are"
+        if n_clear:
+            paragraphs.append(f"{differ} {verb} significant (smallest {p_words(min(tested))}).")
+        else:
+            paragraphs.append(
+                f"No difference between the {len(main.ranked)} systems is significant (smallest {p_words(min(tested))})."
+            )
     if main.model.is_penalised:
         paragraphs.append(
             f"The choice model has no finite maximum-likelihood answer ({'; '.join(main.model.notes)}): the utilities shown are "
-            "a regularised fit; read their order, not their size."
+            "a regularised fit; read their order, not their size. Scores and tests do not use it."
         )
     is_confirmatory = primary is not None
     board = board_table("board", main, is_confirmatory=is_confirmatory)
     parts: list[Table | Figure] = [board, _picks_figure(main)]
-    if primary is None or (primary.levels and not set(given.names) <= set(primary.levels)):
+    if primary is None:
         parts += _differences(main)
+    elif set(given.labels(primary)) != set(given.systems):
+        parts += _differences(rank_by_best_worst(main.choices, f"{main.label}, all systems", main.options))
     return Section("board", f"Ranking: {main.label}", tuple(paragraphs), tuple(parts), is_confirmatory=is_confirmatory)
+
+
+def over_words(options: Options) -> str:
+    """What intervals and tests are about."""
+    return "these items only (declared as fixed)" if options.has_fixed_items else "other raters and other items"
 
 
 def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool = False) -> Table:
     """Ranks with intervals, scores, counts and utilities."""
     rows: list[tuple[Cell, ...]] = []
-    for system in (*ranking.ranked, *(s for s in ranking.choices.systems if s not in ranking.ranked)):
-        score = ranking.scores[system]
-        best = ranking.ranks.best_share[system]
+    for system in (*ranking.ranked, *(name for name in ranking.compared if name not in ranking.ranked)):
+        score, utility = ranking.scores[system], ranking.model.utilities[system]
         counts = score.details if score.is_known else {"best": 0, "worst": 0, "shown": 0}
         rows.append(
             (
                 system,
                 ranking.ranked.index(system) + 1 if system in ranking.ranked else None,
-                rank_words(ranking.ranks.ranks[system]),
-                None if math.isnan(best) else best,
+                _rank_words(ranking, system),
                 known_cell(score),
                 counts["best"],
                 counts["worst"],
                 counts["shown"],
-                known_cell(ranking.utilities[system]),
+                utility.value if utility.is_known else None,
             )
         )
     fitted = "choice model, regularised" if ranking.model.is_penalised else "choice model"
     columns = (
         Column("system", "System"),
         Column("rank", "Rank", "count"),
-        Column("rank_interval", "Interval"),
-        Column("first", "First", "percent", 0),
+        Column("rank_interval", "Ranks"),
         Column("score", "Score", "estimate"),
         Column("best", "Best", "count"),
         Column("worst", "Worst", "count"),
         Column("shown", "Shown", "count"),
-        Column("utility", f"Utility ({fitted})", "estimate"),
+        Column("utility", f"Utility ({fitted})", "number", 2),
     )
     return Table(
         name,
         f"Ranking: {ranking.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')}. “Interval” and “first” are the "
-        "ranks a system had, and how often it came first, when whole raters were resampled; the score is how often it was "
-        "picked best less how often worst, per appearance; utilities are log odds with mean 0.",
+        caption=f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')} on "
+        f"{n_of(ranking.n_items, 'item')}. The score is how often a system was picked best less how often worst, per "
+        f"appearance; where screens hold different systems, against the same company. Its confidence interval is about "
+        f"{over_words(ranking.options)}. “Ranks” are those that the tests of differences leave open. Utilities are log odds "
+        "of the choice model with mean 0, for comparison.",
         notes=tuple(sentence(note) for note in ranking.model.notes),
         is_confirmatory=is_confirmatory,
     )
 
 
+def _rank_words(ranking: BestWorstRanking, system: str) -> str:
+    """The ranks that a system may have, such as "2–4"; empty where there are no tests."""
+    ranks = ranking.ranks(system)
+    if ranks is None:
+        return ""
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}–{ranks[1]}"
+
+
 def ranking_figure(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool = False) -> Figure:
     """Systems in order with the interval of their score, and their ranks beside."""
-    dots = [Dot(system, ranking.scores[system]) for system in ranking.choices.systems]
-    ranges = {
-        system: (round(rank.low), round(rank.high)) for system, rank in ranking.ranks.ranks.items() if rank.has_interval
-    }
+    dots = [Dot(system, ranking.scores[system]) for system in ranking.compared]
+    ranges = {system: ranks for system in ranking.ranked if (ranks := ranking.ranks(system)) is not None}
     spec = ranking_intervals(dots, value_title="score (best less worst)", rank_ranges=ranges or None, reference=0.0)
     details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     return Figure(
@@ -148,21 +162,25 @@ def _differences(ranking: BestWorstRanking) -> tuple[Table, ...]:
     pairs = {pair: gap for pair, gap in ranking.pairs.items() if gap.is_known}
     if not pairs:
         return ()
-    correction = correction_of(ranking)
+    correction = ranking.options.correction
     return (
         Table(
             "differences",
             f"Differences between systems: {ranking.label}",
             pair_columns(correction, value="Difference of scores"),
             pair_rows(pairs, correction),
-            caption="Scores of two systems in the same choices; each rater as one cluster (CR2).",
+            caption=differences_note(ranking.options),
         ),
     )
 
 
-def correction_of(ranking: BestWorstRanking) -> str:
-    """The correction under which the pairs were tested."""
-    return str(next(iter(ranking.pairs.values())).details.get("correction", "none"))
+def differences_note(options: Options) -> str:
+    """How differences of scores are tested."""
+    samples = "raters" if options.has_fixed_items else "raters and items"
+    return (
+        f"Differences of scores; confidence intervals and tests take {samples} as samples (jackknife) and are about "
+        f"{over_words(options)}."
+    )
 
 
 def questions_section(
@@ -202,28 +220,25 @@ def _leader_words(ranking: BestWorstRanking) -> str:
     rivals = ranking.rivals()
     if not ranking.has_ranks:
         return f"{text}."
-    return (
-        f"{text}, but cannot be told from {listed(rivals, most=6)}."
-        if rivals
-        else f"{text}, ahead of every other system."
-    )
+    if not rivals:
+        return f"{text}, significantly ahead of every other system."
+    return f"{text}, but not significantly ahead of {listed(rivals, most=6)}."
 
 
 def declared_section(study: Study, given: BestWorstData, options: Options) -> list[Section]:
     """Declared comparisons between systems: differences of scores over the comparison's questions."""
     tables, paragraphs = [], []
     for comparison in study.spec.analysis.comparisons:
-        questions = tuple(q for q in given.criteria if not comparison.criteria or q in comparison.criteria)
+        questions = given.questions(comparison)
         if comparison.between != "systems" or not questions:
             continue
-        choices = given.on(questions)
         title = comparison_title(comparison)
-        codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
-        if not choices.n or len(codes) < 2:
+        pairs = declared_differences(given, comparison, options)
+        if not pairs:
             paragraphs.append(f"{title}: there are no choices on it yet.")
             continue
-        pairs = score_differences(choices, scores(choices), options, codes)
-        paragraphs.append(f"{title} ({comparison_role(study, comparison)}): {preferred_words(pairs, options)}.")
+        words = preferred_words(pairs, options)
+        paragraphs.append(f"{title} ({comparison_role(study, comparison)}): {words}{_scope(options)}.")
         labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
         tables.append(
             Table(
@@ -232,13 +247,22 @@ def declared_section(study: Study, given: BestWorstData, options: Options) -> li
                 pair_columns(options.correction, value="Difference of scores"),
                 pair_rows(pairs, options.correction),
                 caption=comparison_caption(comparison, labels),
-                notes=("Scores of two systems in the same choices; each rater as one cluster (CR2).",),
+                notes=(differences_note(options), *_reasons(pairs)),
                 is_confirmatory=True,
             )
         )
     if not paragraphs:
         return []
     return [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
+
+
+def _scope(options: Options) -> str:
+    return " on the items of this study" if options.has_fixed_items else ""
+
+
+def _reasons(pairs: dict[tuple[str, str], Estimate]) -> tuple[str, ...]:
+    """Why some differences have no test, or an unusual one."""
+    return tuple(dict.fromkeys(sentence(note) for gap in pairs.values() for note in gap.notes))
 
 
 def place_section(data: StudyData, given: BestWorstData, options: Options) -> Section:
@@ -293,11 +317,13 @@ def group_section(data: StudyData, given: BestWorstData, question: str, options:
     """Scores of every system within each group of raters, and whether the groups differ."""
     choices = given.choices
     groups = rater_groups(data, question, choices.raters)
-    table = scores(choices)
+    table = choices.marks()
 
     def by_group(code: int, label: str) -> GroupTest:
         def mean(chosen: NDArray[np.bool_]) -> Estimate:
-            return clustered_mean(table[chosen, code], choices.rater[chosen], confidence=options.confidence)
+            inside = choices_where(choices, chosen)
+            fit = BestWorstScores(inside, has_fixed_items=options.has_fixed_items, confidence=options.confidence)
+            return fit.scores[label]
 
         return groups_test(groups, table[:, code], choices.rater, mean, label=label)
 
@@ -308,7 +334,8 @@ def group_section(data: StudyData, given: BestWorstData, question: str, options:
         options,
         title=f"Scores by “{groups.text}”",
         kind="estimate",
-        caption="Over all questions; each rater as one cluster.",
+        caption=f"Over all questions; confidence intervals are about {over_words(options)}. The tests between groups take each "
+        "rater as one cluster.",
     )
 
 
@@ -320,6 +347,7 @@ class BestWorstScaling(Family):
     """The family for best-worst scaling."""
 
     rank = 14
+    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Any criterion answered by a best and a worst."""
@@ -331,19 +359,9 @@ class BestWorstScaling(Family):
         return comparison.between == "systems" and is_about(comparison, asked)
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-        """Systems two by two: +1 where chosen best, -1 where worst; each rater is one cluster."""
-        frame = data.judgments.filter(pl.col("scale").is_in(compared_types(data.study, "ends")))
-        raters = frame["rater"].to_numpy()
-        best, worst = frame["choice"].to_numpy(), frame["worst"].to_numpy()
-        systems = compared_systems(data.study, comparison)
-        score = {name: (best == name).astype(np.float64) - (worst == name) for name in systems}
-        tests = {
-            f"{system_label(data.study, a)} against {system_label(data.study, b)}": clustered_mean(
-                score[a] - score[b], raters, null=0.0, confidence=options.confidence
-            )
-            for a, b in combinations(systems, 2)
-        }
-        return corrected_by_name(tests, options)
+        """Systems two by two: the tests of the declared section."""
+        pairs = declared_differences(best_worst_data(data), comparison, options)
+        return {f"{first} against {second}": gap for (first, second), gap in pairs.items()}
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The ranking of the primary question, every question beside it, and the tests."""
@@ -400,47 +418,70 @@ def _main(
     """The ranking that gives the answer: the primary comparison's questions, else everything."""
     if primary is None:
         return overall
-    questions = tuple(name for name in given.criteria if not primary.criteria or name in primary.criteria)
-    if questions == given.criteria:
-        return overall
+    questions, compared = given.questions(primary), given.labels(primary)
     labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
-    single = next((single for single in singles if [single.label] == labels), None)
-    return single or rank_by_best_worst(given.on(questions), listed(labels), options)
+    is_all = compared == given.systems
+    if is_all and questions == given.criteria:
+        return overall
+    single = next((single for single in singles if is_all and [single.label] == labels), None)
+    label = overall.label if questions == given.criteria else listed(labels)
+    return single or rank_by_best_worst(given.on(questions), label, options, compared)
 
 
 def _answer(main: BestWorstRanking) -> str:
+    """Who is the best, as far as the corrected tests carry it: for other items, on the items shown, or not at all."""
     first, n = main.ranked[0], len(main.ranked)
     where = "" if main.label == ALL_QUESTIONS else f" on {main.label.lower()}"
     counts = main.scores[first].details
     picked = (
         f"best in {percent(counts['best'] / counts['shown'])} and worst in {percent(counts['worst'] / counts['shown'])}"
     )
+    shown = "the one item" if main.n_items == 1 else f"the {n_of(main.n_items, 'item')}"
+    if len(main.choices.raters) < 2:
+        return f"{first} comes first of {n} systems{where} (picked {picked} of its appearances), but one rater cannot speak for others."
     rivals = main.rivals()
-    if not main.has_ranks:
-        return f"{first} comes first of {n} systems{where} ({picked} of its appearances), but one rater cannot speak for others."
-    if not rivals:
-        return f"{first} is the best of {n} systems{where}: picked {picked} of its appearances."
+    if main.leader.is_clear:
+        scope = f", on {shown} of this study" if main.options.has_fixed_items else ""
+        return f"{first} is the best of {n} systems{where}{scope}: picked {picked} of its appearances."
+    if main.leader_on_items.is_clear:
+        limit = (
+            "one item says nothing about others"
+            if not main.has_ranks
+            else f"on other items {listed(rivals, most=MOST_RIVALS, conjunction='or')} may be as good"
+        )
+        return f"On {shown} shown, {first} is the best of {n} systems{where} (picked {picked} of its appearances); {limit}."
     if len(rivals) + 1 == n:
-        return f"No best system{where} can be named: {first} comes first ({picked}), but any of the {n} may be best."
-    return f"{first} comes first{where} ({picked} of its appearances), but {listed(rivals, most=MOST_RIVALS)} may be as good."
+        return (
+            f"No best system{where} can be named: {first} comes first (picked {picked} of its appearances), but is not "
+            "significantly ahead of any other."
+        )
+    return (
+        f"{first} comes first{where} (picked {picked} of its appearances), but is not significantly ahead of "
+        f"{listed(rivals, most=MOST_RIVALS, conjunction='or')}."
+    )
 
 
 def _certainty(main: BestWorstRanking, options: Options, *, is_declared: bool) -> str:
-    basis = f"{n_of(len(main.choices.raters), 'rater')} made {n_of(main.choices.n, 'choice')}"
+    basis = f"{n_of(len(main.choices.raters), 'rater')} made {n_of(main.choices.n, 'choice')} on {n_of(main.n_items, 'item')}"
     declared = (
-        "The comparison was declared beforehand." if is_declared else "No comparison was declared: this is exploratory."
+        "The comparison is confirmatory (declared in advance)."
+        if is_declared
+        else "No comparison was declared: this is exploratory."
     )
     if not main.has_ranks:
-        return f"{basis}. {declared}"
-    text = f"{lead_words(main.leader(), main.pairs, options.correction)} "
-    return f"{text}{basis}. {declared}"
+        reason = next((note for gap in main.pairs.values() for note in gap.notes), "")
+        return f"{sentence(reason)} {basis}. {declared}".strip()
+    text = lead_words(main.leader, main.pairs, options.correction)
+    if main.leader_on_items.is_clear and not main.leader.is_clear:
+        text += f" On the items shown: {lead_words(main.leader_on_items, main.pairs_on_items, options.correction)}"
+    return f"{text} {basis}. {declared} The tests are about {over_words(options)}."
 
 
 def _headlines(main: BestWorstRanking, *, is_declared: bool) -> tuple[Headline, ...]:
     lines = []
     for system in main.ranked[:3]:
-        score, rank = main.scores[system], main.ranks.ranks[system]
-        place = f"Rank interval {rank_words(rank)}; " if rank.has_interval else ""
+        score, ranks = main.scores[system], _rank_words(main, system)
+        place = f"Ranks left open by the tests: {ranks}; " if ranks else ""
         counts = score.details
         words = f"{place}picked best {counts['best']} and worst {counts['worst']} of {counts['shown']} times."
         lines.append(Headline(f"{system}: score", score, sentence(words), is_declared))
@@ -451,31 +492,26 @@ def _warnings(given: BestWorstData, main: BestWorstRanking) -> tuple[str, ...]:
     notes = list(given.notes)
     silent = [name for name in given.systems if name not in main.ranked]
     if silent:
-        notes.append(f"{listed(silent)} was never shown yet and is not ranked.")
+        notes.append(f"{listed(silent)} was not shown yet and is not ranked.")
     if main.model.is_penalised:
         notes.append(f"Not all systems can be placed by maximum likelihood ({'; '.join(main.model.notes)}).")
     return tuple(notes)
 
 
 def _methods(main: BestWorstRanking, options: Options) -> tuple[Method, ...]:
+    samples = "raters" if options.has_fixed_items else "raters and items"
     return (
         Method(
-            "scores and ranks",
-            f"best-worst counts; expanded percentile bootstrap over raters, {options.n_resamples:,} resamples",
-            "counts need no model, and a rater's choices go together",
-            "Louviere, Flynn and Marley 2015; Hesterberg 2015",
+            "scores, differences between systems and ranks",
+            f"best-worst scores by least squares within screens; jackknife over {samples}, Student's t",
+            f"one fit for the ranking and its tests, whose claims are about {over_words(options)}",
+            "Louviere, Flynn and Marley 2015; Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023",
         ),
         Method(
             "utilities",
             main.model.method,
-            "allows for systems that met stronger or weaker company",
+            "the usual model of such choices, beside the scores",
             "Marley and Louviere 2005",
-        ),
-        Method(
-            "differences between systems",
-            "mean difference of scores in the same choices, cluster-robust by rater (CR2)",
-            "compares two systems where both were shown, without a model",
-            "Bell and McCaffrey 2002",
         ),
         Method("several tests at once", CORRECTIONS.get(options.correction, "none"), "declared in the study; one family per table"),
     )  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -14,25 +17,14 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, n_of, system_label
-from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
-from dialometer.analysis.shared.ranking import (
-    EXPANDED,
-    MOST_RESAMPLED,
-    Lead,
-    adjusted_pairs,
-    expanded_confidence,
-    lead,
-    random_groups,
-)
+from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems, is_significant
+from dialometer.analysis.shared.ranking import Lead, adjusted_pairs, difference, lead
 from dialometer.errors import NotEnoughData
-from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.study import Study
-from dialometer.stats.clustered.clustered import clustered_mean
-from dialometer.stats.clustered.homogeneity import homogeneity_clustered
-from dialometer.stats.observations import Floats, Ints
-from dialometer.stats.ranking.best_worst import BestWorstChoices, BestWorstScores, best_worst_counts
+from dialometer.model.estimate import Estimate
+from dialometer.model.study import Comparison, Study
+from dialometer.stats.observations import Ints
+from dialometer.stats.ranking.best_worst import BestWorstChoices, BestWorstScores
 from dialometer.stats.ranking.maxdiff import Maxdiff, maxdiff
-from dialometer.stats.ranking.rank_intervals import RankIntervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +44,17 @@ class BestWorstData:
         """Labels of the systems."""
         return self.choices.systems
 
+    def questions(self, comparison: Comparison) -> tuple[str, ...]:
+        """The criteria that a comparison is about."""
+        return tuple(name for name in self.criteria if not comparison.criteria or name in comparison.criteria)
+
+    def labels(self, comparison: Comparison | None) -> tuple[str, ...]:
+        """Labels of the systems that a comparison is about; of all without one."""
+        levels = comparison.levels if comparison is not None else ()
+        return tuple(
+            label for name, label in zip(self.names, self.systems, strict=True) if not levels or name in levels
+        )
+
     def on(self, criteria: tuple[str, ...]) -> BestWorstChoices:
         """The choices on some criteria."""
         wanted = [self.criteria.index(name) for name in criteria]
@@ -68,18 +71,8 @@ def choices_where(choices: BestWorstChoices, kept: NDArray[np.bool_]) -> BestWor
         worst=choices.worst[kept],
         raters=tuple(choices.raters[k] for k in used.tolist()),
         rater=rater.astype(np.intp),
+        item=None if choices.item is None else choices.item[kept],
     )
-
-
-def scores(choices: BestWorstChoices) -> Floats:
-    """Choices by systems: 1 where the system was picked best, -1 where worst, 0 where neither, nan where not shown."""
-    table = np.full((choices.n, len(choices.systems)), np.nan)
-    row, place = np.nonzero(choices.shown >= 0)
-    table[row, choices.shown[row, place]] = 0.0
-    every = np.arange(choices.n)
-    table[every, choices.best] = 1.0
-    table[every, choices.worst] = -1.0
-    return table
 
 
 def best_worst_data(data: StudyData) -> BestWorstData:
@@ -119,6 +112,7 @@ def best_worst_data(data: StudyData) -> BestWorstData:
         worst=worst.astype(np.intp),
         raters=tuple(raters),
         rater=_codes(frame["rater"], raters).astype(np.intp),
+        item=_codes(frame["item"], frame["item"].unique().sort().to_list()).astype(np.intp),
     )
     n_out = int((~is_read).sum())
     place = np.where(is_placed, (shown == best[:, None]).argmax(axis=1) + 1, 0)
@@ -129,7 +123,7 @@ def best_worst_data(data: StudyData) -> BestWorstData:
         choices=choices_where(every, is_read),
         criterion=_codes(frame["criterion"], list(names))[is_read],
         place=place[is_read],
-        notes=(f"{n_of(n_out, 'choice')} named systems that were not shown and were left out.",) if n_out else (),
+        notes=(f"{n_of(n_out, 'choice')} named systems that were not shown and were excluded.",) if n_out else (),
     )
 
 
@@ -155,96 +149,100 @@ def _codes(column: pl.Series, names: list[str]) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class BestWorstRanking:
-    """Everything about one ranking; systems stand in it by their score, -1 (always worst) to 1 (always best)."""
+    """One ranking: scores from -1 (always worst) to 1 (always best), and all that is said of them from one fit.
+
+    ``pairs`` are the tests behind every claim, corrected as one family; they hold for other raters and, unless the study
+    declares its items as fixed, for other items. ``pairs_on_items`` hold for other raters on the items shown.
+    """
 
     label: str
     choices: BestWorstChoices
+    compared: tuple[str, ...]
     scores: dict[str, Estimate]
-    utilities: dict[str, Estimate]
-    model: Maxdiff
-    ranks: RankIntervals
     pairs: dict[tuple[str, str], Estimate]
-    differ: Estimate
+    pairs_on_items: dict[tuple[str, str], Estimate]
+    model: Maxdiff
+    options: Options
 
-    @property
+    @cached_property
     def ranked(self) -> tuple[str, ...]:
-        """Systems that were shown, the best first."""
-        known = [name for name, score in self.scores.items() if score.is_known]
+        """Compared systems that were shown, the best first."""
+        known = [name for name in self.compared if self.scores[name].is_known]
         return tuple(sorted(known, key=lambda name: -self.scores[name].value))
 
     @property
-    def has_ranks(self) -> bool:
-        """Whether raters could be resampled."""
-        return len(self.choices.raters) > 1
+    def n_items(self) -> int:
+        """Items that were judged."""
+        return 0 if self.choices.item is None else len(np.unique(self.choices.item))
 
+    @property
+    def has_ranks(self) -> bool:
+        """Whether any two systems could be tested."""
+        return any(not math.isnan(gap.p_value) for gap in self.pairs.values())
+
+    @cached_property
     def leader(self) -> Lead:
         """Who is first, and of whom that can be said after correction."""
-        leader = lead(self.scores, self.pairs, confidence=self.differ.confidence)
-        return leader or Lead(self.ranked[0], (), self.ranked[1:])
+        return self._lead(self.pairs)
+
+    @cached_property
+    def leader_on_items(self) -> Lead:
+        """The same for the items shown only."""
+        return self._lead(self.pairs_on_items)
+
+    def _lead(self, pairs: dict[tuple[str, str], Estimate]) -> Lead:
+        among = {name: self.scores[name] for name in self.compared}
+        return lead(among, pairs, confidence=self.options.confidence) or Lead(self.ranked[0], (), self.ranked[1:])
 
     def rivals(self) -> tuple[str, ...]:
         """Systems that do not differ significantly from the first, the best first."""
-        leader = self.leader()
-        return tuple(name for name in self.ranked if name in (*leader.level, *leader.untested))
+        return tuple(name for name in self.ranked if name in (*self.leader.level, *self.leader.untested))
+
+    def ranks(self, name: str) -> tuple[int, int] | None:
+        """The ranks that the tests leave open: behind every system that is significantly ahead, before those behind."""
+        if not self.has_ranks or name not in self.ranked:
+            return None
+        gaps = [gap for other in self.ranked if (gap := difference(self.pairs, name, other)) is not None]
+        clear = [gap.value for gap in gaps if is_significant(gap)]
+        return 1 + sum(value < 0 for value in clear), len(self.ranked) - sum(value > 0 for value in clear)
 
 
-def rank_by_best_worst(choices: BestWorstChoices, label: str, options: Options) -> BestWorstRanking:
-    """The ranking that a set of choices makes."""
-    n_raters = len(choices.raters)
-    wide = expanded_confidence(options.confidence, n_raters) if n_raters > 1 else options.confidence
-    drawn = choices
-    if n_raters > MOST_RESAMPLED:
-        groups = random_groups(n_raters, options.seed)
-        names = tuple(f"group {k + 1}" for k in range(MOST_RESAMPLED))
-        drawn = replace(choices, raters=names, rater=groups[choices.rater])
-    counted = best_worst_counts(drawn, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
-    model = maxdiff(drawn, n_resamples=options.n_resamples, confidence=wide, seed=options.seed)
-    table = scores(choices)
+def rank_by_best_worst(
+    choices: BestWorstChoices, label: str, options: Options, names: Sequence[str] = ()
+) -> BestWorstRanking:
+    """The ranking that a set of choices makes, of the systems with these labels or else of all."""
+    fixed = BestWorstScores(choices, has_fixed_items=True, confidence=options.confidence)
+    fit = fixed if options.has_fixed_items else BestWorstScores(choices, confidence=options.confidence)
+    compared = tuple(name for name in choices.systems if not names or name in names)
+    pairs = score_differences(fit, compared, options)
     return BestWorstRanking(
         label=label,
         choices=choices,
-        scores={name: _named(estimate, options) for name, estimate in counted.scores.items()},
-        utilities={name: _named(estimate, options) for name, estimate in model.utilities.items()},
-        model=model,
-        ranks=_named_ranks(counted, options),
-        pairs=score_differences(choices, table, options),
-        differ=systems_differ(choices, table),
-    )
-
-
-def _named(estimate: Estimate, options: Options) -> Estimate:
-    if not estimate.has_interval or "bootstrap" not in estimate.interval_method:
-        return replace(estimate, confidence=options.confidence)
-    return replace(estimate, confidence=options.confidence, interval_method=EXPANDED)
-
-
-def _named_ranks(counted: BestWorstScores, options: Options) -> RankIntervals:
-    return replace(
-        counted.ranks, ranks={name: _named(estimate, options) for name, estimate in counted.ranks.ranks.items()}
+        compared=compared,
+        scores=fit.scores,
+        pairs=pairs,
+        pairs_on_items=pairs if fit is fixed else score_differences(fixed, compared, options),
+        model=maxdiff(choices, n_resamples=0, confidence=options.confidence, seed=options.seed),
+        options=options,
     )
 
 
 def score_differences(
-    choices: BestWorstChoices, table: NDArray[np.float64], options: Options, systems: list[int] | None = None
+    fit: BestWorstScores, compared: Sequence[str], options: Options
 ) -> dict[tuple[str, str], Estimate]:
-    """Every two systems: mean difference of their scores where both were shown, each rater as one cluster; one family."""
-    chosen = list(range(len(choices.systems))) if systems is None else systems
-    differences = {}
-    for a, b in combinations(chosen, 2):
-        gap = table[:, a] - table[:, b]
-        label = f"{choices.systems[a]} - {choices.systems[b]}"
-        if np.isnan(gap).all():
-            differences[choices.systems[a], choices.systems[b]] = unknown(
-                "difference of scores", "never shown together", label=label
-            )
-            continue
-        differences[choices.systems[a], choices.systems[b]] = clustered_mean(
-            gap, choices.rater, null=0.0, confidence=options.confidence, label=label
-        )
-    return adjusted_pairs(differences, options.correction)
+    """Every two of the compared systems that were shown; one family of tests."""
+    systems = fit.choices.systems
+    known = [k for k, name in enumerate(systems) if name in compared and fit.scores[name].is_known]
+    gaps = {(systems[a], systems[b]): fit.difference(a, b) for a, b in combinations(known, 2)}
+    return adjusted_pairs(gaps, options.correction)
 
 
-def systems_differ(choices: BestWorstChoices, table: NDArray[np.float64]) -> Estimate:
-    """Whether scores differ between systems at all, each rater as one cluster."""
-    row, system = np.nonzero(~np.isnan(table))
-    return homogeneity_clustered(table[row, system], system, choices.rater[row], label="systems")
+def declared_differences(
+    given: BestWorstData, comparison: Comparison, options: Options
+) -> dict[tuple[str, str], Estimate]:
+    """The tests of a declared comparison, by the systems' labels; none where its systems were not chosen from yet."""
+    choices = given.on(given.questions(comparison))
+    if not choices.n:
+        return {}
+    fit = BestWorstScores(choices, has_fixed_items=options.has_fixed_items, confidence=options.confidence)
+    return score_differences(fit, given.labels(comparison), options)
