@@ -438,7 +438,8 @@ def _answer(main: BestWorstRanking) -> str:
     )
     shown = "the one item" if main.n_items == 1 else f"the {n_of(main.n_items, 'item')}"
     if len(main.choices.raters) < 2:
-        return f"{first} comes first of {n} systems{where} (picked {picked} of its appearances), but one rater cannot speak for others."
+        alone = "but one rater cannot speak for others"
+        return f"{first} comes first of {n} systems{where} (picked {picked} of its appearances), {alone}."
     rivals = main.rivals()
     if main.leader.is_clear:
         scope = f", on {shown} of this study" if main.options.has_fixed_items else ""
