@@ -95,6 +95,19 @@ class Headline:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A difference or a preference that the answer states as found, so that error rates can be counted without reading it.
+
+    One that ``is_general`` speaks of other raters and other items; else it is about the items that were shown. One that
+    is not ``is_primary`` answers another question than the first one of the study.
+    """
+
+    what: str
+    is_general: bool = True
+    is_primary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """The first screen: the answer, how certain it is, what was left out, and one picture."""
 
@@ -105,6 +118,8 @@ class Summary:
     balance: Table | None = None
     figure: Figure | None = None
     warnings: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    """What the answer states as found; empty where it finds no difference."""
 
 
 @dataclass(frozen=True, slots=True)

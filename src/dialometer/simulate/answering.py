@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dialometer.model.item import CandidateItem, Item
+from dialometer.model.item import CandidateItem, ChatItem, Item
 from dialometer.model.study import Study
 from dialometer.simulate.rater import SimulatedRater, number_use
 from dialometer.simulate.screen_view import FieldView, ScreenView
@@ -52,7 +52,7 @@ def _answer_item(
         noise_sd = rater.habits.noise_sd * (1 - rater.habits.text_anchor_calm * screen.has_standard)
         perceived = []
         for place, system in enumerate(systems or ("",)):
-            utility = _true_quality(truth, item, criterion, system) + rater.taste(system) + rng.normal(0, noise_sd)
+            utility = _true_quality(truth, rater, item, criterion, system) + rater.taste(system) + rng.normal(0, noise_sd)
             perceived.append(utility + (rater.habits.position_bias if place == 0 and len(systems) > 1 else 0.0))
         if rater.is_careless and rng.random() < rater.habits.careless_rate:
             perceived = list(rng.normal(0, 1.5, len(perceived)))
@@ -60,9 +60,11 @@ def _answer_item(
     return answers
 
 
-def _true_quality(truth: Truth, item: Item, criterion: str, system: str) -> float:
+def _true_quality(truth: Truth, rater: SimulatedRater, item: Item, criterion: str, system: str) -> float:
     if isinstance(item, CandidateItem):
         return candidate_quality(truth, item, criterion)
+    if isinstance(item, ChatItem):  # every conversation is another one
+        return truth.quality(f"{item.id}/{rater.number}", criterion, system)
     return truth.quality(item.id, criterion, system)
 
 

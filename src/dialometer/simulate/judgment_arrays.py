@@ -1,7 +1,7 @@
 """Whole simulated studies as arrays, without sessions or a database: for power analysis, where thousands are needed.
 
-The raters, the truth and the formulas are those of the walking simulation; what is left out is everything that does not
-touch the judgments (pages, questionnaires, drop-outs, live quality rules).
+The raters, the truth and the formulas are those of the walking simulation, and so is who judges which gold items; what is
+left out is everything that does not touch the judgments (pages, questionnaires, drop-outs, practice, time).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Floats, Scale
 from dialometer.model.study import Block, Criterion, Study
 from dialometer.model.values import TIE
+from dialometer.quality.gold import Gold, placed_gold
 from dialometer.simulate.rater import Habits, draw_rater, number_use
 from dialometer.simulate.truth import Truth, candidate_quality
 
@@ -46,12 +47,13 @@ def simulate_judgments(
     crew = _draw_crew(study, habits, n_raters, seed, rng)
     parts: list[Columns] = []
     for block in study.blocks:
-        items = study.block_items(block)
-        if not items:
-            continue
-        given = _give_items(study, block, len(items), n_raters, rng)
-        for criterion in study.block_criteria(block):
-            parts += _criterion_columns(study, truth, habits, crew, block, criterion, items, given, shifts or {}, rng)
+        n_before = 0
+        for items, n_wanted in _pools(study, block):
+            given = _give_items(n_wanted, len(items), n_raters, rng)
+            for criterion in study.block_criteria(block):
+                made = _criterion_columns(study, truth, habits, crew, block, criterion, items, given, shifts or {}, rng)
+                parts += [{**part, "position": part["position"] + n_before} for part in made]
+            n_before += n_wanted
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
@@ -71,11 +73,25 @@ def _draw_crew(study: Study, habits: Habits, n_raters: int, seed: int, rng: np.r
     )
 
 
-def _give_items(study: Study, block: Block, n_items: int, n_raters: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """For each rater the item numbers, the least judged first, as the assignment does; one row per rater."""
-    design = study.spec.design
+def _pools(study: Study, block: Block) -> list[tuple[tuple[Item, ...], int]]:
+    """Items that raters draw from and how many each gets: the ordinary ones, then those of each gold rule that hands some
+    to every rater."""
+    design, placed = study.spec.design, placed_gold(study)
+    here = study.block_items(block)
+    ordinary = tuple(item for item in here if item.id not in placed)
     wanted: Any = block.n_items if design.blocks else design.items_per_rater
-    n = n_items if wanted == "all" else min(n_items, 2 * design.batch_size if wanted == "unlimited" else int(wanted))
+    n = {"all": len(ordinary), "unlimited": 2 * design.batch_size}.get(wanted, wanted)
+    pools = [(ordinary, min(len(ordinary), int(n)))]
+    for rule in study.spec.quality:
+        if isinstance(rule, Gold) and rule.per_rater:
+            ids = set(rule.gold_ids(study))
+            gold = tuple(item for item in here if item.id in ids)
+            pools.append((gold, min(len(gold), rule.per_rater)))
+    return [(items, n_given) for items, n_given in pools if items]
+
+
+def _give_items(n: int, n_items: int, n_raters: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """For each rater the item numbers, the least judged first, as the assignment does; one row per rater."""
     counts = np.zeros(n_items, dtype=np.int64)
     rows = np.empty((n_raters, n), dtype=np.int64)
     for rater in range(n_raters):
@@ -110,6 +126,8 @@ def _criterion_columns(
         item = given[who]  # raters × items
         calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
         perceived = qualities[item] + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
+        if isinstance(items[0], ChatItem):  # every conversation is another one
+            perceived = perceived + rng.normal(0, truth.item_sd, perceived.shape)
         names = np.array([_systems(entry) for entry in items], dtype=object)[item]
         if habits.taste_sd:
             perceived = perceived + _tastes(crew, who, names)
@@ -117,8 +135,10 @@ def _criterion_columns(
         side = np.argsort(order, axis=2) + 1
         if n_systems > 1:
             perceived = perceived + habits.position_bias * (side == 1)
-        is_random = crew.is_careless[who][:, None] & (rng.random(item.shape) < habits.careless_rate)
-        perceived = np.where(is_random[..., None], rng.normal(0, 1.5, perceived.shape), perceived)
+        # A choice is one answer, ratings are one for each system; each is careless by itself.
+        answers_shape = (*item.shape, 1) if scale.compares else perceived.shape
+        is_random = crew.is_careless[who][:, None, None] & (rng.random(answers_shape) < habits.careless_rate)
+        perceived = np.where(is_random, rng.normal(0, 1.5, perceived.shape), perceived)
         common = {
             "order": _joined(np.take_along_axis(names, order, axis=2)),
             "rater": np.broadcast_to(who[:, None] + 1, item.shape),
@@ -162,6 +182,8 @@ def _systems(item: Item) -> tuple[str, ...]:
 def _quality(truth: Truth, item: Item, criterion: str, system: str) -> float:
     if isinstance(item, CandidateItem):
         return candidate_quality(truth, item, criterion)
+    if isinstance(item, ChatItem):
+        return truth.systems.get(criterion, {}).get(system, 0.0)
     return truth.quality(item.id, criterion, system)
 
 

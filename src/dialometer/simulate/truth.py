@@ -56,10 +56,10 @@ def draw_truth(study: Study, seed: int, *, spread: float = 0.5, item_sd: float =
     for criterion in study.spec.criteria:
         wobble = rng.normal(0, spread / 4, len(names))
         systems[criterion.name] = {name: round(float(base[i] + wobble[i]), 3) for i, name in enumerate(names)}
-    return Truth(systems, item_sd=item_sd, seed=seed, overrides=_gold_overrides(study))
+    return Truth(systems, item_sd=item_sd, seed=seed, overrides=gold_overrides(study))
 
 
-def _gold_overrides(study: Study) -> dict[tuple[str, str], float]:
+def gold_overrides(study: Study) -> dict[tuple[str, str], float]:
     """Gold items are unmistakable: what the rule accepts is very good, everything else on the item very bad."""
     overrides: dict[tuple[str, str], float] = {}
     for rule in study.spec.quality:

@@ -158,6 +158,7 @@ def analyse(
         exclusions=exclusions_table(data),
         balance=balance_table(data),
         figure=first.figure,
+        claims=first.claims,
         warnings=(*warnings(data), *(warning for part in findings for warning in part.warnings)),
     )
     return Report(

@@ -10,7 +10,7 @@ from typing import TypedDict
 from dialometer.analysis.base.data import StudyData
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Figure, Headline, Method, Section
+from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.registry import Registry
 from dialometer.stats.effects.multiplicity import Correction
@@ -54,6 +54,8 @@ class Findings:
     warnings: tuple[str, ...] = field(default=())
     closing: tuple[Section, ...] = ()
     """Sections that end the report, after those of all other families."""
+    claims: tuple[Claim, ...] = ()
+    """What the answer states as found."""
 
 
 class Family(ABC):

@@ -10,17 +10,17 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 
 import numpy as np
 
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import families
-from dialometer.analysis.base.data import StudyData, data_from_arrays
+from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Family, Options
-from dialometer.analysis.base.wording import baseline
-from dialometer.analysis.shared.comparisons import declared_factor, primary_comparison
+from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, resized, simulated_data
+from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError
@@ -28,13 +28,10 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.report.charts.lines import LinePoint, lines
-from dialometer.simulate.judgment_arrays import simulate_judgments
-from dialometer.simulate.rater import Habits
-from dialometer.simulate.truth import Truth
 from dialometer.stats.clustered.proportion import proportion
 
 CHUNK = 10  # simulations handed to a process at a time
-ITEM_SD = 0.6  # how much systems differ from item to item beside their means
+DEFAULT = Assumptions()
 FINE = 0.03  # raters are searched to this relative precision
 
 
@@ -47,6 +44,7 @@ class Setting:
     effect: float
     alpha: float
     seed: int
+    assumed: Assumptions = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -69,30 +67,6 @@ class PowerResult:
     target: float
     points: tuple[PowerPoint, ...]
     smallest: PowerPoint | None
-
-
-def resized(study: Study, n_items: int) -> Study:
-    """The study with this many items: cut off, or repeated under new ids, evenly over blocks."""
-    blocks = [list(study.block_items(block)) for block in study.blocks]
-    n_now = sum(map(len, blocks))
-    if n_items < len(blocks) or n_now == 0:
-        raise DialometerError(f"{n_items} items are too few for {len(blocks)} blocks", remedy="use more items")
-    items = []
-    for items_here, n_wanted in zip(blocks, _split(n_items, [len(b) for b in blocks]), strict=True):
-        for i in range(n_wanted):
-            item = items_here[i % len(items_here)]
-            items.append(item if i < len(items_here) else replace(item, id=f"{item.id}~{i // len(items_here)}"))
-    design = study.spec.design
-    if isinstance(design.items_per_rater, int) and design.items_per_rater > n_items:
-        design = design.model_copy(update={"items_per_rater": n_items})
-    spec = study.spec.model_copy(update={"design": design, "quality": []})
-    return Study(spec=spec, items=tuple(items), texts=study.texts)
-
-
-def _split(n: int, sizes: Sequence[int]) -> list[int]:
-    shares = [max(1, math.floor(n * size / sum(sizes))) for size in sizes]
-    shares[0] += n - sum(shares)
-    return shares
 
 
 def deciding_family(study: Study) -> Family:
@@ -119,31 +93,6 @@ def primary_tests(data: StudyData, options: Options) -> dict[str, Estimate]:
     return family.primary_tests(data, comparison, options)
 
 
-def planted(study: Study, effect: float, seed: int) -> tuple[Truth, Habits, dict[int, float]]:
-    """Truth, habits and shifts by cell that hold the effect and no other."""
-    comparison = primary_comparison(study)
-    # An anchor that attracts ratings would be an effect beside the planted one.
-    habits = Habits(careless_share=0.0, anchor_pull=0.0, text_anchor_calm=0.0)
-    # Where items are not a sample, systems must not differ by chance on single items.
-    item_sd = ITEM_SD if deciding_family(study).generalises_to_items else 0.0
-    if comparison.between == "factor":
-        return Truth({}, item_sd=item_sd, seed=seed), habits, _level_shifts(study, effect, habits)
-    names = comparison.levels or [system.name for system in study.spec.systems]
-    means = np.linspace(-effect / 2, effect / 2, len(names)) if len(names) > 1 else np.zeros(1)
-    by_system = {name: float(mean) for name, mean in zip(names, means, strict=True)}
-    means_of = {criterion.name: by_system for criterion in study.spec.criteria}
-    return Truth(means_of, item_sd=item_sd, seed=seed), habits, {}
-
-
-def _level_shifts(study: Study, effect: float, habits: Habits) -> dict[int, float]:
-    comparison = primary_comparison(study)
-    factor = declared_factor(study, comparison)
-    is_log = any(study.spec.scales[c.scale].unit == "log" for c in study.spec.criteria)
-    spread = math.hypot(habits.bias_sd, habits.modulus_log_sd / habits.slope if is_log else 0.0)
-    base = baseline(factor).name
-    return {cell: effect * spread for cell, condition in enumerate(study.cells) if condition[factor.name] != base}
-
-
 def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> list[dict[str, float]]:
     """The corrected p values of some simulated studies. Runs in a process of its own, on one thread."""
     sized = resized(study, setting.n_items)
@@ -160,9 +109,9 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
         seed = int(
             np.random.SeedSequence([setting.seed, setting.n_raters, setting.n_items, number]).generate_state(1)[0]
         )
-        truth, habits, shifts = planted(sized, setting.effect, seed)
-        columns = simulate_judgments(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
-        tests = primary_tests(data_from_arrays(sized, columns), options)
+        truth, habits, shifts = planted(sized, setting.effect, seed, setting.assumed)
+        data = simulated_data(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
+        tests = primary_tests(data, options)
         p_values.append({label: float(e.details.get("p_adjusted", e.p_value)) for label, e in tests.items()})
     return p_values
 
@@ -200,7 +149,7 @@ class PowerAnalysis:
     @property
     def n_items(self) -> int:
         """Items of the study now."""
-        return sum(len(self.study.block_items(block)) for block in self.study.blocks)
+        return n_items_of(self.study)
 
     def run(self, raters: Sequence[int], items: Sequence[int] = ()) -> PowerResult:
         """The power over the grid, then a search for the smallest number of raters with all items of the study."""

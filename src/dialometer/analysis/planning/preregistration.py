@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.planning.power import PowerAnalysis, Setting, deciding_family, planted, resized, simulate_tests
+from dialometer.analysis.planning.power import Setting, deciding_family, simulate_tests
+from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
 from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
@@ -22,7 +22,6 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.quality import QualityRule
 from dialometer.model.report import Method
 from dialometer.model.study import Comparison, Study
-from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.stats.clustered.proportion import proportion
 
 FEW = 100
@@ -56,8 +55,7 @@ def planned_power(
     study: Study, *, n_raters: int, effect: float, alpha: float, n_simulations: int, seed: int
 ) -> PlannedPower:
     """The share of simulated studies of the planned size in which the primary comparison shows a difference."""
-    n_items = PowerAnalysis(study, effect).n_items
-    setting = Setting(n_raters, n_items, effect, alpha, seed)
+    setting = Setting(n_raters, n_items_of(study), effect, alpha, seed)
     p_values = simulate_tests(study, setting, range(n_simulations))
     n_hits = sum(any(p < alpha for p in study_p.values()) for study_p in p_values)
     return PlannedPower(n_raters, effect, alpha, n_simulations, proportion(n_hits, n_simulations, label="power"))
@@ -65,10 +63,9 @@ def planned_power(
 
 def planned_methods(study: Study, *, n_raters: int, seed: int) -> tuple[Method, ...]:
     """The statistics that the analysis will use, found by running it once on simulated ratings."""
-    sized = resized(study, PowerAnalysis(study, 0.5).n_items)
-    truth, habits, shifts = planted(sized, 0.5, seed)
-    columns = simulate_judgments(sized, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts)
-    methods = analyse(sized, data_from_arrays(sized, columns), seed=seed, n_resamples=FEW).methods
+    truth, habits, shifts = planted(study, 0.5, seed)
+    data = simulated_data(study, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts)
+    methods = analyse(study, data, seed=seed, n_resamples=FEW).methods
     declared = f"{study.spec.analysis.n_resamples:,} resamples"
     return tuple(replace(method, method=method.method.replace(f"{FEW} resamples", declared)) for method in methods)
 

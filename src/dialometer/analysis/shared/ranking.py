@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,7 +15,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, p_words
 from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, ColumnKind
+from dialometer.model.report import Cell, Claim, Column, ColumnKind
 from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
 from dialometer.stats.ranking.bradley_terry import Ties
 from dialometer.stats.ranking.bradley_terry_bootstrap import BradleyTerryBootstrap, bradley_terry_bootstrap
@@ -248,3 +248,9 @@ def _relabelled(boot: BradleyTerryBootstrap, options: Options) -> BradleyTerryBo
 def n_resampled(ranks: RankIntervals) -> int:
     """How many raters were resampled."""
     return next((rank.n for rank in ranks.ranks.values() if rank.is_known), 2)
+
+
+def lead_claims(ranked: Sequence[str], rivals: Collection[str], *, is_primary: bool = True) -> tuple[Claim, ...]:
+    """What an answer claims that names the first of these and those that may be as good: the others are behind it."""
+    behind = [name for name in ranked[1:] if name not in rivals]
+    return tuple(Claim(f"{ranked[0]} is ahead of {name}", is_primary=is_primary) for name in behind)

@@ -27,10 +27,11 @@ from dialometer.analysis.families.candidates.retrieval import FIRST, JudgeScores
 from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
 from dialometer.analysis.families.candidates.versatile import versatile_section
 from dialometer.analysis.shared.comparisons import compared_systems, corrected_by_name
+from dialometer.analysis.shared.ranking import lead_claims
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem
-from dialometer.model.report import Figure, Headline, Method, Section
+from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean
@@ -264,10 +265,16 @@ class Candidates(Family):
             sections=tuple(sections),
             methods=methods(options),
             warnings=warnings(main),
+            claims=_claims(main),
         )
 
 
 ANALYSES.register("candidates")(Candidates())
+
+
+def _claims(main: CandidateResults) -> tuple[Claim, ...]:
+    lead = main.answers.lead
+    return lead_claims([lead.best, *lead.behind], ()) if lead is not None and lead.is_clear else ()
 
 
 def _in_order(study: Study) -> list[AskedCriterion]:

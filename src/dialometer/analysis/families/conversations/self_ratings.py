@@ -24,10 +24,10 @@ from dialometer.analysis.families.conversations.experts import PAIRS_FILE, exper
 from dialometer.analysis.families.conversations.rating_shape import RatingShape, rating_shape, shape_section
 from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
 from dialometer.analysis.shared.comparisons import corrected_by_name
-from dialometer.analysis.shared.ranking import difference
+from dialometer.analysis.shared.ranking import difference, lead_claims
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Figure, Headline, Method, Section
+from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean
@@ -105,6 +105,7 @@ class ConversationRatings(Family):
             figure=_figure(compared[0]),
             sections=(*sections, *problems),
             methods=_methods(options, pairs_path),
+            claims=_claims(compared[0]),
         )
 
 
@@ -148,6 +149,12 @@ def _answer(main: SystemComparison) -> str:
     rest = listed(system for system in main.means if system != best)
     text = f"Conversations with {best} {ahead} {rest}"
     return f"{text} ({main.ratings.label}: {number(main.means[best].value)} against {others}, {scale})."
+
+
+def _claims(main: SystemComparison) -> tuple[Claim, ...]:
+    if main.lead is None or not main.lead.is_clear:
+        return ()
+    return lead_claims([main.lead.best, *main.lead.behind], ())
 
 
 def _certainty(main: SystemComparison) -> str:

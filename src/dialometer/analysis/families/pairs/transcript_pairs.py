@@ -38,7 +38,7 @@ from dialometer.analysis.families.pairs.sections import (
 from dialometer.analysis.families.pairs.transcripts import pairs_that_differ, transcripts_section
 from dialometer.analysis.shared.comparisons import CORRECTIONS, is_about, is_significant, p_adjusted
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Figure, Headline, Method, Section
+from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, ranking_intervals
 
@@ -111,6 +111,7 @@ class TranscriptPairs(Family):
             ),
             methods=_methods(options),
             warnings=(*choices.notes, *_reach(choices, options)),
+            claims=tuple(Claim(f"a preference for {share.label}") for share in main if is_significant(share)),
         )
         return with_prefix(findings, "pairs")
 

@@ -34,7 +34,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
 from dialometer.analysis.families.ratings.groups import interaction
 from dialometer.analysis.shared.subgroups import RaterGroups
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Section
+from dialometer.model.report import Claim, Section
 from dialometer.model.study import Factor
 
 
@@ -180,6 +180,11 @@ def summary_words(evidence: Evidence, contrast: Contrast) -> str:
     if absent:
         return f"{name} was not demonstrated."
     return f"{name}: {'unclear' if unclear else 'not enough data to tell'}."
+
+
+def found_claims(evidence: Evidence, contrast: Contrast) -> tuple[Claim, ...]:
+    """What that sentence states as found."""
+    return tuple(Claim(f"{_effect_name(contrast)}: {text}") for text in _outcomes(evidence, contrast)[0])
 
 
 def _effect_name(contrast: Contrast) -> str:

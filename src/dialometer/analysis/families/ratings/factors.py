@@ -16,7 +16,13 @@ from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import is_anchor
 from dialometer.analysis.families.ratings.agreement import Reliability
-from dialometer.analysis.families.ratings.conclusion import Evidence, conclusion, summary_words, verdict_words
+from dialometer.analysis.families.ratings.conclusion import (
+    Evidence,
+    conclusion,
+    found_claims,
+    summary_words,
+    verdict_words,
+)
 from dialometer.analysis.families.ratings.conditions import TITLE as RATINGS_TITLE
 from dialometer.analysis.families.ratings.conditions import condition_section, main_figure, minutes_section
 from dialometer.analysis.families.ratings.consistency import (
@@ -64,7 +70,7 @@ from dialometer.analysis.shared.comparisons import corrected_by_name
 from dialometer.analysis.shared.subgroups import RaterGroups, time_groups
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Figure, Headline, Method, Section, Table
+from dialometer.model.report import Claim, Figure, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Factor, Study
 
 KINDS = ("responses", "transcript_pair", "dialogue")
@@ -109,6 +115,7 @@ class Factors(Family):
             methods=work.methods(),
             warnings=work.measures.notes,
             closing=(closing,),
+            claims=work.claims(),
         )
 
 
@@ -242,6 +249,10 @@ class _FactorRun(RatingRun):
     def answer(self) -> str:
         paragraphs = [summary_words(self.evidence, contrast) for contrast in contrasts(self.chief)]
         return " ".join([*paragraphs, best_system(self.systems[0]).short])
+
+    def claims(self) -> tuple[Claim, ...]:
+        of_factor = [claim for contrast in contrasts(self.chief) for claim in found_claims(self.evidence, contrast)]
+        return (*of_factor, *best_system(self.systems[0]).claims(is_primary=False))
 
     def certainty(self) -> str:
         main = self.effects[0]

@@ -23,9 +23,10 @@ from dialometer.analysis.families.ratings.factor_effects import (
     shown,
 )
 from dialometer.analysis.families.ratings.systems import SystemPair, SystemRatings
+from dialometer.analysis.shared.ranking import lead_claims
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.report import Cell, Claim, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval, forest
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.multiplicity import adjust
@@ -46,11 +47,17 @@ class Best:
     """The same without numbers, for the first line of a report."""
     numbers: str = ""
     """Only the numbers: the lead over the next system."""
+    behind: tuple[str, ...] = ()
+    """Systems that are significantly behind it."""
 
     @property
     def is_certain(self) -> bool:
         """Whether every other system is behind it after correction."""
         return self.system is not None and not self.rivals
+
+    def claims(self, *, is_primary: bool = True) -> tuple[Claim, ...]:
+        """What the sentence claims: that the system is ahead of those who are not its rivals."""
+        return lead_claims([self.label, *self.behind], (), is_primary=is_primary)
 
     @property
     def lead(self) -> Estimate | None:
@@ -106,7 +113,10 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         short = f"{label} has the highest ratings {on}, but {names} cannot be told from it."
         text = f"{label} has the highest mean {on}, but {names} cannot be told from it ({details})."
     numbers = f"{label} is rated {details}."
-    return Best(best, label, tuple(ratings.label(pair.second) for pair in rivals), nearest, text, short, numbers)
+    near = {pair.second for pair in rivals}
+    behind = tuple(ratings.label(pair.second) for pair in own if pair.second not in near)
+    level = tuple(ratings.label(pair.second) for pair in rivals)
+    return Best(best, label, level, nearest, text, short, numbers, behind)
 
 
 TITLE = "Systems"

@@ -35,7 +35,7 @@ from dialometer.analysis.shared.comparisons import (
     preferred_words,
     primary_between_systems,
 )
-from dialometer.analysis.shared.ranking import lead_words, pair_columns, pair_rows
+from dialometer.analysis.shared.ranking import lead_claims, lead_words, pair_columns, pair_rows
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -397,6 +397,7 @@ class BestWorstScaling(Family):
             sections=tuple(sections),
             methods=_methods(main, options),
             warnings=_warnings(given, main),
+            claims=lead_claims(main.ranked, main.rivals()) if main.has_ranks else (),
         )
         return with_prefix(findings, "best-worst")
 

@@ -44,7 +44,7 @@ from dialometer.analysis.shared.comparisons import (
     preferred_words,
     primary_between_systems,
 )
-from dialometer.analysis.shared.ranking import lead_words
+from dialometer.analysis.shared.ranking import lead_claims, lead_words
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
@@ -263,6 +263,7 @@ class Leaderboard(Family):
             sections=tuple(sections),
             methods=_methods(main, options, has_rankings=given.has_rankings),
             warnings=warnings_of(given, main),
+            claims=lead_claims(main.ranked, main.rivals()) if main.ranks is not None else (),
         )
         return with_prefix(findings, "leaderboard")
 
