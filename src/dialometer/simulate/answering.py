@@ -52,7 +52,9 @@ def _answer_item(
         noise_sd = rater.habits.noise_sd * (1 - rater.habits.text_anchor_calm * screen.has_standard)
         perceived = []
         for place, system in enumerate(systems or ("",)):
-            utility = _true_quality(truth, rater, item, criterion, system) + rater.taste(system) + rng.normal(0, noise_sd)
+            utility = (
+                _true_quality(truth, rater, item, criterion, system) + rater.taste(system) + rng.normal(0, noise_sd)
+            )
             perceived.append(utility + (rater.habits.position_bias if place == 0 and len(systems) > 1 else 0.0))
         if rater.is_careless and rng.random() < rater.habits.careless_rate:
             perceived = list(rng.normal(0, 1.5, len(perceived)))
