@@ -14,7 +14,8 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW, ttost_ind
 
 from dialometer.errors import DialometerError
 from dialometer.stats.effects.effect_size import cliffs_delta, cohens_d, hedges_g
-from dialometer.stats.effects.two_groups import equivalence, mann_whitney, welch_t
+from dialometer.stats.effects.equivalence import equivalence
+from dialometer.stats.effects.two_groups import mann_whitney, welch_t
 
 RNG = np.random.default_rng(42)
 FIRST, SECOND = RNG.normal(0.6, 1, 17), RNG.normal(0, 2, 23)

@@ -10,7 +10,8 @@ from dialometer.design.positions import Path, Positioned
 from dialometer.errors import AnswerError, Problem
 from dialometer.model.item import PairItem, ResponsesItem
 from dialometer.model.quality import CheckQuestion
-from dialometer.model.study import Change, Question, Study
+from dialometer.model.scale import Scale
+from dialometer.model.study import Change, Comparison, Question, Study
 from dialometer.quality.gold import Gold
 from dialometer.recruit.platforms import PLATFORMS, platform_of
 from dialometer.registry import did_you_mean
@@ -325,9 +326,60 @@ def _analysis_is_possible(c: _Checker) -> None:
             names = factors[comparison.factor]
         for j, name in enumerate(comparison.levels):
             c.known(name, names, "level" if comparison.between == "factor" else "system", (*path, "levels", j))
+        _margin_fits(c, comparison, path, comparison.levels or names)
     questions = [question.name for _, question in _questions(c)]
     for i, name in enumerate(analysis.subgroups):
         c.known(name, questions, "question", ("analysis", "subgroups", i))
+
+
+def _margin_fits(c: _Checker, comparison: Comparison, path: Path, names: Sequence[str]) -> None:
+    """Equivalence and non-inferiority need a margin in the unit of their scales, and the latter a reference."""
+    if comparison.test == "difference":
+        for key in ("margin", "reference"):
+            if getattr(comparison, key) is not None:
+                remedy = "add 'test: equivalence' or 'test: non_inferiority', or remove it"
+                c.add((*path, key), f"a {key} has no meaning in a test of a difference", remedy)
+        return
+    words = comparison.test.replace("_", "-")
+    if comparison.between == "items":
+        c.add((*path, "test"), f"single items have no test of {words}", "compare systems or levels of a factor")
+    if comparison.test == "non_inferiority":
+        what = "level" if comparison.between == "factor" else "system"
+        if comparison.reference is None:
+            c.add(path, "non-inferiority needs a reference", f"add 'reference:' with the {what} to compare with")
+        else:
+            c.known(comparison.reference, names, what, (*path, "reference"))
+    elif comparison.reference is not None:
+        c.add((*path, "reference"), "equivalence has no direction", "remove it, or use 'test: non_inferiority'")
+    if comparison.margin is None:
+        remedy = "add 'margin:' with the largest difference that does not matter"
+        c.add(path, f"a test of {words} needs a margin", remedy)
+        return
+    asked = [
+        criterion for criterion in c.spec.criteria if not comparison.criteria or criterion.name in comparison.criteria
+    ]
+    for criterion in asked:
+        if (scale := c.spec.scales.get(criterion.scale)) is None:
+            continue
+        problem = margin_problem(scale, comparison.margin)
+        if problem:
+            c.add((*path, "margin"), f"{problem[0]} (criterion '{criterion.name}')", problem[1])
+            return
+
+
+def margin_problem(scale: Scale, margin: float) -> tuple[str, str] | None:
+    """Why a margin cannot be one on this scale, and what to write instead; None where it can."""
+    if not scale.is_numeric:
+        if scale.choice_form is not None and margin >= (1 if scale.choice_form == "ends" else 0.5):
+            return f"a margin of {margin:g} is no share of choices", "write 0.1 for ten percentage points"
+    elif scale.unit == "log":
+        if margin <= 1:
+            return f"magnitudes are compared by ratios: a margin of {margin:g}", "use a ratio above 1, such as 1.25"
+    else:
+        low, high = scale.bounds()
+        if margin >= high - low:
+            return f"a margin of {margin:g} is as long as the scale", f"use less than {high - low:g}"
+    return None
 
 
 def _placeholders_have_values(c: _Checker) -> None:

@@ -221,6 +221,19 @@ class Comparison(Part):
     levels: list[str] = Field(default_factory=list, description="Which systems or levels; all if left out.")
     criteria: list[str] = Field(default_factory=list, description="Which criteria; all if left out.")
     blocks: list[str] = Field(default_factory=list, description="Which blocks; all if left out.")
+    test: Literal["difference", "equivalence", "non_inferiority"] = Field(
+        default="difference",
+        description="What is to be shown: a difference, none larger than the margin, or none worse than the reference by it.",
+    )
+    margin: float | None = Field(
+        default=None,
+        gt=0,
+        description="The largest difference that does not matter: points of the scale, a ratio above 1 for magnitudes, "
+        "a share for choices (0.1 is ten percentage points).",
+    )
+    reference: str | None = Field(
+        default=None, description="The system (or level) that the others must not be inferior to."
+    )
     hypothesis: str = ""
 
 

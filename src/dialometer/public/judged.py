@@ -12,7 +12,7 @@ from dialometer.registry import did_you_mean
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
 from dialometer.stats.clustered.preference import signed_choices
 from dialometer.stats.compute import with_derived
-from dialometer.stats.effects.two_groups import equivalence as equivalence_of
+from dialometer.stats.effects.equivalence import equivalence as equivalence_of
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.icc.crossed import icc_crossed
 

@@ -16,11 +16,10 @@ from multiprocessing import get_context
 import numpy as np
 
 from dialometer._version import __version__
-from dialometer.analysis.base.choose import families
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import Family, Options
+from dialometer.analysis.base.family import Options
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, resized, simulated_data
-from dialometer.analysis.shared.comparisons import primary_comparison
+from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError
@@ -67,13 +66,6 @@ class PowerResult:
     target: float
     points: tuple[PowerPoint, ...]
     smallest: PowerPoint | None
-
-
-def deciding_family(study: Study) -> Family:
-    """The family that tests the primary comparison; where none does, the one that gives the report's answer."""
-    fitting = families(study)
-    comparison = primary_comparison(study)
-    return next((family for family in fitting if family.decides(study, comparison)), fitting[0])
 
 
 def primary_tests(data: StudyData, options: Options) -> dict[str, Estimate]:

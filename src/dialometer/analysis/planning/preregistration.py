@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.planning.power import Setting, deciding_family, simulate_tests
+from dialometer.analysis.planning.power import Setting, simulate_tests
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
-from dialometer.analysis.shared.comparisons import primary_comparison
+from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
+from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError
@@ -123,6 +124,7 @@ def _information(study: Study) -> Parts:
     stated = [(comparison, comparison.hypothesis) for comparison in spec.analysis.comparisons]
     lines = [
         f"{number}. **{comparison.name}**{_rank(study, comparison)}: {hypothesis.strip() or 'no direction is stated.'}"
+        + (f" {planned}" if (planned := plan_words(comparison, spec.analysis.confidence)) else "")
         for number, (comparison, hypothesis) in enumerate(stated, start=1)
     ]
     yield "Hypotheses", "\n".join(lines)
@@ -205,11 +207,18 @@ def _rationale(study: Study, power: PlannedPower | None) -> str:
     unit = deciding_family(study).effect_unit(comparison)
     low, high = power.power.low, power.power.high
     return (
-        f"With {power.n_raters} raters, the primary comparison ({comparison.name}) shows a difference of "
-        f"{power.effect:g} {unit} with a power of {power.power.value:.0%} (95% interval {low:.0%} to {high:.0%}), at a "
-        f"significance level of {power.alpha:g} after correction. This comes from {power.n_simulations} simulated "
-        "studies with this design, each analysed as the real one will be."
+        f"With {power.n_raters} raters, the primary comparison ({comparison.name}) "
+        f"{_shows(comparison, power.effect, unit)} with a power of {power.power.value:.0%} (95% confidence interval "
+        f"{low:.0%} to {high:.0%}), at a significance level of {power.alpha:g} after correction. This comes from "
+        f"{power.n_simulations} simulated studies with this design, each analysed as the real one will be."
     )
+
+
+def _shows(comparison: Comparison, effect: float, unit: str) -> str:
+    if not has_margin(comparison):
+        return f"shows a difference of {effect:g} {unit}"
+    margin = f"with a margin of {comparison.margin:g}"
+    return f"shows {WORDS[comparison.test]} {margin} where the true difference is {effect:g} {unit}"
 
 
 def _variables(study: Study) -> Parts:

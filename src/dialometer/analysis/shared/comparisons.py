@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.choose import families
+from dialometer.analysis.base.family import Family, Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import factor_named, listed, n_of, p_words, sentence
 from dialometer.errors import DialometerError
@@ -25,6 +27,13 @@ def primary_comparison(study: Study) -> Comparison:
     declared = study.spec.analysis.comparisons
     named = [comparison for comparison in declared if comparison.name == study.spec.analysis.primary]
     return (named or list(declared) or [Comparison(name="systems")])[0]
+
+
+def deciding_family(study: Study, comparison: Comparison | None = None) -> Family:
+    """The family that tests a comparison, the primary one if left out; else the one that gives the report's answer."""
+    fitting = families(study)
+    tested = comparison or primary_comparison(study)
+    return next((family for family in fitting if family.decides(study, tested)), fitting[0])
 
 
 def declared_factor(study: Study, comparison: Comparison) -> Factor:
@@ -46,7 +55,8 @@ def primary_between_systems(study: Study, criteria: Collection[str]) -> Comparis
     """The declared primary comparison, where it is between systems and about one of these criteria."""
     analysis = study.spec.analysis
     for comparison in analysis.comparisons:
-        if comparison.name == analysis.primary and comparison.between == "systems" and is_about(comparison, criteria):
+        is_it = comparison.name == analysis.primary and comparison.test == "difference"
+        if is_it and comparison.between == "systems" and is_about(comparison, criteria):
             return comparison
     return None
 
@@ -90,8 +100,15 @@ def p_adjusted(estimate: Estimate) -> float:
 
 
 def is_significant(estimate: Estimate) -> bool:
-    """Whether the corrected test is significant at the confidence of the estimate."""
-    return p_adjusted(estimate) <= 1 - estimate.confidence
+    """Whether the corrected test is significant: at its own level where it has one, else at the estimate's confidence."""
+    return p_adjusted(estimate) <= float(estimate.details.get("alpha", 1 - estimate.confidence))
+
+
+def between(estimate: Estimate, first: str, second: str, *, null: float = 0.0, is_log: bool = False) -> Estimate:
+    """The estimate with what it compares: short names of the two systems or levels, and what no difference would be."""
+    return replace(
+        estimate, details={**estimate.details, "first": first, "second": second, "null": null, "is_log": is_log}
+    )
 
 
 def p_cell(p: float) -> float | None:

@@ -24,7 +24,7 @@ from dialometer.report.charts.frame import (
     value_scale,
 )
 from dialometer.report.numbers import write_estimate
-from dialometer.report.theme import AXIS, INK, MUTED, SERIES
+from dialometer.report.theme import INK, MUTED, SERIES
 
 _CHAR_PX = 6.4
 
@@ -45,11 +45,13 @@ def dot_interval(
     value_title: str,
     group_title: str = "",
     reference: float | None = None,
+    bounds: Sequence[float] = (),
     domain: tuple[float, float] | None = None,
     is_percent: bool = False,
     n_facet_columns: int = 2,
 ) -> Spec:
-    """Estimates with intervals, one row per label in the order given; ``reference`` draws a line (chance, no effect)."""
+    """Estimates with intervals, one row per label in the order given; ``reference`` draws a line (chance, no effect), and
+    ``bounds`` weaker ones (a margin)."""
     rows = dot_rows(dots)
     labels, groups = in_order(dot.label for dot in dots), in_order(dot.group for dot in dots)
     facets = in_order(dot.facet for dot in dots)
@@ -66,7 +68,8 @@ def dot_interval(
             "axis": value_axis(value_title, is_percent=is_percent, screen=screen, n_facets=len(facets)),
             "scale": value_scale(domain),
         }
-        layers = interval_layers(x, groups, screen, group_title)
+        layers = [*(reference_rule(bound, is_strong=False) for bound in bounds)]
+        layers += interval_layers(x, groups, screen, group_title)
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         view: Spec = {"encoding": encoding, "layer": layers}
@@ -117,7 +120,12 @@ def reference_rule(value: float, *, is_strong: bool = True) -> Spec:
     """A dashed line at the value that would mean "no difference"."""
     return {
         "data": {"values": [{"reference": value}]},
-        "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK if is_strong else AXIS, "strokeWidth": 1},
+        "mark": {
+            "type": "rule",
+            "strokeDash": [4, 3] if is_strong else [1, 3],
+            "color": INK if is_strong else MUTED,
+            "strokeWidth": 1 if is_strong else 2,
+        },
         "encoding": {
             "x": {"field": "reference", "type": "quantitative"},
             "y": {"value": 0},

@@ -1,12 +1,11 @@
-"""Two independent groups of raters: do their means or their ranks differ, or are they practically the same?
+"""Two independent groups of raters: do their means or their ranks differ?
 
 Each entry stands for one rater (see ``permutation.rater_means``); judgments of one rater are not independent entries.
 Values are the first group relative to the second. A difference that is not significant is no evidence that the groups are
-equal; :func:`equivalence` gives such evidence.
+equal; ``equivalence.equivalence`` gives such evidence.
 
-Checked against ``pingouin.ttest(x, y, correction=True)``, ``statsmodels.stats.weightstats.CompareMeans``, an enumeration of
-all arrangements for the exact Mann-Whitney test, and, for equivalence,
-``statsmodels.stats.weightstats.ttost_ind(x, y, low, high, usevar="unequal")``.
+Checked against ``pingouin.ttest(x, y, correction=True)``, ``statsmodels.stats.weightstats.CompareMeans`` and an
+enumeration of all arrangements for the exact Mann-Whitney test.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, check_confidence, two_samples
 
@@ -124,44 +122,3 @@ def _placements(values: Floats, others: Floats) -> Floats:
     below = np.searchsorted(ordered, values, side="left")
     upto = np.searchsorted(ordered, values, side="right")
     return np.asarray((below + upto) / (2 * len(others)))
-
-
-def equivalence(difference: Estimate, low: float, high: float, *, confidence: float = 0.95) -> Estimate:
-    """Two one-sided t-tests that a difference lies between ``low`` and ``high`` (Schuirmann 1987).
-
-    ``difference`` is an estimate with a standard error in its details and Student's degrees of freedom, such as those of
-    :func:`welch_t` and ``clustered_mean``. A small p-value supports equivalence. The interval has confidence 1 - 2 alpha
-    (90% for 95%), so that equivalence holds at alpha exactly when it lies within the bounds.
-    """
-    if not low < high:
-        raise DialometerError(f"equivalence bounds {low} and {high}", remedy="the lower bound comes first")
-    method = f"equivalence within {low:g} to {high:g}, two one-sided tests; {difference.method}"
-    if not difference.is_known or not difference.df:
-        return unknown(method, (difference.notes or ("no standard error",))[-1], n=difference.n, label=difference.label)
-    value, se, df = difference.value, float(difference.details["standard_error"]), difference.df[0]
-    alpha = 1 - check_confidence(confidence)
-    t_low, t_high = (value - low) / se, (value - high) / se
-    p_low, p_high = float(stats.t.sf(t_low, df)), float(stats.t.cdf(t_high, df))
-    half = float(stats.t.isf(alpha, df)) * se
-    return Estimate(
-        value=value,
-        n=difference.n,
-        method=method,
-        low=value - half,
-        high=value + half,
-        confidence=1 - 2 * alpha,
-        interval_method="Student's t, 1 - 2 alpha",
-        statistic=t_low if p_low > p_high else t_high,
-        df=(df,),
-        p_value=max(p_low, p_high),
-        label=difference.label,
-        notes=difference.notes,
-        details={
-            "p_above_low": p_low,
-            "p_below_high": p_high,
-            "is_equivalent": max(p_low, p_high) < alpha,
-            "lower_bound": low,
-            "upper_bound": high,
-            "standard_error": se,
-        },
-    )

@@ -14,6 +14,7 @@ from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.analysis.shared.comparisons import corrected, corrected_by_name
+from dialometer.analysis.shared.equivalence import differences_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
@@ -264,11 +265,13 @@ class DeclaredShares:
         return self.questions == choices.questions and len(self.strategies) == len(choices.strategies)
 
 
-def declared_shares(study: Study, choices: PairChoices, options: Options) -> tuple[DeclaredShares, ...]:
-    """The comparisons between systems that the study declares, in the order they were declared, the primary one first."""
+def declared_shares(
+    study: Study, choices: PairChoices, options: Options, only: Comparison | None = None
+) -> tuple[DeclaredShares, ...]:
+    """The comparisons between systems that the study declares, the primary one first; ``only`` names a single one."""
     analysis = study.spec.analysis
     declared = []
-    for comparison in analysis.comparisons:
+    for comparison in (only,) if only is not None else differences_of(study):
         if comparison.between != "systems":
             continue
         questions = tuple(q for q in choices.questions if not comparison.criteria or q in comparison.criteria)

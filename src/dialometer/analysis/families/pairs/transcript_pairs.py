@@ -14,7 +14,15 @@ from dataclasses import replace
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
-from dialometer.analysis.base.wording import confidence_words, listed, n_of, p_words, percent, with_interval
+from dialometer.analysis.base.wording import (
+    confidence_words,
+    listed,
+    n_of,
+    p_words,
+    percent,
+    system_label,
+    with_interval,
+)
 from dialometer.analysis.families.pairs.choices import (
     DeclaredShares,
     PairChoices,
@@ -23,6 +31,7 @@ from dialometer.analysis.families.pairs.choices import (
     declared_shares,
     marginal_share,
     pair_choices,
+    pair_items,
 )
 from dialometer.analysis.families.pairs.factors import factors_section, has_factors
 from dialometer.analysis.families.pairs.sections import (
@@ -36,7 +45,8 @@ from dialometer.analysis.families.pairs.sections import (
     verdict,
 )
 from dialometer.analysis.families.pairs.transcripts import pairs_that_differ, transcripts_section
-from dialometer.analysis.shared.comparisons import CORRECTIONS, is_about, is_significant, p_adjusted
+from dialometer.analysis.shared.comparisons import CORRECTIONS, between, is_about, is_significant, p_adjusted
+from dialometer.analysis.shared.equivalence import decided, has_margin
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
@@ -63,6 +73,10 @@ class TranscriptPairs(Family):
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """The share of every strategy in the first declared comparison; all together where none is declared."""
         choices = pair_choices(data)
+        if has_margin(comparison):
+            asked = declared_shares(data.study, choices, options, comparison)
+            shares = {share.label: _named(share, data.study) for part in asked for share in part.shares}
+            return decided(shares, comparison, options)
         declared = declared_shares(data.study, choices, options)
         if not declared:
             return {"all": marginal_share(choices, confidence=options.confidence, label="all")}
@@ -117,6 +131,14 @@ class TranscriptPairs(Family):
 
 
 ANALYSES.register("transcript_pairs")(TranscriptPairs())
+
+
+def _named(share: Estimate, study: Study) -> Estimate:
+    """A strategy's share with the short names of its two versions, the experimental one first."""
+    versions = {(item.b.system, item.a.system) for item in pair_items(study)}
+    own = {pair for pair in versions if share.label in (pair[0], system_label(study, pair[0]))} or versions
+    experimental, control = min(own)
+    return between(share, experimental, control, null=NO_PREFERENCE)
 
 
 def _sections(data: StudyData, choices: PairChoices, options: Options) -> list[Section]:

@@ -50,7 +50,8 @@ from dialometer.analysis.families.ratings.factor_effects import (
 )
 from dialometer.analysis.families.ratings.system_section import best_system
 from dialometer.analysis.families.ratings.systems import SystemRatings
-from dialometer.analysis.shared.comparisons import declared_factor, is_about
+from dialometer.analysis.shared.comparisons import between, declared_factor, is_about
+from dialometer.analysis.shared.equivalence import differences_of
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
 from dialometer.model.study import Comparison, Factor, Study
@@ -97,7 +98,7 @@ def declared_tests(
     ``systems``, ``effects`` and ``steady`` are those that the report has computed anyway; others are computed here.
     """
     tests: list[DeclaredTest] = []
-    for comparison in study.spec.analysis.comparisons:
+    for comparison in differences_of(study):
         for measure in _measures_of(comparison, measures, study):
             if comparison.between == "factor":
                 known = next((effect for effect in effects if effect.measure is measure), None)
@@ -218,7 +219,12 @@ def factor_differences(data: StudyData, comparison: Comparison, options: Options
     tests: dict[str, Estimate] = {}
     for measure in _measures_of(comparison, measures, data.study):
         effects = _effects(data.study, measure, rows, options)
-        tests |= {f"{measure.label}: {c.label}": effects.difference(c) for c in _contrasts(comparison, factor)}
+        tests |= {
+            f"{measure.label}: {c.label}": between(
+                effects.difference(c), c.level.name, c.base.name, is_log=measure.is_log
+            )
+            for c in _contrasts(comparison, factor)
+        }
     return tests
 
 
@@ -235,7 +241,8 @@ def system_differences(data: StudyData, comparison: Comparison, options: Options
         )
         for pair in ratings.compare(list(itertools.combinations(chosen, 2))):
             first, second = (system_label(data.study, names[code]) for code in (pair.first, pair.second))
-            tests[f"{measure.label}: {first} against {second}"] = pair.difference
+            named = between(pair.difference, names[pair.first], names[pair.second], is_log=measure.is_log)
+            tests[f"{measure.label}: {first} against {second}"] = named
     return tests
 
 
@@ -249,7 +256,7 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
         )
         return Section("declared_ratings", "Declared comparisons", (nothing,))
     paragraphs = []
-    for comparison in analysis.comparisons:
+    for comparison in differences_of(study):
         kind = "Primary comparison" if comparison.name == analysis.primary else "Declared comparison"
         own = [test for test in tests if test.comparison.name == comparison.name]
         paragraphs.append(f"{kind} {comparison.name}. {comparison.hypothesis} {_outcome_words(own, options)}")

@@ -66,7 +66,7 @@ from dialometer.analysis.families.ratings.system_section import (
     system_section,
 )
 from dialometer.analysis.families.ratings.systems import RatingRun
-from dialometer.analysis.shared.comparisons import corrected_by_name
+from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.subgroups import RaterGroups, time_groups
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
@@ -93,7 +93,7 @@ class Factors(Family):
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Every level against the baseline, or systems two by two."""
         tests = factor_differences if comparison.between == "factor" else system_differences
-        return corrected_by_name(tests(data, comparison, options), options)
+        return decided(tests(data, comparison, options), comparison, options)
 
     def effect_unit(self, comparison: Comparison) -> str:
         """Levels differ in raters' means."""

@@ -28,7 +28,7 @@ from dialometer.analysis.families.ratings.system_section import (
     system_section,
 )
 from dialometer.analysis.families.ratings.systems import RatingRun, SystemRatings
-from dialometer.analysis.shared.comparisons import corrected_by_name
+from dialometer.analysis.shared.equivalence import decided
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Headline, Method, Section
@@ -51,7 +51,7 @@ class Ratings(Family):
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Systems two by two."""
-        return corrected_by_name(system_differences(data, comparison, options), options)
+        return decided(system_differences(data, comparison, options), comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything; a part that cannot be computed says why."""

@@ -22,6 +22,7 @@ from dialometer.analysis.families.votes.best_worst_choices import (
 from dialometer.analysis.families.votes.sections import votes_by_group
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
+    between,
     compared_criteria,
     comparison_caption,
     comparison_role,
@@ -35,6 +36,7 @@ from dialometer.analysis.shared.comparisons import (
     preferred_words,
     primary_between_systems,
 )
+from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.analysis.shared.ranking import lead_claims, lead_words, pair_columns, pair_rows
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
@@ -228,7 +230,7 @@ def _leader_words(ranking: BestWorstRanking) -> str:
 def declared_section(study: Study, given: BestWorstData, options: Options) -> list[Section]:
     """Declared comparisons between systems: differences of scores over the comparison's questions."""
     tables, paragraphs = [], []
-    for comparison in study.spec.analysis.comparisons:
+    for comparison in differences_of(study):
         questions = given.questions(comparison)
         if comparison.between != "systems" or not questions:
             continue
@@ -360,8 +362,11 @@ class BestWorstScaling(Family):
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Systems two by two: the tests of the declared section."""
-        pairs = declared_differences(best_worst_data(data), comparison, options)
-        return {f"{first} against {second}": gap for (first, second), gap in pairs.items()}
+        given = best_worst_data(data)
+        name_of = dict(zip(given.systems, given.names, strict=True))
+        pairs = declared_differences(given, comparison, options)
+        tests = {f"{a} against {b}": between(gap, name_of[a], name_of[b]) for (a, b), gap in pairs.items()}
+        return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The ranking of the primary question, every question beside it, and the tests."""

@@ -35,6 +35,7 @@ from dialometer.analysis.families.votes.sections import (
 from dialometer.analysis.families.votes.system_votes import SystemVotes, duplicate_votes, system_votes, votes_where
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
+    between,
     compared_criteria,
     comparison_caption,
     comparison_role,
@@ -44,6 +45,7 @@ from dialometer.analysis.shared.comparisons import (
     preferred_words,
     primary_between_systems,
 )
+from dialometer.analysis.shared.equivalence import decided, differences_of, has_margin
 from dialometer.analysis.shared.ranking import lead_claims, lead_words
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Headline, Method, Section, Table
@@ -136,7 +138,7 @@ def questions_of(comparison: Comparison, given: SystemVotes) -> tuple[str, ...]:
 def declared_sections(study: Study, given: SystemVotes, options: Options) -> list[Section]:
     """Declared comparisons between systems: every two of their systems in direct votes, over their questions."""
     tables, paragraphs = [], []
-    for comparison in study.spec.analysis.comparisons:
+    for comparison in differences_of(study):
         questions = questions_of(comparison, given)
         if comparison.between != "systems" or not questions:
             continue
@@ -216,8 +218,11 @@ class Leaderboard(Family):
         return comparison.between == "systems" and is_about(comparison, [criterion.name for criterion in asked])
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-        """One test of whether the systems differ at all."""
-        return {"the systems differ": systems_differ(system_votes(data).votes)}
+        """One test of whether the systems differ at all; with a margin, every two of them in direct votes."""
+        given = system_votes(data)
+        if has_margin(comparison):
+            return decided(_direct_votes(given, comparison, options), comparison, options)
+        return {"the systems differ": systems_differ(given.votes)}
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The leaderboard of the primary question, every question beside it, and the tests."""
@@ -269,6 +274,16 @@ class Leaderboard(Family):
 
 
 ANALYSES.register("leaderboard")(Leaderboard())
+
+
+def _direct_votes(given: SystemVotes, comparison: Comparison, options: Options) -> dict[str, Estimate]:
+    """Every two systems of a comparison that met, over its questions, by the pair in words."""
+    votes = given.on(questions_of(comparison, given))
+    codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
+    votes = votes_where(votes, np.isin(votes.first, codes) & np.isin(votes.second, codes))
+    name_of = dict(zip(given.systems, given.names, strict=True))
+    pairs = head_to_head_by_rater(votes, win_matrix(votes), options)
+    return {f"{a} against {b}": between(share, name_of[a], name_of[b], null=0.5) for (a, b), share in pairs.items()}
 
 
 def _main(
