@@ -8,7 +8,11 @@ import bench
 
 
 def main() -> None:
-    known = [module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_")]
+    known = [
+        module.name
+        for module in pkgutil.iter_modules(bench.__path__)
+        if not (module.ispkg or module.name.startswith("_"))
+    ]
     wanted = sys.argv[1:] or known
     for name in wanted:
         if name not in known:

@@ -1,0 +1,98 @@
+"""python -m bench.calibrate: do the conclusions hold? Simulates whole studies and counts what their reports claim."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from bench.calibrate.cells import Cell, all_cells, short_cells
+from bench.calibrate.page import write_page
+from bench.calibrate.reference import icc_truths, promised_power
+from bench.calibrate.run import run, stored
+from bench.calibrate.table import Summary, markdown, row, summarise
+
+FOLDER = Path("build/calibration")
+SEED = 20261116
+
+
+def chosen(arguments: argparse.Namespace) -> list[Cell]:
+    """The cells that the options ask for, the deciding ones first."""
+    cells = short_cells() if arguments.short else all_cells(arguments.tests, arguments.reports)
+    if arguments.only:
+        wanted = [pattern if any(c in pattern for c in "*?[") else f"{pattern}*" for pattern in arguments.only]
+        cells = [cell for cell in cells if any(fnmatch.fnmatch(cell.name, pattern) for pattern in wanted)]
+    if arguments.studies:
+        cells = [replace(cell, n_studies=arguments.studies) for cell in cells]
+    return cells
+
+
+def summaries(folder: Path, cells: list[Cell], seed: int, *, with_reference: bool) -> list[Summary]:
+    """The rates of all cells that have studies."""
+    made = []
+    for cell in cells:
+        lines = stored(folder, cell)
+        if not lines:
+            continue
+        has_icc = any(line.get("icc") for line in lines)
+        truth = icc_truths(folder, cell, seed) if has_icc and with_reference else None
+        promised = (
+            promised_power(folder, cell, seed) if cell.effect and cell.kind != "tests" and with_reference else None
+        )
+        made.append(summarise(cell, lines, icc_truth=truth, promised=promised))
+    return made
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m bench.calibrate", description=__doc__)
+    parser.add_argument(
+        "--only", nargs="*", default=[], metavar="NAME", help="cells whose name begins so (or a pattern with *)"
+    )
+    parser.add_argument("--studies", type=int, default=0, help="studies a cell, whatever it asks for")
+    parser.add_argument("--tests", type=int, default=1000, help="studies of cells that only make the primary tests")
+    parser.add_argument("--reports", type=int, default=400, help="studies of cells that make whole answers")
+    parser.add_argument("--short", action="store_true", help="only the few cells that run among the tests")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--until", type=float, default=None, metavar="SECONDS", help="begin nothing after so many seconds"
+    )
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where studies are kept; run again to go on")
+    parser.add_argument("--list", action="store_true", help="names and cost of the cells, nothing else")
+    parser.add_argument("--no-reference", action="store_true", help="without the true ICC and the promised power")
+    parser.add_argument("--write", action="store_true", help="write docs/explanation/calibration.md from what is there")
+    parser.add_argument("--table-only", action="store_true", help="run nothing, show what is there")
+    arguments = parser.parse_args()
+    cells = chosen(arguments)
+    total = sum(cell.seconds for cell in cells)
+    if arguments.list:
+        for cell in cells:
+            print(f"{cell.seconds:7.0f} s  {cell.n_studies:5d}  {cell.name}")
+    print(f"{len(cells)} cells, about {total:,.0f} core-seconds", flush=True)
+    if arguments.list:
+        return
+    if not arguments.table_only:
+        run(
+            arguments.folder,
+            cells,
+            seed=arguments.seed,
+            n_processes=arguments.processes,
+            tell=lambda line: print(line, file=sys.stderr, flush=True),
+            until=arguments.until,
+        )
+    made = summaries(arguments.folder, cells, arguments.seed, with_reference=not arguments.no_reference)
+    print(markdown([row(rates) for rates in made]))
+    missed = [rates for rates in made if rates.problems]
+    for rates in missed:
+        print(f"missed: {rates.cell.name}: {'; '.join(rates.problems)}")
+    if arguments.write:
+        write_page(made, seed=arguments.seed)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""What is tried: designs, and for each how much raters and items differ, how many raters there are, and what is planted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from dialometer.analysis.planning.simulated_study import Assumptions, resized
+from dialometer.design.load import load_study
+from dialometer.design.templates import template_folder
+from dialometer.model.study import Study
+
+TEMPLATES = ("strategies", "acute", "best-worst", "anchoring", "likert", "chat", "avatar")
+IMPORTED = ("ratings-crossed", "ratings-nested")
+"""Ratings as they are imported: raters judge one system per item, which all systems share or which shows only that one."""
+DESIGNS = (*TEMPLATES, *IMPORTED)
+FEW = {"strategies": 20, "acute": 8, "best-worst": 8, "anchoring": 16, "likert": 10, "chat": 16, "avatar": 8}
+MANY = {"strategies": 60, "acute": 15, "best-worst": 24, "anchoring": 40, "likert": 30, "chat": 60, "avatar": 20}
+EFFECT = {"anchoring": 0.8, "chat": 0.5, "likert": 0.5, "strategies": 0.8, "best-worst": 0.5, "avatar": 1.0}
+"""Planted in cells with an effect: sizes at which a test neither always nor never finds it."""
+SECONDS = {
+    "strategies": 0.2,
+    "acute": 0.4,
+    "best-worst": 0.2,
+    "anchoring": 4.0,
+    "likert": 0.8,
+    "chat": 0.25,
+    "avatar": 0.8,
+    "ratings-crossed": 0.6,
+    "ratings-nested": 0.6,
+}
+"""Seconds of one whole analysis on one core, for the estimate of the cost before anything is measured."""
+WALKING_SECONDS = 0.15  # of each rater
+TEST_SECONDS = {"likert": 0.08, "anchoring": 0.4, "ratings-crossed": 0.05, "ratings-nested": 0.05}
+
+
+Kind = Literal["tests", "report", "walked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One place of the table.
+
+    ``kind``: only the primary tests are made, or the whole answer of the report, or raters also walk through every screen
+    of the study and a database.
+    """
+
+    design: str
+    n_raters: int
+    effect: float
+    assumed: Assumptions
+    kind: Kind
+    n_studies: int
+    n_items: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its file and of ``--only``."""
+        a = self.assumed
+        parts = [
+            self.design,
+            self.kind,
+            "null" if not self.effect else f"effect{self.effect:g}",
+            f"r{self.n_raters}",
+            *([f"n{self.n_items}"] if self.n_items else []),
+            f"item{a.item_sd:g}",
+            f"taste{a.taste_sd:g}",
+            f"careless{100 * a.careless:g}",
+        ]
+        return "_".join(parts)
+
+    @property
+    def seconds(self) -> float:
+        """About how long all its studies take on one core."""
+        each = TEST_SECONDS.get(self.design, 0.02) if self.kind == "tests" else SECONDS[self.design]
+        return self.n_studies * (each + 0.03 + (WALKING_SECONDS * self.n_raters if self.kind == "walked" else 0.0))
+
+
+def study_of(design: str, n_items: int | None = None) -> Study:
+    """The study of a design, resized where that is asked."""
+    study = _imported(design) if design in IMPORTED else load_study(template_folder(design))
+    return study if n_items is None else resized(study, n_items)
+
+
+@lru_cache
+def cached_study(design: str, n_items: int | None) -> Study:
+    return study_of(design, n_items)
+
+
+def _imported(design: str) -> Study:
+    """The ratings of the Likert template as an imported table has them, without quality rules."""
+    study = load_study(template_folder("likert"))
+    gold = study.gold_ids
+    items = [item for item in study.rated_items if item.id not in gold]
+    if design == "ratings-nested":
+        items = [
+            replace(item, id=f"{item.id}-{system}", responses={system: text})
+            for item in items
+            for system, text in item.responses.items()
+        ]
+    per_rater = 10 if design == "ratings-crossed" else 30
+    spec = study.spec.model_copy(
+        update={
+            "quality": [],
+            "criteria": [c for c in study.spec.criteria if c.name == "helpfulness"],
+            "design": study.spec.design.model_copy(update={"n_practice_items": 0, "items_per_rater": per_rater}),
+            "analysis": study.spec.analysis.model_copy(
+                update={
+                    "comparisons": [c for c in study.spec.analysis.comparisons if c.name == "system_helpfulness"],
+                    "subgroups": [],
+                }
+            ),
+        }
+    )
+    return Study(spec=spec, items=tuple(items), texts=study.texts)
+
+
+def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
+    few, many = FEW.get(design, 12), MANY.get(design, 30)
+    effect = EFFECT.get(design, 0.6)
+    n_reports = max(100, n_whole // 2) if design == "anchoring" else n_whole
+    cells = []
+    for item_sd in (0.6, 0.3, 0.0):
+        for taste_sd in (0.4, 0.0):
+            for careless in (0.0, 0.05):
+                assumed = Assumptions(item_sd=item_sd, taste_sd=taste_sd, careless=careless)
+                # Answers are made where it decides: items and raters vary most and least, with and without careless raters.
+                decides = (item_sd, taste_sd) in ((0.6, 0.4), (0.6, 0.0), (0.0, 0.0)) and careless == 0.05
+                for n_raters in (many, few):
+                    if decides and (n_raters == many or item_sd):
+                        cells.append(Cell(design, n_raters, 0.0, assumed, "report", n_reports))
+                    else:
+                        cells.append(Cell(design, n_raters, 0.0, assumed, "tests", n_tests))
+                if careless and (taste_sd > 0) == (item_sd > 0):
+                    cells.append(Cell(design, many, effect, assumed, "tests", n_tests))
+                    if item_sd == 0.6:
+                        cells.append(Cell(design, many, effect, assumed, "report", n_reports))
+    return cells
+
+
+def all_cells(n_tests: int = 1000, n_whole: int = 400) -> list[Cell]:
+    """Every cell of the table, those that decide first: whole answers without an effect, then with one, then the tests."""
+    cells = [cell for design in DESIGNS for cell in _cells_of(design, n_tests, n_whole)]
+    cells += [
+        Cell("strategies", 60, effect, Assumptions(), "tests", n_tests, n_items)
+        for effect in (0.0, 0.8)
+        for n_items in (20, 40)
+    ]
+    cells += [
+        Cell(
+            design,
+            FEW[design] if design == "anchoring" else MANY[design],
+            EFFECT.get(design, 0.6),
+            Assumptions(),
+            "walked",
+            60,
+        )
+        for design in ("acute", "best-worst", "likert", "strategies", "anchoring")
+    ]
+    order = ("report", "tests", "walked")
+    return sorted(cells, key=lambda cell: (order.index(cell.kind), cell.effect != 0, -cell.assumed.item_sd))
+
+
+def short_cells(n_studies: int = 40) -> list[Cell]:
+    """The few that run among the tests of the project: one null design of each kind where errors were most frequent."""
+    worst = Assumptions(item_sd=0.6, taste_sd=0.4, careless=0.0)
+    designs = ("strategies", "acute", "best-worst", "ratings-crossed", "ratings-nested", "chat")
+    return [Cell(design, MANY.get(design, 30), 0.0, worst, "tests", n_studies) for design in designs]

@@ -1,0 +1,88 @@
+"""One simulated study of a cell: what its primary tests and its answer say, as numbers that can be stored."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bench.calibrate.cells import Cell, cached_study
+from bench.calibrate.walked import walked
+from dialometer.analysis.base.choose import families
+from dialometer.analysis.base.data import StudyData, data_from_arrays
+from dialometer.analysis.base.family import Findings, Options
+from dialometer.analysis.planning.power import primary_tests
+from dialometer.analysis.planning.simulated_study import planted, simulated_data
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Table
+from dialometer.model.study import Study
+from dialometer.simulate.judgment_arrays import simulate_judgments
+
+
+def own_seed(cell: Cell, number: int, seed: int) -> int:
+    """The seed of one study."""
+    return int(np.random.SeedSequence([seed, number, cell.n_raters]).generate_state(1)[0])
+
+
+def simulated(cell: Cell, number: int, seed: int) -> StudyData:
+    """The data of the study with this number."""
+    study = cached_study(cell.design, cell.n_items)
+    own = own_seed(cell, number, seed)
+    truth, habits, shifts = planted(study, cell.effect, own, cell.assumed)
+    if cell.design != "ratings-crossed":
+        return simulated_data(study, truth, habits, n_raters=cell.n_raters, seed=own, shifts=shifts)
+    columns = simulate_judgments(study, truth, habits, n_raters=cell.n_raters, seed=own)
+    # Each rater judges one system of every item: the one that stood first on the screen.
+    return data_from_arrays(study, {name: column[columns["side"] == 1] for name, column in columns.items()})
+
+
+def options_of(study: Study) -> Options:
+    """The declared options."""
+    declared = study.spec.analysis
+    return Options(
+        confidence=declared.confidence,
+        n_resamples=declared.n_resamples,
+        seed=study.spec.seed,
+        correction=declared.correction,
+        has_fixed_items=declared.items == "fixed",
+    )
+
+
+def record(cell: Cell, number: int, seed: int) -> dict[str, Any]:
+    """One line of the cell's file."""
+    data = walked(cell, own_seed(cell, number, seed)) if cell.kind == "walked" else simulated(cell, number, seed)
+    options = options_of(data.study)
+    line: dict[str, Any] = {"number": number, "n_raters": int(data.judgments["rater"].n_unique())}
+    try:
+        tests = primary_tests(data, options)
+    except DialometerError as error:
+        return {**line, "error": str(error)}
+    line["tests"] = {label: _numbers(test) for label, test in tests.items()}
+    if cell.kind != "tests":
+        findings = families(data.study)[0].run(data, options)
+        line["claims"] = [claim.what for claim in findings.claims if claim.is_general and claim.is_primary]
+        line["other_claims"] = [claim.what for claim in findings.claims if not (claim.is_general and claim.is_primary)]
+        line["icc"] = {label: _numbers(icc) for label, icc in _iccs(findings).items()}
+    return line
+
+
+def _numbers(estimate: Estimate) -> dict[str, float | None]:
+    p = float(estimate.details.get("p_adjusted", estimate.p_value))
+    given = {"p": p, "value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {name: None if math.isnan(number) else float(f"{number:.6g}") for name, number in given.items()}
+
+
+def _iccs(findings: Findings) -> dict[str, Estimate]:
+    """The intraclass correlations of one rater that the report shows, by criterion."""
+    shown: dict[str, Estimate] = {}
+    for section in findings.sections:
+        for part in section.parts:
+            names = [column.name for column in part.columns] if isinstance(part, Table) else []
+            if "icc_single" in names and "criterion" in names:
+                for row in part.rows:
+                    icc = row[names.index("icc_single")]
+                    if isinstance(icc, Estimate) and icc.has_interval:
+                        shown.setdefault(str(row[names.index("criterion")]), icc)
+    return shown

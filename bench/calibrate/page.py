@@ -1,0 +1,36 @@
+"""The page docs/explanation/calibration.md, made from the stored studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from bench.calibrate.table import Summary, markdown, row
+
+PAGE = Path("docs/explanation/calibration.md")
+MARKS = ("<!-- begin: made by python -m bench.calibrate --write -->", "<!-- end -->")
+
+
+def write_page(made: Sequence[Summary], *, seed: int) -> None:
+    """Puts the tables between the marks of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    PAGE.write_text(f"{before}{MARKS[0]}\n\n{_tables(made, seed)}\n\n{MARKS[1]}{after}", encoding="utf-8")
+
+
+def _tables(made: Sequence[Summary], seed: int) -> str:
+    n = sum(rates.tests.n + rates.n_failed for rates in made)
+    missed = sum(bool(rates.problems) for rates in made)
+    parts = [
+        f"Made on {date.today().isoformat()} with seed {seed}: {n:,} simulated studies in {len(made)} cells, "
+        f"{missed or 'none'} of which {'misses' if missed == 1 else 'miss'} a bound."
+    ]
+    null = [rates for rates in made if not rates.cell.effect]
+    planted = [rates for rates in made if rates.cell.effect]
+    for title, chosen in (("Without any difference", null), ("With a difference", planted)):
+        if chosen:
+            ordered = sorted(chosen, key=lambda rates: (rates.cell.design, rates.cell.kind, rates.cell.name))
+            parts.append(f"### {title}\n\n{markdown([row(rates) for rates in ordered])}")
+    return "\n\n".join(parts)

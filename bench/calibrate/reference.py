@@ -1,0 +1,82 @@
+"""What a cell is compared with: the true ICC of its design, and the power that ``dialometer power`` promises for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.calibrate.cells import Cell, cached_study
+from bench.calibrate.table import ALPHA, Rate
+from dialometer.analysis.base.data import data_from_arrays
+from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.planning.power import Setting, simulate_tests
+from dialometer.analysis.planning.simulated_study import n_items_of, planted, resized
+from dialometer.model.study import Study
+from dialometer.simulate.judgment_arrays import simulate_judgments
+
+MANY_ITEMS, MANY_RATERS = 500, 500
+N_PROMISED = 1000
+
+
+def _kept(file: Path, make: Any) -> Any:
+    """What is on disk, or what is made and then stored."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(make()), encoding="utf-8")
+        part.replace(file)
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def promised_power(folder: Path, cell: Cell, seed: int) -> Rate:
+    """Power as ``dialometer power`` finds it for the design of a cell, with other studies than the cell's own."""
+    study = cached_study(cell.design, cell.n_items)
+    n = min(N_PROMISED, max(200, 2 * cell.n_studies))
+    setting = Setting(cell.n_raters, n_items_of(study), cell.effect, ALPHA, seed + 1, cell.assumed)
+
+    def make() -> list[int]:
+        found = simulate_tests(study, setting, range(n))
+        return [sum(any(p <= ALPHA for p in one.values()) for one in found), n]
+
+    hits, n = _kept(
+        folder / "reference" / f"power_{cell.name.replace('_walked', '').replace('_report', '')}_{n}.json", make
+    )
+    return Rate(hits, n)
+
+
+def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
+    """The ICC of one rater for each criterion, from one study so large that its sampling error does not count.
+
+    ICC(2,1): variance of what was rated over all variance, from the mean squares of a complete table (Shrout & Fleiss 1979).
+    """
+    assumed = cell.assumed
+    key = f"icc_{cell.design}_{cell.effect:g}_{assumed.item_sd:g}_{assumed.taste_sd:g}_{assumed.careless:g}"
+
+    def make() -> dict[str, float]:
+        study = resized(cached_study(cell.design, cell.n_items), MANY_ITEMS)
+        design = study.spec.design.model_copy(update={"items_per_rater": "all"})
+        study = Study(study.spec.model_copy(update={"design": design}), study.items, study.texts)
+        truth, habits, shifts = planted(study, cell.effect, seed, assumed)
+        columns = simulate_judgments(study, truth, habits, n_raters=MANY_RATERS, seed=seed, shifts=shifts)
+        measures = numeric_measures(data_from_arrays(study, columns))
+        return {measure.label: _icc(measure.y, measure.target, measure.rater) for measure in measures.criteria}
+
+    truths: dict[str, float] = _kept(folder / "reference" / f"{key}.json", make)
+    return truths
+
+
+def _icc(y: Any, target: Any, rater: Any) -> float:
+    targets, row = np.unique(target, return_inverse=True)
+    raters, column = np.unique(rater, return_inverse=True)
+    table = np.empty((len(targets), len(raters)))
+    table[row, column] = y
+    n, k = table.shape
+    means, columns, grand = table.mean(1), table.mean(0), table.mean()
+    rows_ms = k * float(((means - grand) ** 2).sum()) / (n - 1)
+    columns_ms = n * float(((columns - grand) ** 2).sum()) / (k - 1)
+    rest = table - means[:, None] - columns[None, :] + grand
+    error_ms = float((rest**2).sum()) / ((n - 1) * (k - 1))
+    return (rows_ms - error_ms) / (rows_ms + (k - 1) * error_ms + k * (columns_ms - error_ms) / n)
