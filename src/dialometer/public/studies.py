@@ -8,7 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from dialometer.analysis.base.data import load_data
-from dialometer.analysis.planning.power import PowerAnalysis, power_report
+from dialometer.analysis.planning.power import PowerAnalysis
+from dialometer.analysis.planning.power_report import power_report
+from dialometer.analysis.planning.simulated_study import Assumptions
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
@@ -68,15 +70,31 @@ def power(
     n_simulations: int = 200,
     seed: int = 1,
     n_processes: int = 1,
+    needs_all: bool = False,
+    item_sd: float = 0.6,
+    rater_sd: float = 0.35,
+    taste_sd: float = 0.3,
+    careless: float = 0.05,
 ) -> Report:
     """How many raters the study in a folder needs to find an effect, by simulating it with its declared analysis.
 
     The effect between systems is the distance of the best and the worst in standard deviations of quality; between levels of
-    a factor it is Cohen's d of raters' mean ratings.
+    a factor it is Cohen's d of raters' mean ratings. ``item_sd``, ``rater_sd`` and ``taste_sd`` are how much systems differ
+    from item to item, raters in leniency, and raters in what they think of a system; ``careless`` is the share of raters who
+    mostly answer at random. With ``needs_all`` every test of the primary comparison must be significant, else any of them.
     """
     study = load_study(Path(folder))
+    assumed = Assumptions(item_sd=item_sd, rater_sd=rater_sd, taste_sd=taste_sd, careless=careless)
     analysis = PowerAnalysis(
-        study, effect, alpha=alpha, target=target, n_simulations=n_simulations, seed=seed, n_processes=n_processes
+        study,
+        effect,
+        alpha=alpha,
+        target=target,
+        n_simulations=n_simulations,
+        seed=seed,
+        n_processes=n_processes,
+        assumed=assumed,
+        needs_all=needs_all,
     )
     result = analysis.run(sorted(raters), sorted(items))
-    return power_report(study, result, n_simulations=n_simulations, seed=seed, alpha=alpha)
+    return power_report(study, result, n_simulations=n_simulations, seed=seed, alpha=alpha, assumed=assumed)

@@ -67,8 +67,6 @@ class Family(ABC):
 
     rank: int
     """Orders the families of one study: the lowest comes first and gives the answer of the report."""
-    generalises_to_items = False
-    """Whether its primary test takes items as a sample, and not only raters on the items that were shown."""
 
     @abstractmethod
     def fits(self, study: Study) -> bool:

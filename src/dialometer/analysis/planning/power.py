@@ -15,23 +15,21 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from dialometer._version import __version__
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, resized, simulated_data
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
-from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
-from dialometer.errors import DialometerError
+from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
-from dialometer.report.charts.lines import LinePoint, lines
 from dialometer.stats.clustered.proportion import proportion
 
 CHUNK = 10  # simulations handed to a process at a time
 DEFAULT = Assumptions()
 FINE = 0.03  # raters are searched to this relative precision
+MANY_RATERS = 5  # times the largest number asked for: if so many are not enough, no number is
+MORE_ITEMS = (2, 4, 8)  # times the items of the study
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +46,44 @@ class Setting:
 
 @dataclass(frozen=True)
 class PowerPoint:
-    """The power of one design: the share of simulated studies in which the primary comparison shows at least one difference."""
+    """The power of one design: the share of simulated studies in which the primary comparison is significant.
+
+    ``power`` counts studies in which any of its tests is, ``all_tests`` those in which every one is.
+    """
 
     setting: Setting
     power: Estimate
+    all_tests: Estimate
     by_test: dict[str, Estimate]
     cost_cents: int | None
     currency: str
 
+    def reached(self, needs_all: bool) -> float:
+        """The power that counts."""
+        return self.all_tests.value if needs_all else self.power.value
+
 
 @dataclass(frozen=True)
 class PowerResult:
-    """All designs tried, and the smallest that reaches the target with all items of the study."""
+    """All designs tried, and the smallest that reaches the target with all items of the study.
+
+    Where none does, not even far more raters than were asked for (``limit``), ``with_items`` is the first of several larger
+    numbers of items that reaches the target with the largest number of raters asked for.
+    """
 
     comparison: str
     effect: float
     target: float
     points: tuple[PowerPoint, ...]
     smallest: PowerPoint | None
+    needs_all: bool = False
+    limit: PowerPoint | None = None
+    with_items: PowerPoint | None = None
+
+    @property
+    def n_tests(self) -> int:
+        """Tests of the comparison."""
+        return len(self.points[0].by_test)
 
 
 def primary_tests(data: StudyData, options: Options) -> dict[str, Estimate]:
@@ -103,7 +121,10 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
         )
         truth, habits, shifts = planted(sized, setting.effect, seed, setting.assumed)
         data = simulated_data(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
-        tests = primary_tests(data, options)
+        try:
+            tests = primary_tests(data, options)
+        except NotEnoughData:  # such a study finds nothing
+            tests = {}
         p_values.append({label: float(e.details.get("p_adjusted", e.p_value)) for label, e in tests.items()})
     return p_values
 
@@ -126,6 +147,8 @@ class PowerAnalysis:
         n_simulations: int = 200,
         seed: int = 1,
         n_processes: int = 1,
+        assumed: Assumptions = DEFAULT,
+        needs_all: bool = False,
         report: Callable[[int, Setting], None] | None = None,
     ) -> None:
         self.study = study
@@ -135,6 +158,8 @@ class PowerAnalysis:
         self.n_simulations = n_simulations
         self.seed = seed
         self.n_processes = n_processes
+        self.assumed = assumed
+        self.needs_all = needs_all
         self.report = report
         self._tried: dict[tuple[int, int], PowerPoint] = {}
 
@@ -144,20 +169,38 @@ class PowerAnalysis:
         return n_items_of(self.study)
 
     def run(self, raters: Sequence[int], items: Sequence[int] = ()) -> PowerResult:
-        """The power over the grid, then a search for the smallest number of raters with all items of the study."""
+        """The power over the grid, then a search for the smallest number of raters with all items of the study; where there
+        is none, whether more raters or more items would help."""
         _one_thread()
+        limit = with_items = None
         with ProcessPoolExecutor(self.n_processes, get_context("spawn"), initializer=_one_thread) as pool:
             for n_items in items or (self.n_items,):
                 for n_raters in raters:
                     self._try(pool, n_raters, n_items)
             smallest = self._search(pool, sorted(raters))
+            if smallest is None:
+                limit = self._try(pool, MANY_RATERS * max(raters), self.n_items)
+                with_items = self._more_items(pool, max(raters))
+        name = primary_comparison(self.study).name
         points = tuple(self._tried[key] for key in sorted(self._tried, key=lambda key: (key[1], key[0])))
-        return PowerResult(primary_comparison(self.study).name, self.effect, self.target, points, smallest)
+        return PowerResult(
+            name, self.effect, self.target, points, smallest, self.needs_all, limit=limit, with_items=with_items
+        )
+
+    def _is_enough(self, point: PowerPoint) -> bool:
+        return point.reached(self.needs_all) >= self.target
+
+    def _more_items(self, pool: ProcessPoolExecutor, n_raters: int) -> PowerPoint | None:
+        """The first larger number of items that is enough."""
+        if self.study.spec.items.kind == "chat":  # every conversation is another one, however few items there are
+            return None
+        points = (self._try(pool, n_raters, factor * self.n_items) for factor in MORE_ITEMS)
+        return next((point for point in points if self._is_enough(point)), None)
 
     def _try(self, pool: ProcessPoolExecutor, n_raters: int, n_items: int) -> PowerPoint:
         key = (n_raters, n_items)
         if key not in self._tried:
-            setting = Setting(n_raters, n_items, self.effect, self.alpha, self.seed)
+            setting = Setting(n_raters, n_items, self.effect, self.alpha, self.seed, self.assumed)
             numbers = range(self.n_simulations)
             jobs = [
                 pool.submit(simulate_tests, self.study, setting, numbers[i : i + CHUNK])
@@ -171,23 +214,31 @@ class PowerAnalysis:
         return self._tried[key]
 
     def _point(self, setting: Setting, p_values: list[dict[str, float]]) -> PowerPoint:
-        labels = list(p_values[0])
-        hits = np.array([[study_p[label] < setting.alpha for label in labels] for study_p in p_values])
+        labels = list(dict.fromkeys(label for study_p in p_values for label in study_p))
+        # As in the report: a test that could not be made (nan) is not significant.
+        hits = np.array([[study_p.get(label, math.nan) <= setting.alpha for label in labels] for study_p in p_values])
+        if not labels:
+            raise NotEnoughData(f"{setting.n_raters} raters are too few for any test", remedy="try more raters")
         n = len(p_values)
         numbers = protocol(self.study)
         per_rater = self.study.spec.recruitment.pay_cents * (1 + self.study.spec.recruitment.fee_percent / 100)
         return PowerPoint(
             setting,
             proportion(int(hits.any(axis=1).sum()), n, label="any difference"),
+            proportion(int(hits.all(axis=1).sum()), n, label="all differences"),
             {label: proportion(int(hits[:, i].sum()), n, label=label) for i, label in enumerate(labels)},
             math.ceil(setting.n_raters * per_rater) if numbers.cost_cents is not None else None,
             numbers.currency,
         )
 
     def _search(self, pool: ProcessPoolExecutor, raters: Sequence[int]) -> PowerPoint | None:
-        """Bisection between the largest design that falls short and the smallest that does not."""
+        """Bisection between the largest design that falls short and the smallest that does not; far more raters than asked
+        for are tried where none of those is enough."""
         points = [self._try(pool, n, self.n_items) for n in raters]
-        enough = [p for p in points if p.power.value >= self.target]
+        enough = [p for p in points if self._is_enough(p)]
+        if not enough:
+            points.append(self._try(pool, MANY_RATERS * max(raters), self.n_items))
+            enough = [points[-1]] if self._is_enough(points[-1]) else []
         if not enough:
             return None
         best = min(enough, key=lambda p: p.setting.n_raters)
@@ -195,128 +246,8 @@ class PowerAnalysis:
         low, high = max(short, default=len(self.study.cells)), best.setting.n_raters
         while high - low > max(1, FINE * high):
             middle = self._try(pool, (low + high) // 2, self.n_items)
-            if middle.power.value >= self.target:
+            if self._is_enough(middle):
                 high, best = middle.setting.n_raters, middle
             else:
                 low = middle.setting.n_raters
         return best
-
-
-def power_report(study: Study, result: PowerResult, *, n_simulations: int, seed: int, alpha: float) -> Report:
-    """What was tried and what follows from it."""
-    figure = _figure(result)
-    first = result.points[0]
-    effect = f"an effect of {result.effect:g}"
-    if result.smallest is None:
-        answer = f"No design that was tried reaches a power of {result.target:.0%} for {effect}."
-        largest = max(p.setting.n_raters for p in result.points)
-        certainty = f"The largest had {largest} raters. Try more raters or items, or plan for a larger effect."
-    else:
-        setting = result.smallest.setting
-        answer = f"{setting.n_raters} raters reach a power of {result.target:.0%} for {effect}."
-        reached = f"Power {result.smallest.power.value:.0%} with {setting.n_items} items"
-        certainty = f"{reached}, from {n_simulations} simulated studies{_cost(result.smallest)}."
-    headlines: tuple[Headline, ...] = ()
-    if result.smallest is not None:
-        label = "Power of the smallest design"
-        headlines = (Headline(label, result.smallest.power, certainty, is_confirmatory=True),)
-    return Report(
-        study=study.spec.name,
-        title=f"Power of: {study.spec.title}",
-        summary=Summary(answer, certainty, headlines, figure=figure),
-        sections=(
-            Section(
-                "power",
-                "Power by design",
-                (
-                    f"The primary comparison is {result.comparison}. Each simulated study was analysed as the real one will be; "
-                    f"power is the share in which at least one of its tests is significant at {alpha:g} after correction.",
-                    "Between systems, the effect is the distance of the best and the worst in standard deviations of quality; "
-                    "between levels of a factor, Cohen's d of raters' mean ratings.",
-                    "The result speaks for other items too."
-                    if deciding_family(study).generalises_to_items
-                    else "The analysis speaks for other raters on the items shown, so items differ by nothing else.",
-                ),
-                (_table(result), _by_test(result)),
-            ),
-        ),
-        methods=(
-            Method(
-                "power",
-                f"simulation, {n_simulations} studies for each design",
-                "it follows the declared design and analysis exactly",
-            ),
-        ),
-        provenance={
-            "study": study.spec.name,
-            "fingerprint": fingerprint(study),
-            "seed": seed,
-            "n_simulations": n_simulations,
-            "alpha": first.setting.alpha,
-            "dialometer": __version__,
-        },
-    )
-
-
-def _cost(point: PowerPoint) -> str:
-    return "" if point.cost_cents is None else f", for {point.cost_cents / 100:,.2f} {point.currency}"
-
-
-def _table(result: PowerResult) -> Table:
-    columns = (
-        Column("raters", "Raters", "count"),
-        Column("items", "Items", "count"),
-        Column("power", "Power", "percent_estimate", n_digits=0),
-        Column("cost", "Cost", "text"),
-        Column("enough", "Enough", "mark"),
-    )
-    rows = tuple(
-        (
-            point.setting.n_raters,
-            point.setting.n_items,
-            point.power,
-            "" if point.cost_cents is None else f"{point.cost_cents / 100:,.2f} {point.currency}",
-            point.power.value >= result.target,
-        )
-        for point in result.points
-    )
-    return Table("power", "Power by number of raters and items", columns, rows)
-
-
-def _by_test(result: PowerResult) -> Table:
-    labels = list(result.points[0].by_test)
-    columns = (
-        Column("raters", "Raters", "count"),
-        Column("items", "Items", "count"),
-        *(Column(f"test_{i + 1}", label, "percent_estimate", n_digits=0) for i, label in enumerate(labels)),
-    )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (p.setting.n_raters, p.setting.n_items, *(p.by_test[label] for label in labels)) for p in result.points
-    )
-    return Table("power_by_test", "Power of each test", columns, rows)
-
-
-def _figure(result: PowerResult) -> Figure:
-    points = [
-        LinePoint(
-            x=point.setting.n_raters,
-            y=point.power.value,
-            low=point.power.low,
-            high=point.power.high,
-            group=f"{point.setting.n_items} items",
-        )
-        for point in result.points
-    ]
-    spec = lines(
-        points,
-        x_title="raters",
-        y_title="power",
-        group_title="Items",
-        target=result.target,
-        y_domain=(0.0, 1.0),
-        is_percent=True,
-    )
-    shown = ", ".join(f"{p.setting.n_raters} raters: {p.power.value:.0%}" for p in result.points)
-    return Figure(
-        "power_curve", "Power over the number of raters", spec, f"Power rises with the number of raters. {shown}."
-    )

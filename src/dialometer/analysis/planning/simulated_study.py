@@ -131,6 +131,8 @@ def planted(
 ) -> tuple[Truth, Habits, dict[int, float]]:
     """Truth, habits and shifts by cell that hold the effect on the primary comparison and no other."""
     assumed = assumptions or Assumptions()
+    if study.spec.analysis.items == "fixed":  # the effect is one on these items, with whatever each of them adds
+        assumed = replace(assumed, item_sd=0.0)
     habits, gold = assumed.habits(), gold_overrides(study)
     comparison = primary_comparison(study)
     if comparison.between == "factor":

@@ -12,7 +12,9 @@ import typer
 from dialometer.cli.options import AsJson, Seed, StudyDir, open_study
 
 if TYPE_CHECKING:
-    from dialometer.analysis.planning.power import PowerResult
+    from dialometer.analysis.planning.power import PowerPoint, PowerResult
+    from dialometer.analysis.planning.simulated_study import Assumptions
+    from dialometer.model.study import Study
 
 
 def _numbers(text: str, name: str) -> list[int]:
@@ -33,7 +35,9 @@ def add_to(app: typer.Typer) -> None:
     @app.command(name="power", epilog="Example: dialometer power my-study --effect 0.5 --raters 20,40,80")
     def power(
         folder: StudyDir,
-        effect: Annotated[float, typer.Option("--effect", min=0, help="Effect to find: see the help text.")] = 0.5,
+        effect: Annotated[
+            float, typer.Option("--effect", min=0, help="Smallest effect that matters to you, in standard deviations.")
+        ] = 0.5,
         raters: Annotated[str, typer.Option("--raters", help="Numbers of raters to try.")] = "10,20,40,80,160",
         items: Annotated[
             str, typer.Option("--items", help="Numbers of items to try; those of the study if left out.")
@@ -43,6 +47,24 @@ def add_to(app: typer.Typer) -> None:
         simulations: Annotated[
             int, typer.Option("--simulations", min=20, help="Simulated studies for each design.")
         ] = 200,
+        needs_all: Annotated[
+            bool,
+            typer.Option(
+                "--all", help="Plan for all tests of the primary comparison to be significant; any of them if left out."
+            ),
+        ] = False,
+        item_sd: Annotated[
+            float, typer.Option("--item-sd", min=0, help="How much each system differs from item to item.")
+        ] = 0.6,
+        rater_sd: Annotated[
+            float, typer.Option("--rater-sd", min=0, help="How much raters differ in leniency.")
+        ] = 0.35,
+        taste_sd: Annotated[
+            float, typer.Option("--taste-sd", min=0, help="How much raters differ in what they think of a system.")
+        ] = 0.3,
+        careless: Annotated[
+            float, typer.Option("--careless", min=0, max=1, help="Share of raters who mostly answer at random.")
+        ] = 0.05,
         seed: Seed = 1,
         processes: Annotated[
             int, typer.Option("--processes", min=0, help="Processes at work; 0 for one per core.")
@@ -50,16 +72,19 @@ def add_to(app: typer.Typer) -> None:
         out: Annotated[Path | None, typer.Option("--out", help="Folder for the report; DIR/power if left out.")] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Find how many raters a study needs: simulates the declared design with the declared analysis, many times.
+        """Find how many raters and items a study needs: simulates the declared design with the declared analysis, many times.
 
         The effect between systems is the distance of the best and the worst in standard deviations of quality; between
-        levels of a factor it is Cohen's d of raters' mean ratings.
+        levels of a factor it is Cohen's d of raters' mean ratings. If no number of raters is enough, more items are tried.
         """
-        from dialometer.analysis.planning.power import PowerAnalysis, Setting, power_report
+        from dialometer.analysis.planning.power import PowerAnalysis, Setting
+        from dialometer.analysis.planning.power_report import power_report
+        from dialometer.analysis.planning.simulated_study import Assumptions
         from dialometer.cli.console import errors, results
         from dialometer.report import render
 
         study = open_study(folder)
+        assumed = Assumptions(item_sd=item_sd, rater_sd=rater_sd, taste_sd=taste_sd, careless=careless)
         wanted = _numbers(raters, "--raters")
         sizes = _numbers(items, "--items") if items else []
         with errors.status("Simulating …") as status:
@@ -78,58 +103,70 @@ def add_to(app: typer.Typer) -> None:
                 n_simulations=simulations,
                 seed=seed,
                 n_processes=processes or os.cpu_count() or 1,
+                assumed=assumed,
+                needs_all=needs_all,
                 report=report,
             )
             result = analysis.run(wanted, sizes)
         target_folder = out or folder / "power"
-        render(power_report(study, result, n_simulations=simulations, seed=seed, alpha=alpha), target_folder)
+        made = power_report(study, result, n_simulations=simulations, seed=seed, alpha=alpha, assumed=assumed)
+        render(made, target_folder)
         if as_json:
-            typer.echo(json.dumps(_as_json(result), indent=2))
+            typer.echo(json.dumps(_as_json(study, result), indent=2))
             return
-        _show(result)
-        results.print(f"\nThe curve is in [bold]{target_folder / 'index.html'}[/]")
+        _show(study, result, assumed)
+        results.print(f"\nThe curve and the power of each test are in [bold]{target_folder / 'index.html'}[/]")
 
 
-def _as_json(result: PowerResult) -> dict[str, object]:
-    points = [
-        {
-            "raters": p.setting.n_raters,
-            "items": p.setting.n_items,
-            "power": p.power.value,
-            "low": p.power.low,
-            "high": p.power.high,
-            "cost_cents": p.cost_cents,
+def _as_json(study: Study, result: PowerResult) -> dict[str, object]:
+    from dialometer.analysis.planning.power_report import advice_words, answer_words
+
+    def shown(point: PowerPoint | None) -> dict[str, object] | None:
+        if point is None:
+            return None
+        return {
+            "raters": point.setting.n_raters,
+            "items": point.setting.n_items,
+            "power": point.power.value,
+            "low": point.power.low,
+            "high": point.power.high,
+            "power_all": point.all_tests.value,
+            "by_test": {label: test.value for label, test in point.by_test.items()},
+            "cost_cents": point.cost_cents,
         }
-        for p in result.points
-    ]
-    smallest = result.smallest.setting.n_raters if result.smallest else None
+
     return {
         "comparison": result.comparison,
         "effect": result.effect,
         "target": result.target,
-        "points": points,
-        "smallest": smallest,
+        "needs_all": result.needs_all,
+        "points": [shown(point) for point in result.points],
+        "smallest": result.smallest.setting.n_raters if result.smallest else None,
+        "many_raters": shown(result.limit),
+        "more_items": shown(result.with_items),
+        "answer": answer_words(study, result),
+        "advice": advice_words(study, result),
     }
 
 
-def _show(result: PowerResult) -> None:
+def _show(study: Study, result: PowerResult, assumed: Assumptions) -> None:
     from rich.table import Table
 
+    from dialometer.analysis.planning.power_report import advice_words, answer_words, assumption_words, cost_words
     from dialometer.cli.console import results
 
-    table = Table("raters", "items", "power", "95% interval", "cost", box=None, pad_edge=False, header_style="bold")
-    for p in result.points:
-        mark = "green" if p.power.value >= result.target else "default"
-        cost = "" if p.cost_cents is None else f"{p.cost_cents / 100:,.2f} {p.currency}"
-        interval = f"{p.power.low:.0%} to {p.power.high:.0%}"
-        table.add_row(
-            str(p.setting.n_raters), str(p.setting.n_items), f"[{mark}]{p.power.value:.0%}[/]", interval, cost
-        )
-    results.print(f"Primary comparison: [bold]{result.comparison}[/], effect {result.effect:g}\n")
+    has_several = result.n_tests > 1
+    power = ["any test significant", "all significant"] if has_several else ["power"]
+    table = Table("raters", "items", *power, "cost", box=None, pad_edge=False, header_style="bold")
+    for point in result.points:
+        mark = "green" if point.reached(result.needs_all) >= result.target else "default"
+        shown = [point.power, point.all_tests] if has_several else [point.power]
+        cells = [f"{value.value:.0%} ({value.low:.0%} to {value.high:.0%})" for value in shown]
+        is_counted = [result.needs_all == (place == 1) for place in range(len(cells))]
+        cells = [f"[{mark}]{cell}[/]" if counted else cell for cell, counted in zip(cells, is_counted, strict=True)]
+        table.add_row(str(point.setting.n_raters), str(point.setting.n_items), *cells, cost_words(point))
+    tests = f", {result.n_tests} tests" if has_several else ""
+    results.print(f"Primary comparison: [bold]{result.comparison}[/]{tests}; effect {result.effect:g}")
+    results.print(f"{assumption_words(assumed)}\n", style="dim")
     results.print(table)
-    if result.smallest is None:
-        results.print(f"\nNone of these designs reaches {result.target:.0%}: try more raters or items.")
-    else:
-        results.print(
-            f"\nThe smallest that reaches {result.target:.0%}: [bold]{result.smallest.setting.n_raters} raters[/]"
-        )
+    results.print(f"\n[bold]{answer_words(study, result)}[/] {advice_words(study, result)}")

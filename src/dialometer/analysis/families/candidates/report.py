@@ -214,7 +214,6 @@ class Candidates(Family):
     """Fits studies whose items are candidates with the ranks at which systems retrieved them."""
 
     rank = 10
-    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Candidates answered with numbers."""

@@ -80,7 +80,6 @@ class Factors(Family):
     """The family for numeric ratings under between-rater factors."""
 
     rank = 10
-    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Any factors, and something rated with numbers."""

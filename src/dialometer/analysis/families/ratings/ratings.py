@@ -39,7 +39,6 @@ class Ratings(Family):
     """The family for likert, slider and magnitude ratings of systems."""
 
     rank = 20
-    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Something rated with numbers, all raters under the same conditions."""

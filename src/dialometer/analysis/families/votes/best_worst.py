@@ -349,7 +349,6 @@ class BestWorstScaling(Family):
     """The family for best-worst scaling."""
 
     rank = 14
-    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Any criterion answered by a best and a worst."""

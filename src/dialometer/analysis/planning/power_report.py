@@ -1,0 +1,201 @@
+"""What a power analysis found, in words and as a report: how many raters are enough, or what to change if none are."""
+
+from __future__ import annotations
+
+from dialometer._version import __version__
+from dialometer.analysis.base.wording import n_of
+from dialometer.analysis.planning.power import DEFAULT, PowerPoint, PowerResult
+from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of
+from dialometer.design.lock import fingerprint
+from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
+from dialometer.model.study import Study
+from dialometer.report.charts.lines import LinePoint, lines
+
+_ITEM_WORDS = {
+    "responses": "item",
+    "transcript_pair": "transcript pair",
+    "dialogue": "dialogue",
+    "candidate": "question",
+    "chat": "scenario",
+}
+
+
+def items_words(study: Study, n_items: int) -> str:
+    """A number of items as the study has them: ``24 items``, ``2 transcript pairs per block``."""
+    word, n_blocks = _ITEM_WORDS.get(study.spec.items.kind, "item"), len(study.blocks)
+    if n_blocks > 1 and n_items % n_blocks == 0:
+        return f"{n_of(n_items // n_blocks, word)} per block"
+    return n_of(n_items, word)
+
+
+def cost_words(point: PowerPoint) -> str:
+    """What the raters of a design cost; empty where the study pays nothing."""
+    return "" if point.cost_cents is None else f"{point.cost_cents / 100:,.2f} {point.currency}"
+
+
+def _what(result: PowerResult) -> str:
+    if result.n_tests == 1:
+        return "of the test"
+    return f"of all {result.n_tests} tests" if result.needs_all else f"of any of the {result.n_tests} tests"
+
+
+def answer_words(study: Study, result: PowerResult) -> str:
+    """How many raters are enough."""
+    goal = f"{result.target:.0%} power for an effect of {result.effect:g}"
+    if result.smallest is not None:
+        return f"{result.smallest.setting.n_raters} raters reach {goal}."
+    return f"With {items_words(study, n_items_of(study))}, no number of raters reaches {goal}."
+
+
+def advice_words(study: Study, result: PowerResult) -> str:
+    """How sure that is; where no design is enough, whether more raters or more items would help."""
+    if result.smallest is not None:
+        point = result.smallest
+        cost = cost_words(point)
+        value = point.all_tests if result.needs_all else point.power
+        return (
+            f"Power {_what(result)} {value.value:.0%} ({value.low:.0%} to {value.high:.0%}) with "
+            f"{items_words(study, point.setting.n_items)}, from {value.n:,} simulated studies{f', for {cost}' if cost else ''}."
+        )
+    parts = []
+    if result.limit is not None:
+        n, reached = result.limit.setting.n_raters, result.limit.reached(result.needs_all)
+        parts.append(f"Even {n:,} raters reach only {reached:.0%}: more raters alone do not help.")
+    if result.with_items is not None:
+        setting, reached = result.with_items.setting, result.with_items.reached(result.needs_all)
+        parts.append(
+            f"More items help: {items_words(study, setting.n_items)} reach {reached:.0%} with {setting.n_raters} raters, "
+            "each of whom judges as many as now."
+            if study.spec.design.items_per_rater != "all" or study.spec.design.blocks
+            else f"More items help: {items_words(study, setting.n_items)} reach {reached:.0%} with {setting.n_raters} raters."
+        )
+    elif study.spec.items.kind != "chat":
+        parts.append("Several times as many items do not reach it with these raters either: plan for a larger effect.")
+    return " ".join(parts)
+
+
+def assumption_words(assumed: Assumptions) -> str:
+    """What was assumed about raters and items."""
+    return (
+        f"Assumed, in standard deviations of quality: each system differs by {assumed.item_sd:g} from item to item, raters by "
+        f"{assumed.rater_sd:g} in leniency and by {assumed.taste_sd:g} in what they think of a system; {assumed.careless:.0%} of "
+        "the raters are careless, and those whom gold items, checks or straight-lining rules exclude are excluded."
+    )
+
+
+def power_report(
+    study: Study, result: PowerResult, *, n_simulations: int, seed: int, alpha: float, assumed: Assumptions = DEFAULT
+) -> Report:
+    """What was tried and what follows from it."""
+    answer, certainty = answer_words(study, result), advice_words(study, result)
+    headlines: tuple[Headline, ...] = ()
+    if result.smallest is not None:
+        value = result.smallest.all_tests if result.needs_all else result.smallest.power
+        headlines = (Headline("Power of the smallest design", value, certainty, is_confirmatory=True),)
+    reach = (
+        "The study declares its items as fixed: power and later claims are about these items only."
+        if study.spec.analysis.items == "fixed"
+        else "Raters and items are both drawn anew in every simulated study, so that power is that of a claim about other "
+        "raters and other items."
+    )
+    return Report(
+        study=study.spec.name,
+        title=f"Power of: {study.spec.title}",
+        summary=Summary(answer, certainty, headlines, figure=_figure(result)),
+        sections=(
+            Section(
+                "power",
+                "Power by design",
+                (
+                    f"The primary comparison is {result.comparison}. Each simulated study was analysed as the real one will be, "
+                    f"by the same tests and the same correction; power is the share of studies that are significant at {alpha:g}.",
+                    "Between systems, the effect is the distance of the best and the worst in standard deviations of quality; "
+                    "between levels of a factor, Cohen's d of raters' mean ratings.",
+                    assumption_words(assumed),
+                    reach,
+                ),
+                (_table(result), *([_by_test(result)] if result.n_tests > 1 else [])),
+            ),
+        ),
+        methods=(
+            Method(
+                "power",
+                f"simulation, {n_simulations} studies for each design",
+                "it follows the declared design and analysis exactly",
+            ),
+        ),
+        provenance={
+            "study": study.spec.name,
+            "fingerprint": fingerprint(study),
+            "seed": seed,
+            "n_simulations": n_simulations,
+            "alpha": alpha,
+            "item_sd": assumed.item_sd,
+            "rater_sd": assumed.rater_sd,
+            "taste_sd": assumed.taste_sd,
+            "careless": assumed.careless,
+            "dialometer": __version__,
+        },
+    )
+
+
+def _table(result: PowerResult) -> Table:
+    has_several = result.n_tests > 1
+    columns = (
+        Column("raters", "Raters", "count"),
+        Column("items", "Items", "count"),
+        Column("power", "Any test significant" if has_several else "Power", "percent_estimate", n_digits=0),
+        *([Column("all_tests", "All significant", "percent_estimate", n_digits=0)] if has_several else []),
+        Column("cost", "Cost", "text"),
+        Column("enough", "Enough", "mark"),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            point.setting.n_raters,
+            point.setting.n_items,
+            point.power,
+            *([point.all_tests] if has_several else []),
+            cost_words(point),
+            point.reached(result.needs_all) >= result.target,
+        )
+        for point in result.points
+    )
+    return Table("power", "Power by number of raters and items", columns, rows)
+
+
+def _by_test(result: PowerResult) -> Table:
+    labels = list(result.points[0].by_test)
+    columns = (
+        Column("raters", "Raters", "count"),
+        Column("items", "Items", "count"),
+        *(Column(f"test_{i + 1}", label, "percent_estimate", n_digits=0) for i, label in enumerate(labels)),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (p.setting.n_raters, p.setting.n_items, *(p.by_test.get(label) for label in labels)) for p in result.points
+    )
+    return Table("power_by_test", "Power of each test", columns, rows)
+
+
+def _figure(result: PowerResult) -> Figure:
+    points = [
+        LinePoint(
+            x=point.setting.n_raters,
+            y=value.value,
+            low=value.low,
+            high=value.high,
+            group=f"{point.setting.n_items} items",
+        )
+        for point in result.points
+        for value in [point.all_tests if result.needs_all else point.power]
+    ]
+    spec = lines(
+        points,
+        x_title="raters",
+        y_title="power",
+        group_title="Items",
+        target=result.target,
+        y_domain=(0.0, 1.0),
+        is_percent=True,
+    )
+    shown = ", ".join(f"{p.setting.n_raters} raters: {p.reached(result.needs_all):.0%}" for p in result.points)
+    return Figure("power_curve", "Power over the number of raters", spec, f"Power by the number of raters. {shown}.")
