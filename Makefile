@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest size lint format bench docs pictures browser clean help
+.PHONY: demo test test-slow test-fast test-lowest size lint format bench calibrate docs pictures browser clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -68,6 +68,9 @@ format: $(VENV)/.dev  ## put the code in its usual form
 
 bench: $(VENV)/.dev  ## speed beside peers, as ratios in one run
 	$(BIN)/python -m bench
+
+calibrate: $(VENV)/.dev  ## error rates, coverage and power of simulated studies of every design; hours of cores, run again to go on
+	$(BIN)/python -m bench.calibrate --write $(ARGS)
 
 docs: $(VENV)/.dev  ## the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

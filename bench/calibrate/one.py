@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from dialometer.analysis.planning.power import primary_tests
 from dialometer.analysis.planning.simulated_study import planted, simulated_data
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
+from dialometer.model.item import CandidateItem
 from dialometer.model.report import Table
 from dialometer.model.study import Study
 from dialometer.simulate.judgment_arrays import simulate_judgments
@@ -30,12 +32,31 @@ def simulated(cell: Cell, number: int, seed: int) -> StudyData:
     """The data of the study with this number."""
     study = cached_study(cell.design, cell.n_items)
     own = own_seed(cell, number, seed)
+    if study.spec.items.kind == "candidate" and not cell.effect:
+        study = shuffled_ranks(study, own)
     truth, habits, shifts = planted(study, cell.effect, own, cell.assumed)
     if cell.design != "ratings-crossed":
         return simulated_data(study, truth, habits, n_raters=cell.n_raters, seed=own, shifts=shifts)
     columns = simulate_judgments(study, truth, habits, n_raters=cell.n_raters, seed=own)
     # Each rater judges one system of every item: the one that stood first on the screen.
     return data_from_arrays(study, {name: column[columns["side"] == 1] for name, column in columns.items()})
+
+
+def shuffled_ranks(study: Study, seed: int) -> Study:
+    """The study with the retrievers exchanged within each question, so that none of them finds the right answers more often."""
+    names = [system.name for system in study.spec.systems]
+    new_names: dict[str, dict[str, str]] = {}
+    rng = np.random.default_rng([seed, 11])
+    items = []
+    for item in study.items:
+        if isinstance(item, CandidateItem):
+            question = str(item.metadata.get("question", item.id))
+            if question not in new_names:
+                new_names[question] = dict(zip(names, rng.permutation(names).tolist(), strict=True))
+            ranks = {new_names[question].get(name, name): rank for name, rank in item.ranks.items()}
+            item = replace(item, ranks=ranks)
+        items.append(item)
+    return Study(spec=study.spec, items=tuple(items), texts=study.texts)
 
 
 def options_of(study: Study) -> Options:
