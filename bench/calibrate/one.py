@@ -17,7 +17,7 @@ from dialometer.analysis.planning.power import primary_tests
 from dialometer.analysis.planning.simulated_study import planted, simulated_data
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
-from dialometer.model.item import CandidateItem
+from dialometer.model.item import CandidateItem, Item
 from dialometer.model.report import Table
 from dialometer.model.study import Study
 from dialometer.simulate.judgment_arrays import simulate_judgments
@@ -47,15 +47,16 @@ def shuffled_ranks(study: Study, seed: int) -> Study:
     names = [system.name for system in study.spec.systems]
     new_names: dict[str, dict[str, str]] = {}
     rng = np.random.default_rng([seed, 11])
-    items = []
+    items: list[Item] = []
     for item in study.items:
         if isinstance(item, CandidateItem):
             question = str(item.metadata.get("question", item.id))
             if question not in new_names:
                 new_names[question] = dict(zip(names, rng.permutation(names).tolist(), strict=True))
             ranks = {new_names[question].get(name, name): rank for name, rank in item.ranks.items()}
-            item = replace(item, ranks=ranks)
-        items.append(item)
+            items.append(replace(item, ranks=ranks))
+        else:
+            items.append(item)
     return Study(spec=study.spec, items=tuple(items), texts=study.texts)
 
 
