@@ -164,8 +164,9 @@ def preferred_words(
         else:
             n_unclear += 1
     if not beaten:
-        return f"no two of these systems can be told apart{where}"
-    rest = f"; {n_of(n_unclear, 'other pair')} cannot be told apart" if n_unclear else ""
+        return f"no two of these systems differ significantly{where}"
+    verb = "does" if n_unclear == 1 else "do"
+    rest = f"; {n_of(n_unclear, 'other pair')} {verb} not differ significantly" if n_unclear else ""
     return "; ".join(f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()) + rest
 
 

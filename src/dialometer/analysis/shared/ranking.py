@@ -106,7 +106,7 @@ def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> 
 
 
 def lead_words(leader: Lead, pairs: Pairs, correction: str) -> str:
-    """Of whom the first is told apart and of whom not, with the p values that decide it."""
+    """From whom the first differs significantly and from whom not, with the p-values that decide it."""
 
     def told(names: Sequence[str]) -> str:
         items = []
@@ -120,14 +120,14 @@ def lead_words(leader: Lead, pairs: Pairs, correction: str) -> str:
     if leader.behind:
         parts.append(f"{leader.best} is ahead of {told(leader.behind)}")
     if leader.level:
-        verb = "it cannot be told from" if parts else f"{leader.best} cannot be told from"
+        verb = f"{'it' if parts else leader.best} does not differ significantly from"
         parts.append(f"{verb} {told(leader.level)}")
     if leader.untested:
         parts.append(f"there is no test against {listed(leader.untested)}")
     text = "; ".join(parts)
     n_tests = len([gap for gap in pairs.values() if not math.isnan(p_adjusted(gap))])
     if n_tests > 1 and correction in CORRECTIONS and (leader.behind or leader.level):
-        text += f". P values are corrected for {n_tests} comparisons ({CORRECTIONS[correction]})"
+        text += f". p-values are corrected for {n_tests} comparisons ({CORRECTIONS[correction]})"
     return f"{text}." if text else f"{leader.best} is the only one with a score."
 
 

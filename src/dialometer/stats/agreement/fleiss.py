@@ -48,7 +48,29 @@ def percent_agreement(
     Items count alike, however many raters they had; the interval draws items. Agreement by chance is inside this number.
     With one pair per item and every pair in agreement (or none), resampling has nothing to vary: Wilson's interval then.
     """
-    counts, notes = _pairable(label_counts(ratings, labels))
+    return share_of_agreeing_pairs(
+        label_counts(ratings, labels),
+        within=within,
+        interval=interval,
+        n_resamples=n_resamples,
+        seed=seed,
+        confidence=confidence,
+        label=label,
+    )
+
+
+def share_of_agreeing_pairs(
+    counts: ArrayLike,
+    *,
+    within: int = 0,
+    interval: Interval = "percentile",
+    n_resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    label: str = "",
+) -> Estimate:
+    """The same from how often each item got each label (items by labels)."""
+    counts, notes = _pairable(as_matrix(counts))
     method = "percent agreement" + (f" within {within}" if within else "")
     if len(counts) < 2:
         return unknown(method, _TOO_FEW.format(n=len(counts)), n=len(counts), label=label)

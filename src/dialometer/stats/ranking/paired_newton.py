@@ -22,6 +22,7 @@ Codes = npt.NDArray[np.intp]
 
 # Beyond this difference on the logit scale no realistic number of votes can hold an estimate: it is running away.
 _RUNAWAY = 30.0
+_MOST_HELD_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,6 +231,43 @@ def newton(
             active, part = active[stay], part.chosen(stay)
     parameters[:n] -= parameters[:n].mean(axis=0)
     return NewtonFit(parameters, is_converged, iteration)
+
+
+def newton_held(
+    cells: PairCells, model: PairedModel, contrasts: Floats, values: Floats, start: Floats, *, tolerance: float = 1e-6
+) -> Floats:
+    """The likeliest parameters (by contrasts) among those for which each contrast has its given value.
+
+    ``cells`` hold one data set, ``contrasts`` are combinations by parameters, ``start`` is the free estimate. Every step is
+    Newton's, bent so that the contrast stays where it is held, and shortened as in :func:`newton`.
+    """
+    layout = _Layout(cells)
+    n, n_sets = cells.n_systems, len(contrasts)
+    part = cells.chosen(np.zeros(n_sets, dtype=np.intp))
+    _, information = gradient_and_information(cells, model, start[:, None], layout)
+    along = np.linalg.solve(_anchored(information, n)[0], contrasts.T)
+    gap = values - contrasts @ start
+    parameters = start[:, None] + along * (gap / np.einsum("cp,pc->c", contrasts, along))
+    active = np.arange(n_sets)
+    for _ in range(_MOST_HELD_STEPS):
+        held, now = contrasts[active], parameters[:, active]
+        gradient, information = gradient_and_information(part, model, now, layout)
+        both = np.stack([gradient.T, held], axis=2)
+        free, along = np.moveaxis(np.linalg.solve(_anchored(information, n), both), 2, 0)
+        share = np.einsum("cp,cp->c", held, free) / np.einsum("cp,cp->c", held, along)
+        step = np.ascontiguousarray((free - along * share[:, None]).T)
+        change = np.abs(model.differences(part, step))
+        if model.has_ties:
+            change = np.maximum(change, change / 2 + np.abs(model.tie(part, step)))
+        step /= np.maximum(1, change.max(axis=0))
+        parameters[:, active] = now + step
+        stay = np.abs(step).max(axis=0) >= tolerance
+        if not stay.any():
+            break
+        if not stay.all():
+            active, part = active[stay], part.chosen(stay)
+    parameters[:n] -= parameters[:n].mean(axis=0)
+    return np.asarray(parameters)
 
 
 def _anchored(information: Floats, n: int) -> Floats:

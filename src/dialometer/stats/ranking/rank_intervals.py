@@ -1,6 +1,11 @@
-"""How sure a place in a ranking is, for any score of which bootstrap replicates exist.
+"""How sure a place in a ranking is: from the tests of every two systems, or from bootstrap replicates of any score.
 
-Checked in ``tests/stats/test_ranking_bootstrap.py`` against ``scipy.stats.rankdata`` row by row.
+From tests, a system's rank lies between one more than the number of systems that are significantly better and the number of
+systems that are not significantly worse. With tests corrected for all pairs these intervals hold for all systems at once
+(Al Mohamad, Goeman and van Zwet 2022), and they cannot contradict the tests.
+
+Checked in ``tests/stats/test_ranking_bootstrap.py`` against ``scipy.stats.rankdata`` row by row, and those from tests in
+``tests/stats/test_ranking_strength_contrasts.py`` by counting.
 """
 
 from __future__ import annotations
@@ -24,6 +29,46 @@ class RankIntervals:
     ranks: Mapping[str, Estimate]
     best_share: Mapping[str, float]
     n_resamples: int
+
+
+def ranks_by_tests(
+    systems: Sequence[str],
+    scores: npt.ArrayLike,
+    is_better: npt.NDArray[np.bool_],
+    draws: npt.ArrayLike,
+    *,
+    n: int,
+    confidence: float = 0.95,
+) -> RankIntervals:
+    """Ranks of scores; ``is_better[a, b]`` says that a is significantly better than b, all tests being one family.
+
+    How often each came out best is counted in ``draws`` (draws by systems). Systems without a score are not ranked.
+    """
+    value, drawn = np.asarray(scores, dtype=np.float64), np.asarray(draws, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(value))
+    place = dict(zip(known.tolist(), rankdata(-value[known]).tolist(), strict=True))
+    top = np.bincount(drawn[:, known].argmax(axis=1), minlength=len(known)) / len(drawn)
+    chance = dict(zip(known.tolist(), top.tolist(), strict=True))
+    method = "rank by score"
+    ranks = {
+        name: Estimate(
+            value=place[k],
+            n=n,
+            method=method,
+            low=1.0 + int(is_better[:, k].sum()),
+            high=float(len(known) - int(is_better[k].sum())),
+            confidence=confidence,
+            interval_method="systems that are significantly better and worse",
+            label=name,
+            unit="rank",
+            details={"best_share": chance[k]},
+        )
+        if k in place
+        else unknown(method, f"'{name}' has no score", label=name)
+        for k, name in enumerate(systems)
+    }
+    best = {name: chance.get(k, float("nan")) for k, name in enumerate(systems)}
+    return RankIntervals(tuple(systems), ranks, best, len(drawn))
 
 
 def rank_intervals(

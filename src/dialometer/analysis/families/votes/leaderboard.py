@@ -1,38 +1,42 @@
 """Systems compared with each other by votes: a leaderboard that says how sure each place is.
 
 For designs in the manner of ACUTE-Eval (Li, Weston and Roller 2019), for pairwise choices and for rankings. Strengths are
-Bradley-Terry's with Davidson's ties and an effect of the place on the screen; raters are resampled whole, since each votes
-several times. Head-to-head tests beside it assume no model.
+Bradley-Terry's with Davidson's ties and an effect of the place on the screen. Every claim reads the same tests of every two
+systems, which take raters and items as samples; direct votes beside them describe.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
-from dialometer.analysis.base.wording import listed, n_of, percent, sentence
-from dialometer.analysis.families.votes.rankings import (
-    SystemRanking,
-    head_to_head_by_rater,
-    rank_systems,
-    systems_differ,
-)
+from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
+from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE, agreement_section
+from dialometer.analysis.families.votes.rankings import SystemRanking, rank_systems
 from dialometer.analysis.families.votes.sections import (
-    HeadToHead,
     board_figure,
     board_section,
+    contrasts_table,
     head_to_head_section,
     model_section,
-    pairs_table,
     questions_section,
-    rank_words,
+    scope_words,
     system_group_section,
 )
-from dialometer.analysis.families.votes.system_votes import SystemVotes, duplicate_votes, system_votes, votes_where
+from dialometer.analysis.families.votes.system_votes import (
+    SystemVotes,
+    comparison_questions,
+    comparison_votes,
+    duplicate_votes,
+    system_votes,
+)
+from dialometer.analysis.families.votes.vote_model import VoteModel, vote_model
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
     between,
@@ -46,65 +50,87 @@ from dialometer.analysis.shared.comparisons import (
     primary_between_systems,
 )
 from dialometer.analysis.shared.equivalence import decided, differences_of, has_margin
-from dialometer.analysis.shared.ranking import lead_claims, lead_words
+from dialometer.analysis.shared.ranking import difference, lead_claims, lead_words
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Headline, Method, Section, Table
+from dialometer.model.report import Cell, Claim, Column, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
-from dialometer.stats.ranking.bradley_terry import bradley_terry
-from dialometer.stats.ranking.votes import win_matrix
 
+MOST_HEADLINES = 3
 MOST_RIVALS = 5
+MOST_LEADING = 2  # rivals that share the lead; with more of them, nobody leads
 
 
 def answer_words(main: SystemRanking, *, name: str) -> str:
     """Who is best, or why nobody can be called so; ``name`` is the question, empty for all together."""
     first, n = main.ranked[0], len(main.ranked)
-    where = f" on {name.lower()}" if name else ""
+    where = (f" on {name.lower()}" if name else "") + scope_words(main.model)
     share = f"{percent(main.wins[first].value)} of choices against the others"
     if main.ranks is None:
         return f"{first} comes first of {n} systems{where}, but one rater cannot speak for others."
     rivals = main.rivals()
     if not rivals:
         return f"{first} is the best of {n} systems{where}: it wins {share}."
-    if len(rivals) + 1 == n:
-        whom = f"{rivals[0]} may be as good" if n == 2 else f"any of the {n} may be best"
-        return f"No best system{where} can be named: {first} comes first with {share}, but {whom}."
-    return f"{first} comes first{where} with {share}, but {listed(rivals, most=MOST_RIVALS)} may be as good."
+    if 0 < len(rivals) <= MOST_LEADING and len(rivals) + 1 < n:
+        leading = (first, *rivals)
+        shares = listed(percent(main.wins[name].value) for name in leading)
+        return f"{listed(leading)} lead{where} and do not differ significantly: they win {shares} of choices against the others."
+    behind = main.leader().behind
+    whom = f"differs significantly only from {listed(behind, most=MOST_RIVALS)}"
+    if not behind:
+        whom = f"does not differ significantly from {rivals[0] if n == 2 else 'any other system'}"
+    return f"No best system{where} can be named: {first} comes first with {share}, but {whom}."
 
 
 def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool) -> str:
-    """How sure the first place is, by the model of all votes and by direct votes alone."""
-    first = main.ranked[0]
+    """How sure the first place is, and what holds for the items shown although not for items in general."""
     basis = f"{n_of(len(main.votes.raters), 'rater')} cast {n_of(main.votes.n, 'vote')}"
     declared = (
-        "The comparison was declared beforehand." if is_declared else "No comparison was declared: this is exploratory."
+        "The comparison is confirmatory (declared in advance)."
+        if is_declared
+        else "No comparison was declared in advance: this is exploratory."
     )
     if main.ranks is None:
         return f"{basis}. {declared}"
     text = f"By the model of all votes, {lead_words(main.leader(), main.contrasts, options.correction)} "
-    tested = {pair: share for pair, share in main.pairs.items() if first in pair and not math.isnan(p_adjusted(share))}
-    behind = [
-        pair
-        for pair, share in tested.items()
-        if p_adjusted(share) <= 1 - options.confidence and (share.value > 0.5) == (pair[0] == first)
-    ]
-    if tested:
-        text += f"Direct votes alone, without the model, put it ahead of {len(behind)} of the {len(tested)} it met. "
+    text += _items_certainty(main)
     if main.fit.is_penalised:
         text += "Strengths are a regularised fit, as some systems cannot be placed by maximum likelihood. "
     return f"{text}{basis}. {declared}"
 
 
-def headlines(main: SystemRanking, *, is_declared: bool) -> tuple[Headline, ...]:
-    """The first three systems."""
+def _items_certainty(main: SystemRanking) -> str:
+    """That claims are about the items shown, or which further ones would be if they were limited to these."""
+    if main.model.is_about_these_items:
+        why = "There is one item only" if main.model.n_items == 1 else "The items are declared as fixed"
+        return f"{why}, so this says nothing about other items. "
+    general, narrow = main.leader(), main.model.on_these_items()
+    if not narrow:
+        return ""
+    further = [name for name in main.leader(narrow).behind if name not in general.behind]
+    if not further:
+        return ""
+    items = f"these {main.model.n_items} items"
+    gaps = {name: difference(narrow, general.best, name) for name in further}
+    whom = listed(f"{name} ({p_words(p_adjusted(gap))})" for name, gap in gaps.items() if gap is not None)
+    return (
+        f"Limited to {items}, {general.best} is {'also ' if general.behind else ''}preferred to {whom}; the items differ too "
+        "much, or are too few, to say so of other items. "
+    )
+
+
+def headlines(main: SystemRanking, options: Options, *, is_declared: bool) -> tuple[Headline, ...]:
+    """The first system against those that come next: the numbers that decide."""
+    first = main.ranked[0]
     lines = []
-    for system in main.ranked[:3]:
-        rank = main.ranks.ranks[system] if main.ranks is not None else None
-        place = "" if rank is None or not rank.has_interval else f"Rank interval {rank_words(rank)}; "
-        record = main.records[system]
-        words = f"{place}won {record.wins}, lost {record.losses}"
-        words += f", tied {record.ties}." if record.ties else "."
-        lines.append(Headline(f"{system}: wins against the others", main.wins[system], sentence(words), is_declared))
+    for other in main.ranked[1 : MOST_HEADLINES + 1]:
+        share = main.model.win_probability(first, other)
+        p = p_adjusted(share)
+        words = ""
+        if not math.isnan(p):
+            corrected = f", {CORRECTIONS[options.correction]}" if options.correction in CORRECTIONS else ""
+            verdict = "significant" if p <= 1 - options.confidence else "not significant"
+            words = f"the difference is {verdict}{scope_words(main.model)} ({p_words(p)}{corrected})"
+        lines.append(Headline(f"{first} preferred to {other}", share, sentence(words) if words else "", is_declared))
     return tuple(lines)
 
 
@@ -130,35 +156,35 @@ def warnings_of(given: SystemVotes, main: SystemRanking) -> tuple[str, ...]:
 MOST_REPEATS = 50
 
 
-def questions_of(comparison: Comparison, given: SystemVotes) -> tuple[str, ...]:
-    """The questions a declared comparison is about."""
-    return tuple(name for name in given.criteria if not comparison.criteria or name in comparison.criteria)
-
-
-def declared_sections(study: Study, given: SystemVotes, options: Options) -> list[Section]:
-    """Declared comparisons between systems: every two of their systems in direct votes, over their questions."""
+def declared_sections(
+    study: Study, given: SystemVotes, options: Options, models: Mapping[str, VoteModel]
+) -> list[Section]:
+    """Declared comparisons between systems, by name the model of each: every two of their systems, over their questions."""
     tables, paragraphs = [], []
     for comparison in differences_of(study):
-        questions = questions_of(comparison, given)
+        questions = comparison_questions(given, comparison)
         if comparison.between != "systems" or not questions:
             continue
-        codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
-        votes = given.on(questions)
-        votes = votes_where(votes, np.isin(votes.first, codes) & np.isin(votes.second, codes))
         title = comparison_title(comparison)
-        if votes.n == 0:
-            paragraphs.append(f"{title}: there are no votes between {listed(given.systems[k] for k in codes)} yet.")
+        model = models.get(comparison.name)
+        if model is None:
+            paragraphs.append(f"{title}: there are no votes between its systems yet.")
             continue
-        matrix = win_matrix(votes)
-        pairs = head_to_head_by_rater(votes, matrix, options)
-        words = preferred_words(pairs, options, null=0.5, where=" in direct votes")
+        contrasts = model.contrasts
+        words = (
+            preferred_words(contrasts, options, where=scope_words(model)) if contrasts else "one rater cannot be tested"
+        )
         paragraphs.append(f"{title} ({comparison_role(study, comparison)}): {words}.")
         labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
-        caption = comparison_caption(comparison, labels)
-        met = HeadToHead(title, pairs, bradley_terry(matrix, confidence=options.confidence))
-        name = f"declared-{comparison.name}"
         tables.append(
-            pairs_table(name, f"{title}: direct votes", [met], options, is_confirmatory=True, caption=caption)
+            contrasts_table(
+                f"declared-{comparison.name}",
+                f"{title}: every two systems",
+                model,
+                options,
+                is_confirmatory=True,
+                caption=comparison_caption(comparison, labels),
+            )
         )
     if not paragraphs:
         return []
@@ -190,7 +216,8 @@ def duplicates_sections(given: SystemVotes) -> list[Section]:
     n_same = sum(repeat.is_same for repeat in repeats)
     text = (
         f"A rater voted more than once on the same comparison {n_of(len(repeats), 'time')}, with the same vote in {n_same}. "
-        "All votes are counted. Raters are resampled whole, so that repeating a vote does not make intervals narrower, but it "
+        "All votes are counted. Whole raters are the units of intervals and tests, so that repeating a vote does not make them "
+        "narrower, but it "
         "gives that rater more weight: exclude the session, or correct the import, if votes were sent twice by mistake."
     )
     more = (f"The first {MOST_REPEATS} of {len(repeats)}.",) if len(repeats) > MOST_REPEATS else ()
@@ -205,6 +232,7 @@ class Leaderboard(Family):
     """The family for votes between systems and for rankings of systems."""
 
     rank = 12
+    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Anything compared by choice or rank, except controlled pairs, which compare strategies with their controls."""
@@ -218,17 +246,24 @@ class Leaderboard(Family):
         return comparison.between == "systems" and is_about(comparison, [criterion.name for criterion in asked])
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-        """One test of whether the systems differ at all; with a margin, every two of them in direct votes."""
+        """Every two systems of the comparison, by the model that the report shows; a margin is one of shares of choices."""
         given = system_votes(data)
-        if has_margin(comparison):
-            return decided(_direct_votes(given, comparison, options), comparison, options)
-        return {"the systems differ": systems_differ(given.votes)}
+        votes = comparison_votes(given, comparison)
+        model = vote_model(votes, options, is_order_drawn=is_order_drawn(data.study))
+        name_of = dict(zip(given.systems, given.names, strict=True))
+        if not has_margin(comparison):
+            pairs = model.tests()
+            return {f"{a} against {b}": between(gap, name_of[a], name_of[b]) for (a, b), gap in pairs.items()}
+        shares = {
+            f"{a} against {b}": between(model.win_probability(a, b), name_of[a], name_of[b], null=0.5)
+            for a, b in model.contrasts
+        }
+        return decided(shares, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The leaderboard of the primary question, every question beside it, and the tests."""
         study, given = data.study, system_votes(data)
-        is_drawn = study.spec.design.system_order != "fixed"
-        fit = partial(rank_systems, options=options, is_order_drawn=is_drawn)
+        fit = partial(rank_systems, options=options, is_order_drawn=is_order_drawn(study))
         overall = fit(given.votes, ALL_QUESTIONS if len(given.criteria) > 1 else given.criterion_labels[0])
         asked = [k for k in range(len(given.criteria)) if np.any(given.criterion == k)]
         singles = (
@@ -237,20 +272,22 @@ class Leaderboard(Family):
         primary = primary_between_systems(study, given.criteria)
         main = _main(primary, given, singles, overall, fit)
         is_declared = primary is not None
+        models = _declared_models(study, given, options, main, primary)
+        has_all = len(main.matrix.systems) == len(given.names)
         sections = [
-            *declared_sections(study, given, options),
-            board_section(main, options, is_confirmatory=is_declared),
-            head_to_head_section(
-                main,
-                [single for single in singles if single.label != main.label],
-                options,
-                is_declared=primary is not None and (not primary.levels or set(given.names) <= set(primary.levels)),
-            ),
+            *declared_sections(study, given, options, models),
+            board_section(main, options, is_confirmatory=is_declared, has_tests=not is_declared),
+            head_to_head_section(main, [single for single in singles if single.label != main.label], options),
         ]
+        if not has_all:
+            board = board_section(overall, options, is_confirmatory=False, has_tests=True)
+            tables = tuple(replace(part, name=f"all-systems-{part.name}") for part in board.parts)
+            sections.append(replace(board, name="all-systems", title=f"All systems: {overall.label}", parts=tables))
         if singles:
             sections.append(questions_section(singles, overall, main))
         rankings = [main, *(board for board in [*singles, overall] if board.label != main.label)]
-        sections.append(model_section(rankings, has_rankings=given.has_rankings, is_order_drawn=is_drawn))
+        sections.append(model_section(rankings, has_rankings=given.has_rankings, is_order_drawn=is_order_drawn(study)))
+        sections.append(section_or_problem("agreement", AGREEMENT_TITLE, partial(agreement_section, data, options)))
         sections += [
             section_or_problem(
                 f"subgroup-{question}",
@@ -263,12 +300,12 @@ class Leaderboard(Family):
         findings = Findings(
             answer=answer_words(main, name=_name(main)),
             certainty=certainty_words(main, options, is_declared=is_declared),
-            headlines=headlines(main, is_declared=is_declared),
+            headlines=headlines(main, options, is_declared=is_declared),
             figure=board_figure("summary", main, is_confirmatory=is_declared),
             sections=tuple(sections),
             methods=_methods(main, options, has_rankings=given.has_rankings),
             warnings=warnings_of(given, main),
-            claims=lead_claims(main.ranked, main.rivals()) if main.ranks is not None else (),
+            claims=_claims(main),
         )
         return with_prefix(findings, "leaderboard")
 
@@ -276,14 +313,17 @@ class Leaderboard(Family):
 ANALYSES.register("leaderboard")(Leaderboard())
 
 
-def _direct_votes(given: SystemVotes, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-    """Every two systems of a comparison that met, over its questions, by the pair in words."""
-    votes = given.on(questions_of(comparison, given))
-    codes = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
-    votes = votes_where(votes, np.isin(votes.first, codes) & np.isin(votes.second, codes))
-    name_of = dict(zip(given.systems, given.names, strict=True))
-    pairs = head_to_head_by_rater(votes, win_matrix(votes), options)
-    return {f"{a} against {b}": between(share, name_of[a], name_of[b], null=0.5) for (a, b), share in pairs.items()}
+def _claims(main: SystemRanking) -> tuple[Claim, ...]:
+    """What the answer states: the first is ahead of those that are significantly behind it."""
+    if main.ranks is None:
+        return ()
+    claims = lead_claims(main.ranked, main.rivals())
+    return tuple(replace(claim, is_general=not main.model.is_about_these_items) for claim in claims)
+
+
+def is_order_drawn(study: Study) -> bool:
+    """Whether chance decided which system stood first on the screen."""
+    return study.spec.design.system_order != "fixed"
 
 
 def _main(
@@ -293,15 +333,33 @@ def _main(
     overall: SystemRanking,
     fit: partial[SystemRanking],
 ) -> SystemRanking:
-    """The ranking that gives the answer: the primary comparison's questions, else everything."""
+    """The ranking that gives the answer: the primary comparison's questions and systems, else everything."""
     if primary is None:
         return overall
-    questions = questions_of(primary, given)
+    questions = comparison_questions(given, primary)
+    labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
+    if primary.levels and not set(given.names) <= set(primary.levels):
+        label = overall.label if questions == given.criteria else listed(labels)
+        return fit(comparison_votes(given, primary), label)
     if questions == given.criteria:
         return overall
-    labels = [given.criterion_labels[given.criteria.index(name)] for name in questions]
     single = next((single for single in singles if [single.label] == labels), None)
     return single or fit(given.on(questions), listed(labels))
+
+
+def _declared_models(
+    study: Study, given: SystemVotes, options: Options, main: SystemRanking, primary: Comparison | None
+) -> dict[str, VoteModel]:
+    """The model of each declared comparison that has votes; that of the primary one is the leaderboard's."""
+    models = {}
+    for comparison in study.spec.analysis.comparisons:
+        if comparison is primary:
+            models[comparison.name] = main.model
+        elif comparison.between == "systems" and comparison_questions(given, comparison):
+            votes = comparison_votes(given, comparison)
+            if votes.n:
+                models[comparison.name] = vote_model(votes, options, is_order_drawn=is_order_drawn(study))
+    return models
 
 
 def _name(main: SystemRanking) -> str:
@@ -309,23 +367,41 @@ def _name(main: SystemRanking) -> str:
 
 
 def _methods(main: SystemRanking, options: Options, *, has_rankings: bool) -> tuple[Method, ...]:
+    has_items = main.model.strengths is not None and main.model.strengths.variance.items is not None
+    over = "raters and items" if has_items else "raters"
     methods = [
         Method(
             "strengths, ranks and the leaderboard",
-            f"{main.fit.method}; expanded percentile bootstrap over raters, {options.n_resamples:,} resamples",
-            "one vote says little, and the votes of one rater go together; the model joins all comparisons on one scale",
-            "Bradley and Terry 1952; Davidson 1970; Ford 1957; Hesterberg 2015",
+            f"{main.fit.method}; intervals by profile likelihood with the design effect over {over}, Student's t",
+            "one vote says little, and the votes of one rater or on one item go together; the model joins all comparisons on "
+            "one scale",
+            "Bradley and Terry 1952; Davidson 1970; Ford 1957",
         ),
         Method(
-            "head to head",
-            "exact binomial test on decisive votes; cluster-robust by rater (CR2) where raters voted on a pair more than once",
-            "needs no model of strengths",
+            "every two systems",
+            f"likelihood ratio of equal strengths divided by its design effect over {over} (two-way jackknife), Student's t "
+            "with design-based degrees of freedom; where all votes on a pair point one way, each rater or item counts once",
+            "which raters took part and which items they saw are samples"
+            if over != "raters"
+            else "which raters took part is a sample",
+            "Rao and Scott 1984; Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023",
+        ),
+        Method(
+            "rank intervals",
+            "from the corrected tests: systems that are significantly better and worse",
+            "they cannot contradict the tests and hold for all systems at once",
+            "Al Mohamad, Goeman and van Zwet 2022",
         ),
         Method(
             "whether systems differ at all",
-            "homogeneity of the shares of points, cluster-robust by rater (HTZ)",
-            "one test before many",
-            "Pustejovsky and Tipton 2018",
+            "smallest p-value of all pairs, corrected (Holm)",
+            "the systems differ if any two of them do",
+        ),
+        Method(
+            "head to head",
+            "share of decisive direct votes; exact interval where each rater voted once on a pair, else with the effective "
+            f"number of votes over {over}",
+            "describes without a model of strengths",
         ),
         Method("Elo", main.elo.rule.describe() + ", mean over random orders of the votes", "for comparison with other leaderboards"),
         Method("several tests at once", CORRECTIONS.get(options.correction, "none"), "declared in the study; one family per question"),

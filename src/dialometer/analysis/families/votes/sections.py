@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, n_of, number, p_words, percent, sentence, with_interval
-from dialometer.analysis.families.votes.rankings import SystemRanking
+from dialometer.analysis.families.votes.rankings import SystemRanking, direct_votes
 from dialometer.analysis.families.votes.system_votes import SystemVotes
+from dialometer.analysis.families.votes.vote_model import VoteModel
 from dialometer.analysis.shared.comparisons import (
-    CORRECTIONS,
     first_places_words,
     known_cell,
     p_adjusted,
@@ -23,7 +23,7 @@ from dialometer.analysis.shared.comparisons import (
     p_cells,
     p_columns,
 )
-from dialometer.analysis.shared.ranking import lead_words
+from dialometer.analysis.shared.ranking import difference, lead_words
 from dialometer.analysis.shared.subgroups import (
     GroupTest,
     RaterGroups,
@@ -35,21 +35,27 @@ from dialometer.analysis.shared.subgroups import (
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, ColumnKind, Figure, Section, Table
 from dialometer.report.charts import Dot, HeatCell, dot_interval, heatmap, ranking_intervals
-from dialometer.stats.clustered.clustered import clustered_proportion
+from dialometer.stats.clustered.two_way import two_way_share
 from dialometer.stats.observations import Floats, Ints
-from dialometer.stats.ranking.bradley_terry import BradleyTerry
+from dialometer.stats.ranking.bradley_terry import ELO_PER_LOGIT, ELO_START
+from dialometer.stats.ranking.vote_variance import is_item_per_rater
 from dialometer.stats.ranking.votes import FIRST, TIE
 
 MOST_IN_MATRIX = 30
+MOST_IN_TEST_TABLE = 12
 
 
-def board_section(main: SystemRanking, options: Options, *, is_confirmatory: bool) -> Section:
-    """The leaderboard that gives the answer."""
+def board_section(main: SystemRanking, options: Options, *, is_confirmatory: bool, has_tests: bool) -> Section:
+    """The leaderboard that gives the answer; the tests behind it too, unless they stand under what was declared."""
+    parts = [board_table("board", main, is_confirmatory=is_confirmatory)]
+    if has_tests and main.contrasts:
+        title = f"Every two systems: {main.label}"
+        parts.append(contrasts_table("contrasts", title, main.model, options, is_confirmatory=is_confirmatory))
     return Section(
         "board",
         f"Leaderboard: {main.label}",
         board_words(main, options),
-        (board_table("board", main, is_confirmatory=is_confirmatory),),
+        tuple(parts),
         is_confirmatory=is_confirmatory,
     )
 
@@ -59,8 +65,11 @@ def board_words(ranking: SystemRanking, options: Options) -> tuple[str, ...]:
     paragraphs = []
     if not math.isnan(ranking.differ.p_value):
         is_clear = ranking.differ.p_value <= 1 - options.confidence
-        differ = "differ in how often they are preferred" if is_clear else "cannot be told apart as a whole"
-        paragraphs.append(f"The {len(ranking.ranked)} systems {differ} ({p_words(ranking.differ.p_value)}).")
+        differ = "differ significantly" if is_clear else "do not differ significantly"
+        paragraphs.append(
+            f"The {len(ranking.ranked)} systems {differ} in how often they are preferred{scope_words(ranking.model)} "
+            f"({p_words(ranking.differ.p_value)}, the smallest of all pairs, corrected for their number)."
+        )
     if ranking.contrasts:
         paragraphs.append(
             f"By the model of all votes, {lead_words(ranking.leader(), ranking.contrasts, options.correction)}"
@@ -71,6 +80,13 @@ def board_words(ranking: SystemRanking, options: Options) -> tuple[str, ...]:
             "regularised fit, which draws extreme strengths together; read their order, not their size."
         )
     return tuple(paragraphs)
+
+
+def scope_words(model: VoteModel) -> str:
+    """What claims are limited to: nothing where raters and items are samples, else the items that were shown."""
+    if not model.is_about_these_items:
+        return ""
+    return " on the one item shown" if model.n_items == 1 else f" on the {model.n_items} items shown"
 
 
 def _obstacles(ranking: SystemRanking) -> list[str]:
@@ -115,15 +131,52 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
         f"Leaderboard: {ranking.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}. “Interval” and “first” are the ranks "
-        "a system had, and how often it came first, when whole raters were resampled; “wins” is the chance of being preferred "
-        "to one of the other systems at random, a tie counting half; strengths are log odds with mean 0.",
-        notes=(
-            *(sentence(note) for note in ranking.notes),
-            "Rank intervals are about one system at a time; the tests are corrected for the number of pairs, so they are slower "
-            "to call a system better.",
-        ),
+        caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}. “Interval” "
+        "holds the ranks that the tests of every two systems leave open, for all systems at once; “first” is the chance of "
+        "being the best, as sure as these tests are; “wins” is the chance of being preferred to one of the other systems at "
+        "random, a tie counting half; strengths are log odds with mean 0.",
+        notes=tuple(sentence(note) for note in ranking.notes),
         is_confirmatory=is_confirmatory,
+    )
+
+
+def _items_words(ranking: SystemRanking) -> str:
+    if not ranking.model.n_items:
+        return ""
+    kind = " (taken as fixed)" if ranking.model.is_about_these_items else ""
+    return f" on {n_of(ranking.model.n_items, 'item')}{kind}"
+
+
+def contrasts_table(
+    name: str, title: str, model: VoteModel, options: Options, *, is_confirmatory: bool = False, caption: str = ""
+) -> Table:
+    """Every two systems by the model of all votes: how often the first is preferred, and the tests that decide."""
+    contrasts = model.contrasts
+    pairs = list(contrasts)
+    notes = [
+        "“Preferred” is what the model expects of a vote between the two, a tie counting half; 50% is no difference."
+    ]
+    if len(model.fit.ranked) > MOST_IN_TEST_TABLE:
+        pairs = [pair for pair in pairs if model.fit.ranked[0] in pair]
+        notes.append(f"The tests of the first system, corrected for all {len(contrasts)} pairs.")
+    rows: list[tuple[Cell, ...]] = []
+    for a, b in pairs:
+        first, second = (a, b) if contrasts[a, b].value >= 0 else (b, a)
+        share, gap = model.win_probability(first, second), difference(contrasts, first, second)
+        rows.append(
+            (first, second, known_cell(share), gap, *p_cells(contrasts[a, b], options.correction)),
+        )
+    remarks = dict.fromkeys(note for pair in pairs for note in contrasts[pair].notes)
+    columns = (
+        Column("system", "System"),
+        Column("against", "compared with"),
+        Column("preferred", "Preferred", "percent_estimate"),
+        Column("difference", "Difference in strength (log odds)", "estimate"),
+        *p_columns(options.correction),
+    )
+    notes += [sentence(remark) for remark in remarks]
+    return Table(
+        name, title, columns, tuple(rows), caption=caption, notes=tuple(notes), is_confirmatory=is_confirmatory
     )
 
 
@@ -194,8 +247,8 @@ def _leader_words(ranking: SystemRanking) -> str:
     if ranking.ranks is None:
         return f"{text}."
     if not rivals:
-        return f"{text}, and is told from every other system."
-    return f"{text}, but cannot be told from {listed(rivals, most=6)}."
+        return f"{text}, significantly more than every other system."
+    return f"{text}, but does not differ significantly from {listed(rivals, most=6)}."
 
 
 def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_order_drawn: bool) -> Section:
@@ -232,7 +285,7 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
         "Place on the screen, ties, and the model that was fitted",
         columns,
         tuple(rows),
-        notes=("Interval and test of the position effect resample raters.",),
+        notes=("Interval and test of the position effect are over raters and items, like those of the systems.",),
     )
     paragraphs = []
     clear = [
@@ -244,7 +297,7 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
     ]
     if not is_order_drawn:
         paragraphs.append(
-            "The order on the screen was fixed, so an advantage of the first place cannot be told from a better system."
+            "The order on the screen was fixed, so an advantage of the first place cannot be separated from a better system."
         )
     elif clear:
         paragraphs.append(
@@ -254,8 +307,8 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
         paragraphs.append("There is no sign that the place on the screen mattered.")
     if has_rankings:
         paragraphs.append(
-            "Rankings were broken into all their pairs, which keeps Bradley-Terry strengths right; intervals resample raters, "
-            "so that the pairs of one ranking do not count as independent."
+            "Rankings were broken into all their pairs, which keeps Bradley-Terry strengths right; intervals and tests take "
+            "whole raters and items as units, so that the pairs of one ranking do not count as independent."
         )
     paragraphs += [_elo_words(ranking) for ranking in rankings[:1]]
     return Section("model", "Place on the screen, ties and model", tuple(paragraphs), (table, _elo_table(rankings[0])))
@@ -266,7 +319,7 @@ def _elo_table(ranking: SystemRanking) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             system,
-            known_cell(ranking.fit.elo[system]),
+            _as_elo(ranking.strengths[system]),
             known_cell(ranking.elo.ratings[system]),
             ranking.elo.ranked.index(system) + 1,
         )
@@ -285,9 +338,15 @@ def _elo_table(ranking: SystemRanking) -> Table:
         tuple(rows),
         notes=(
             "The interval of Elo is what the order of the same votes does to it, not what other raters would do; that of "
-            "Bradley-Terry is the model's own and takes votes as independent.",
+            "Bradley-Terry is the interval of the strength.",
         ),
     )
+
+
+def _as_elo(strength: Estimate) -> Estimate:
+    """A strength on the scale of Elo ratings."""
+    value, low, high = (ELO_START + ELO_PER_LOGIT * end for end in (strength.value, strength.low, strength.high))
+    return replace(strength, value=value, low=low, high=high, unit="Elo")
 
 
 def _elo_words(ranking: SystemRanking) -> str:
@@ -305,12 +364,18 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
     """Share of points of every system within each group of raters, and whether the groups differ."""
     groups = rater_groups(data, question, given.votes.raters)
     points, system, rater = points_by_system(given)
+    votes = given.votes
+    is_fixed = options.has_fixed_items or votes.item is None or is_item_per_rater(votes)
+    item = None if is_fixed or votes.item is None else np.concatenate([votes.item, votes.item])
 
     def by_group(code: int, label: str) -> GroupTest:
         own, who = points[system == code], rater[system == code]
 
+        about = None if item is None else item[system == code]
+
         def share(chosen: NDArray[np.bool_]) -> Estimate:
-            return clustered_proportion(own[chosen], who[chosen], confidence=options.confidence)
+            shown = None if about is None else about[chosen]
+            return two_way_share(own[chosen], who[chosen], shown, confidence=options.confidence)
 
         return groups_test(groups, own, who, share, label=label)
 
@@ -321,7 +386,8 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
         options,
         title=f"Share of points by “{groups.text}”",
         kind="percent_estimate",
-        caption="A win is one point, a tie half a point; over all questions. Intervals take each rater as one cluster.",
+        caption="A win is one point, a tie half a point; over all questions. Intervals are over "
+        f"{'raters' if item is None else 'raters and items'}; the test takes each rater as one cluster.",
     )
 
 
@@ -365,50 +431,32 @@ def points_by_system(given: SystemVotes) -> tuple[Floats, Ints, Ints]:
     )
 
 
-MOST_IN_TEST_TABLE = 12
-
-
-def head_to_head_section(
-    main: SystemRanking, others: Sequence[SystemRanking], options: Options, *, is_declared: bool = False
-) -> Section:
-    """Who beat whom: a matrix in colours and the tests behind it, unless they already stand under what was declared."""
+def head_to_head_section(main: SystemRanking, others: Sequence[SystemRanking], options: Options) -> Section:
+    """Who beat whom in direct votes: a matrix in colours and the shares, as description."""
     parts: list[Table | Figure] = []
     if len(main.ranked) <= MOST_IN_MATRIX:
         parts.append(_matrix_figure(main))
-    if not is_declared:
-        parts.append(pairs_table("head-to-head", f"Head to head: {main.label}", [_head_to_head(main)], options))
+    parts.append(pairs_table("head-to-head", f"Head to head: {main.label}", [main]))
     if others and len(main.ranked) <= MOST_IN_TEST_TABLE:
-        parts.append(
-            pairs_table(
-                "head-to-head-questions",
-                "Head to head on the other questions",
-                [_head_to_head(ranking) for ranking in others],
-                options,
-            )
-        )
+        parts.append(pairs_table("head-to-head-questions", "Head to head on the other questions", others))
     n_pairs = len(main.ranked) * (len(main.ranked) - 1) // 2
-    tested = [share for share in main.pairs.values() if not math.isnan(p_adjusted(share))]
-    clear = [share for share in tested if p_adjusted(share) <= 1 - options.confidence]
-    text = (
-        f"Of {n_of(n_pairs, 'pair')} of systems, {len(main.pairs)} met, {len(tested)} can be tested and {len(clear)} "
-    )
-    text += "differ after correction" if options.correction in CORRECTIONS else "differ"
-    paragraphs = [f"{text}." + (" The tests stand under “Declared comparisons”." if is_declared else "")]
-    cycle = circles(main)
+    paragraphs = [
+        f"Of {n_of(n_pairs, 'pair')} of systems, {len(main.pairs)} met. These shares count direct votes only and describe; "
+        "the tests are those of the model, which also uses votes against third systems."
+    ]
+    cycle = circles(main, replace(options, has_fixed_items=True))
     if cycle:
         circle = " over ".join((*cycle, cycle[0]))
-        paragraphs.append(f"The wins run in a circle ({circle}), which no single order of strengths can show.")
+        paragraphs.append(
+            f"On the items shown, the wins run in a circle ({circle}), which no single order of strengths can show."
+        )
     return Section("head-to-head", "Head to head", tuple(paragraphs), tuple(parts))
 
 
-def _head_to_head(ranking: SystemRanking) -> HeadToHead:
-    return HeadToHead(ranking.label, ranking.pairs, ranking.fit)
-
-
-def circles(ranking: SystemRanking) -> tuple[str, ...]:
-    """Three systems that beat each other in a circle, each by a tested difference; empty where there are none."""
+def circles(ranking: SystemRanking, options: Options) -> tuple[str, ...]:
+    """Three systems that beat each other in a circle on the items shown, each significantly; empty where there are none."""
     beats = set()
-    for (a, b), share in ranking.pairs.items():
+    for (a, b), share in direct_votes(ranking.votes, ranking.matrix, options).items():
         if p_adjusted(share) <= 1 - share.confidence:
             beats.add((a, b) if share.value > 0.5 else (b, a))
     for a, b in sorted(beats):
@@ -445,43 +493,22 @@ def _share(ranking: SystemRanking, row: str, column: str) -> float | None:
     return 1 - turned.value if turned is not None and turned.is_known else None
 
 
-@dataclass(frozen=True, eq=False)
-class HeadToHead:
-    """Systems that met on some questions: every pair with its share, and the model that expects them."""
-
-    label: str
-    pairs: dict[tuple[str, str], Estimate]
-    fit: BradleyTerry
-
-
-def pairs_table(
-    name: str,
-    title: str,
-    meetings: Sequence[HeadToHead],
-    options: Options,
-    *,
-    is_confirmatory: bool = False,
-    caption: str = "",
-) -> Table:
-    """Every pair that met: counts, the share of decisive votes, tests, and what the model expects."""
-    has_ties = any(share.details["ties"] for meeting in meetings for share in meeting.pairs.values())
-    has_question = len(meetings) > 1 or name.endswith("questions")
+def pairs_table(name: str, title: str, rankings: Sequence[SystemRanking]) -> Table:
+    """Every pair that met: counts, the share of decisive votes, and what the model expects."""
+    has_ties = any(share.details["ties"] for ranking in rankings for share in ranking.pairs.values())
+    has_question = len(rankings) > 1 or name.endswith("questions")
     rows: list[tuple[Cell, ...]] = []
-    methods: dict[str, None] = {}
-    for meeting in meetings:
-        for (a, b), share in meeting.pairs.items():
-            methods["by rater" if "cluster" in share.method else "exact"] = None
+    for ranking in rankings:
+        for (a, b), share in ranking.pairs.items():
             is_turned = share.is_known and share.value < 0.5
             first, second = (b, a) if is_turned else (a, b)
             counts = share.details
             won, lost = (counts["losses"], counts["wins"]) if is_turned else (counts["wins"], counts["losses"])
             shown = _turned(share) if is_turned else share
-            expected = meeting.fit.win_probability(first, second)
+            expected = ranking.fit.win_probability(first, second)
             row: list[Cell] = [first, second, won, lost, *([counts["ties"]] if has_ties else [])]
-            row += [known_cell(shown), p_cell(share.p_value)]
-            row += [p_cell(p_adjusted(share))] if options.correction in CORRECTIONS else []
-            row.append(expected.value if expected.is_known else None)
-            rows.append((meeting.label, *row) if has_question else tuple(row))
+            row += [known_cell(shown), expected.value if expected.is_known else None]
+            rows.append((ranking.label, *row) if has_question else tuple(row))
     columns = [Column("question", "Question")] if has_question else []
     columns += [
         Column("system", "System"),
@@ -490,24 +517,14 @@ def pairs_table(
         Column("lost", "Lost", "count"),
         *([Column("tied", "Tied", "count")] if has_ties else []),
         Column("share", "Share of decisive votes", "percent_estimate"),
-        Column("p", "p", "p_value"),
+        Column("expected", "Model", "percent", 0),
     ]
-    if options.correction in CORRECTIONS:
-        columns.append(Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value"))
-    columns.append(Column("expected", "Model", "percent", 0))
-    notes = []
-    if "exact" in methods:
-        notes.append("Where each rater voted once on a pair, the test is the exact binomial test with its interval.")
-    if "by rater" in methods:
-        notes.append(
-            "Where raters voted several times on a pair, interval and test take each rater as one cluster (CR2)."
-        )
-    notes.append(
-        "“Model” is what Bradley-Terry expects from all votes, also those against third systems, a tie counting half."
-    )
-    return Table(
-        name, title, tuple(columns), tuple(rows), caption=caption, notes=tuple(notes), is_confirmatory=is_confirmatory
-    )
+    kinds = dict.fromkeys(share.interval_method for ranking in rankings for share in ranking.pairs.values())
+    notes = [
+        f"Intervals: {'; '.join(kind for kind in kinds if kind)}." if any(kinds) else "",
+        "“Model” is what Bradley-Terry expects from all votes, also those against third systems, a tie counting half.",
+    ]
+    return Table(name, title, tuple(columns), tuple(rows), notes=tuple(note for note in notes if note))
 
 
 def _turned(share: Estimate) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -16,7 +17,7 @@ from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
-from dialometer.model.study import Study
+from dialometer.model.study import Comparison, Study
 from dialometer.model.values import CANNOT_TELL, TIE
 from dialometer.stats.ranking.votes import FIRST, SECOND, RepeatedVote, Votes, repeated_votes
 from dialometer.stats.ranking.votes import TIE as TIED
@@ -68,6 +69,31 @@ def votes_where(votes: Votes, kept: NDArray[np.bool_]) -> Votes:
     )
 
 
+def votes_between(votes: Votes, systems: Sequence[int]) -> Votes:
+    """The votes between some of the systems, as if there were no others."""
+    kept = votes_where(votes, np.isin(votes.first, systems) & np.isin(votes.second, systems))
+    number = np.full(len(votes.systems), -1)
+    number[list(systems)] = np.arange(len(systems))
+    return replace(
+        kept,
+        systems=tuple(votes.systems[k] for k in systems),
+        first=number[kept.first].astype(np.intp),
+        second=number[kept.second].astype(np.intp),
+    )
+
+
+def comparison_votes(given: SystemVotes, comparison: Comparison) -> Votes:
+    """The votes that a declared comparison is about: its questions, and its systems among themselves."""
+    votes = given.on(comparison_questions(given, comparison))
+    systems = [k for k, name in enumerate(given.names) if not comparison.levels or name in comparison.levels]
+    return votes if len(systems) == len(given.names) else votes_between(votes, systems)
+
+
+def comparison_questions(given: SystemVotes, comparison: Comparison) -> tuple[str, ...]:
+    """The questions a declared comparison is about."""
+    return tuple(name for name in given.criteria if not comparison.criteria or name in comparison.criteria)
+
+
 def system_votes(data: StudyData) -> SystemVotes:
     """The votes of a study, pairwise choices and rankings together."""
     study = data.study
@@ -95,8 +121,8 @@ def system_votes(data: StudyData) -> SystemVotes:
     )
 
 
-def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Pairwise choices; "cannot tell" is no vote, and an answer that names neither system is excluded, with a note."""
+def read_choices(frame: pl.DataFrame) -> pl.DataFrame:
+    """Pairwise choices with the systems shown and the winner, a tie or "cannot tell"; what names neither is left out."""
     shown = pl.col("order").str.split_exact("|", 1)
     frame = frame.with_columns(
         first=shown.struct.field("field_0"), second=shown.struct.field("field_1"), winner=pl.col("choice")
@@ -110,12 +136,17 @@ def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
             | pl.col("winner").is_in([TIE, CANNOT_TELL])
         )
     )
-    read = frame.filter(is_read.fill_null(value=False))
+    return frame.filter(is_read.fill_null(value=False))
+
+
+def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Pairwise choices; "cannot tell" is no vote, and an answer that names neither system is excluded, with a note."""
+    read = read_choices(frame)
     decided = read.filter(pl.col("winner") != CANNOT_TELL)
     notes = []
     if len(read) < len(frame):
         notes.append(
-            f"{n_of(len(frame) - len(read), 'answer')} named neither of the two systems shown and were left out."
+            f"{n_of(len(frame) - len(read), 'answer')} named neither of the two systems shown and were excluded."
         )
     if len(decided) < len(read):
         notes.append(f"{n_of(len(read) - len(decided), 'answer')} “cannot tell” count as no vote.")

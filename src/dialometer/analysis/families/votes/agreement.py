@@ -1,0 +1,84 @@
+"""How far raters agree on the same two systems of the same item: a leaderboard cannot be surer than its raters are."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.base.scale_units import compared_types
+from dialometer.analysis.base.wording import criterion_label, with_interval
+from dialometer.analysis.families.votes.system_votes import read_choices
+from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems, known_cell
+from dialometer.errors import NotEnoughData
+from dialometer.model.report import Cell, Column, Section, Table
+from dialometer.model.values import CANNOT_TELL, TIE
+from dialometer.stats.agreement.fleiss import share_of_agreeing_pairs
+from dialometer.stats.agreement.side_agreement import side_alpha
+from dialometer.stats.observations import Floats
+
+AGREEMENT_TITLE = "Inter-rater agreement"
+_LABELS = ("low", "high", TIE, CANNOT_TELL)
+
+
+def agreement_section(data: StudyData, options: Options) -> Section:
+    """Krippendorff's alpha of every question, with and without undecided answers, and the share of agreeing raters."""
+    rows: list[tuple[Cell, ...]] = []
+    sentences = []
+    questions = [criterion.name for criterion in compared_criteria(data.study, "one")]
+    tables = {name: choice_counts(data, name) for name in questions}
+    has_undecided = any(counts[:, 2:].any() for counts in tables.values())
+    for name, counts in tables.items():
+        label = criterion_label(data.study, name)
+        every = side_alpha(counts, label=label, **options.resampling)
+        decided = side_alpha(counts[:, :2], label=label, **options.resampling)
+        share = share_of_agreeing_pairs(counts, label=label, **options.resampling)
+        shown = [every, *([decided] if has_undecided else [])]
+        rows.append((label, every.n, known_cell(share), *map(known_cell, shown)))
+        if every.is_known:
+            sentences.append(f"{label.lower()} {with_interval(every)}")
+    if not sentences:
+        raise NotEnoughData(
+            "no two raters judged the same two systems of the same item",
+            remedy="have items judged by more raters to see whether they agree",
+        )
+    columns = (
+        Column("question", "Question"),
+        Column("pairs", "Pairs judged by two or more", "count"),
+        Column("agreeing", "Raters who agree", "percent_estimate"),
+        Column("alpha", "Krippendorff's alpha", "estimate"),
+        *((Column("alpha_decided", "without undecided answers", "estimate"),) if has_undecided else ()),
+    )
+    notes = [
+        "“Raters who agree” is the share of two raters of one pair who gave the same answer; alpha is 0 for agreement by "
+        "chance and 1 for full agreement. Intervals are over pairs.",
+    ]
+    if has_undecided:
+        notes.append("Ties and “cannot tell” are answers of their own in the first column of alpha.")
+    table = Table(
+        "agreement", "Agreement on the same two systems of the same item", columns, tuple(rows), notes=tuple(notes)
+    )
+    text = f"Agreement of raters (Krippendorff's alpha, nominal): {'; '.join(sentences)}."
+    return Section("agreement", AGREEMENT_TITLE, (text,), (table,))
+
+
+def choice_counts(data: StudyData, criterion: str) -> Floats:
+    """For every two systems of an item, how many raters preferred either, found them tied or could not tell."""
+    study = data.study
+    systems = compared_systems(study)
+    frame = data.judgments.filter(
+        (pl.col("criterion") == criterion)
+        & ~pl.col("item").is_in(gold_items(study))
+        & pl.col("scale").is_in(compared_types(study, "one"))
+    )
+    read = read_choices(frame).filter(pl.col("first").is_in(systems) & pl.col("second").is_in(systems))
+    low, high = pl.min_horizontal("first", "second"), pl.max_horizontal("first", "second")
+    winner = pl.col("winner")
+    label = pl.when(winner == low).then(pl.lit("low")).when(winner == high).then(pl.lit("high")).otherwise(winner)
+    last = read.unique(["rater", "item", "first", "second"], keep="last", maintain_order=True)
+    table = last.group_by("item", low=low, high=high).agg(
+        *((label == name).sum().cast(pl.Float64).alias(f"n_{k}") for k, name in enumerate(_LABELS))
+    )
+    return table.sort("item", "low").select(f"n_{k}" for k in range(len(_LABELS))).to_numpy().astype(np.float64)

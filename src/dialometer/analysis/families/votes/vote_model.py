@@ -1,0 +1,160 @@
+"""The one model of a set of votes: Bradley-Terry strengths and the tests of every two systems.
+
+Answer, leaderboard, declared comparisons and power analysis all read the contrasts that are made here. Raters and items are
+both samples, unless the study declares its items fixed or has only one; then claims are about the items that were shown.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.shared.ranking import adjusted_pairs, difference
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.effects.multiplicity import Correction, adjust
+from dialometer.stats.observations import Floats
+from dialometer.stats.ranking.bradley_terry import BradleyTerry, Ties, bradley_terry
+from dialometer.stats.ranking.strength_contrasts import StrengthContrasts
+from dialometer.stats.ranking.vote_variance import VoteVariance, is_item_per_rater, vote_variance
+from dialometer.stats.ranking.votes import Votes, WinMatrix, win_matrix
+
+MOST_PAIRED = 100
+"""Systems above which only the first is compared with each of the others; tests are corrected for all pairs all the same."""
+
+Contrasts = dict[tuple[str, str], Estimate]
+
+
+@dataclass(frozen=True, eq=False)
+class VoteModel:
+    """A fit with its uncertainty. ``strengths`` is None where one rater gave all votes: nothing is tested then."""
+
+    votes: Votes
+    matrix: WinMatrix
+    fit: BradleyTerry
+    strengths: StrengthContrasts | None
+    options: Options
+    is_about_these_items: bool
+    """Whether claims are about the items that were shown, not about items like them."""
+
+    @property
+    def n_items(self) -> int:
+        """How many items were voted on; 0 where they are not known."""
+        return 0 if self.votes.item is None else len(np.unique(self.votes.item))
+
+    @cached_property
+    def contrasts(self) -> Contrasts:
+        """Differences of strengths of every two systems, corrected as one family, with intervals."""
+        return self._pairs(self.strengths, has_intervals=True)
+
+    def tests(self) -> Contrasts:
+        """The same without intervals, which power analysis does not need."""
+        return self._pairs(self.strengths, has_intervals=False)
+
+    def on_these_items(self) -> Contrasts:
+        """The same tests as claims about the items that were shown; empty where items are no further sample."""
+        if self.strengths is None or self.strengths.variance.items is None:
+            return {}
+        raters_only = VoteVariance(self.strengths.variance.inverse, self.strengths.variance.raters)
+        return self._pairs(
+            StrengthContrasts(self.matrix, self.fit, raters_only, confidence=self.options.confidence),
+            has_intervals=False,
+        )
+
+    def win_probability(self, first: str, second: str) -> Estimate:
+        """How often the first is preferred to the second, a tie counting half, with interval and test of their contrast."""
+        plain = self.fit.win_probability(first, second)
+        gap = difference(self.contrasts, first, second)
+        if not plain.is_known or gap is None:
+            return replace(plain, low=math.nan, high=math.nan, interval_method="")
+        low, high = expected_points(np.array([gap.low, gap.high]), self.fit).tolist()
+        return replace(gap, value=plain.value, low=low, high=high, unit="share", details={**gap.details, "null": 0.5})
+
+    def differ(self, contrasts: Contrasts) -> Estimate:
+        """Whether the systems differ at all: they do if any two of them do, after correction for all pairs."""
+        method = "smallest p-value of all pairs of systems, corrected (Holm)"
+        n_systems = len(self.fit.ranked)
+        label = f"{n_systems} systems"
+        p_values = _adjusted([gap.p_value for gap in contrasts.values()], n_systems, "holm")
+        known = [p for p in p_values if not math.isnan(p)]
+        if not known:
+            return unknown(method, "no two systems can be tested: more raters or items are needed", label=label)
+        return Estimate(
+            value=max(abs(gap.value) for gap in contrasts.values()),
+            n=self.votes.n,
+            method=method,
+            confidence=self.options.confidence,
+            p_value=min(known),
+            label=label,
+            unit="log odds",
+        )
+
+    def _pairs(self, strengths: StrengthContrasts | None, *, has_intervals: bool) -> Contrasts:
+        ranked = self.fit.ranked
+        if strengths is None or len(ranked) < 2:
+            return {}
+        in_order = [name for name in self.fit.systems if name in ranked]
+        pairs = list(combinations(in_order, 2))
+        if len(ranked) > MOST_PAIRED:
+            pairs = [(ranked[0], name) for name in ranked[1:]]
+        estimates = strengths.estimates(
+            strengths.pair_rows(pairs), [f"{a} - {b}" for a, b in pairs], n=self.votes.n, has_intervals=has_intervals
+        )
+        return _corrected(dict(zip(pairs, estimates, strict=True)), len(ranked), self.options.correction)
+
+
+def expected_points(gap: Floats, fit: BradleyTerry) -> Floats:
+    """Expected points (a win 1, a tie ½) at differences of strengths, under Davidson's model where ties have a parameter."""
+    tie = fit.tie_parameter.value if fit.tie_parameter is not None and fit.tie_parameter.is_known else 0.0
+    up, down = np.exp(gap / 2), np.exp(-gap / 2)
+    return np.asarray((up + tie / 2) / (up + down + tie))
+
+
+def vote_model(votes: Votes, options: Options, *, is_order_drawn: bool, where: str = "") -> VoteModel:
+    """The richest model that the votes can carry: tie and position parameters go where they alone have no finite value."""
+    if votes.n == 0:
+        raise NotEnoughData("no votes yet", where=where, remedy="collect judgments on this question")
+    matrix = win_matrix(votes)
+    ties: Ties = "davidson" if matrix.tied.any() else "half"
+    has_position = is_order_drawn and _both_orders(matrix)
+    fit = bradley_terry(matrix, ties=ties, position_effect=has_position, confidence=options.confidence)
+    if fit.is_penalised and len(fit.groups) == 1 and (has_position or ties == "davidson"):
+        fit = bradley_terry(matrix, confidence=options.confidence)
+    has_one_item = votes.item is not None and len(np.unique(votes.item)) == 1
+    is_fixed = (options.has_fixed_items or has_one_item) and not _has_item_each(votes)
+    strengths = None
+    if len(votes.raters) > 1:
+        variance = vote_variance(votes, fit, has_fixed_items=is_fixed)
+        strengths = StrengthContrasts(matrix, fit, variance, confidence=options.confidence)
+    return VoteModel(votes, matrix, fit, strengths, options, is_fixed)
+
+
+def _has_item_each(votes: Votes) -> bool:
+    """Whether every rater saw items of their own, as in arenas: then other raters would have seen other items anyway."""
+    return votes.item is not None and len(votes.raters) > 1 and is_item_per_rater(votes)
+
+
+def _both_orders(matrix: WinMatrix) -> bool:
+    """Whether some two systems were shown in either order."""
+    seen = matrix.first_won + matrix.second_won + matrix.tied > 0
+    return bool((seen & seen.T).any())
+
+
+def _adjusted(p_values: list[float], n_systems: int, correction: Correction) -> list[float]:
+    """Corrected for all pairs of systems, also those that were not computed."""
+    n_missing = n_systems * (n_systems - 1) // 2 - len(p_values)
+    return [float(p) for p in adjust([*p_values, *([1.0] * n_missing)], correction)[: len(p_values)]]
+
+
+def _corrected(pairs: Contrasts, n_systems: int, correction: Correction) -> Contrasts:
+    tidy = adjusted_pairs(pairs, correction)
+    p_values = _adjusted([gap.p_value for gap in tidy.values()], n_systems, correction)
+    return {
+        pair: replace(gap, details={**gap.details, "p_adjusted": p})
+        for (pair, gap), p in zip(tidy.items(), p_values, strict=True)
+    }
