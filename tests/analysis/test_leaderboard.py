@@ -19,12 +19,14 @@ from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.votes.rankings import rank_systems
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
 from dialometer.analysis.shared.comparisons import p_adjusted
-from dialometer.analysis.shared.ranking import expanded_confidence
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.item import PairItem, ResponsesItem, Transcript
 from dialometer.model.report import Table
 from dialometer.model.study import System
+from dialometer.simulate.judgment_arrays import simulate_judgments
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.truth import Truth
 from dialometer.stats.ranking.bradley_terry import bradley_terry
 from dialometer.stats.ranking.votes import Votes, code_votes, win_matrix
 
@@ -100,6 +102,7 @@ def rows_of(shown):
     return [dict(zip(names, row, strict=True)) for row in shown.rows]
 
 
+SIGNIFICANT_IN_ARENA = 1
 TRUE = {"fern": 1.2, "moss": -0.4, "reed": 0.1, "clove": -0.9}
 
 
@@ -121,7 +124,7 @@ def test_strengths_and_places_are_recovered(study):
         found.answer == "Fern is the best of 4 systems on engagingness: it wins 80% of choices against the others."
         or (found.answer.startswith("Fern is the best of 4 systems on engagingness: it wins "))
     )
-    assert "The comparison was declared beforehand." in found.certainty
+    assert "The comparison is confirmatory (declared in advance)." in found.certainty
     questions = table(found, "questions")
     assert [column.label for column in questions.columns[1:]] == [
         "Engagingness",
@@ -161,9 +164,10 @@ def test_ties_get_a_parameter_of_their_own(study):
     assert one.wins["Fern"].value == pytest.approx(one.fit.beats_average["Fern"].value)
 
 
-def test_direct_votes_are_exact_where_each_rater_votes_once_and_clustered_elsewhere(study):
+def test_direct_votes_are_exact_where_each_rater_votes_once_and_over_raters_and_items_elsewhere(study):
     rows = rows_from(study, TRUE, n_raters=40, per_rater=1, criteria=("engagingness",))
-    once = rank_systems(system_votes(data_of(study, rows)).votes, "q", OPTIONS, is_order_drawn=True)
+    alone = dataclasses.replace(system_votes(data_of(study, rows)).votes, item=None, items=())
+    once = rank_systems(alone, "q", OPTIONS, is_order_drawn=True)
     for share in once.pairs.values():
         if share.is_known:
             wins, losses = share.details["wins"], share.details["losses"]
@@ -171,10 +175,10 @@ def test_direct_votes_are_exact_where_each_rater_votes_once_and_clustered_elsewh
     often = rank_systems(
         system_votes(data_of(study, rows_from(study, TRUE, n_raters=12))).votes, "q", OPTIONS, is_order_drawn=True
     )
-    assert all("cluster-robust" in share.method for share in often.pairs.values())
-    raw = [share.p_value for share in often.pairs.values()]
-    smallest = min(often.pairs.values(), key=lambda share: share.p_value)
-    assert p_adjusted(smallest) == pytest.approx(min(1, len(raw) * min(raw)))
+    assert all("raters and items" in share.method for share in often.pairs.values())
+    assert all(share.low < share.value < share.high or share.value in (0, 1) for share in often.pairs.values())
+    shown = table(run(data_of(study, rows_from(study, TRUE, n_raters=12))), "head-to-head")
+    assert "p" not in [column.name for column in shown.columns]
 
 
 def test_a_system_that_never_wins_is_named_and_the_fit_labelled(study):
@@ -363,24 +367,19 @@ def test_real_votes_of_an_arena(study):
     board = rows_of(table(found, "board"))
     assert board[0]["system"] == "chatgpt_opendialkg"
     assert {row["system"]: (row["won"], row["lost"], row["tied"]) for row in board}["chatgpt_redial"] == (15, 7, 1)
-    tests = {(row["system"], row["against"]): row for row in rows_of(table(found, "head-to-head"))}
-    assert tests["chatgpt_redial", "crbcrs_redial"]["p"] == pytest.approx(0.0018310546875)
-    assert tests["chatgpt_redial", "crbcrs_redial"]["p_adjusted"] == pytest.approx(0.0274658203125)
-
-
-def test_few_raters_get_wider_percentiles():
-    """Hesterberg (2015): for a mean of n normal values the expanded percentile is close to Student's interval."""
-    assert expanded_confidence(0.95, 10) == pytest.approx(
-        1 - 2 * stats.norm.sf(stats.t.isf(0.025, 9) * math.sqrt(10 / 9))
-    )
-    assert expanded_confidence(0.95, 100_000) == pytest.approx(0.95, abs=1e-4)
+    assert found.answer.endswith("but differs significantly only from crbcrs_redial.")
+    tests = {(row["system"], row["against"]): row for row in rows_of(table(found, "contrasts"))}
+    assert tests["chatgpt_opendialkg", "crbcrs_redial"]["p_adjusted"] == pytest.approx(0.027, abs=0.001)
+    assert sum(row["p_adjusted"] <= 0.05 for row in tests.values()) == SIGNIFICANT_IN_ARENA
+    agreement = next(section for section in found.sections if section.name == "leaderboard-agreement")
+    assert "no two raters judged" in agreement.problem
 
 
 def test_intervals_and_tests_are_calibrated_when_raters_disagree():
     """Raters have tastes of their own; intervals hold the crowd's strengths and equal systems are seldom called different."""
     rng = np.random.default_rng(8)
     options = dataclasses.replace(OPTIONS, n_resamples=200)
-    n_sims, n_raters, per_rater = 90, 20, 9
+    n_sims, n_raters, per_rater = 60, 20, 9
     held, false, best = [], 0, 0
     for _ in range(n_sims):
         taste = rng.normal(0, 1.0, (n_raters, 3))
@@ -402,15 +401,127 @@ def test_intervals_and_tests_are_calibrated_when_raters_disagree():
     assert best / n_sims <= 0.05
 
 
-def test_groups_of_raters_have_the_spread_of_single_ones(study, monkeypatch):
-    """With very many raters, random groups are resampled: the same intervals but for chance."""
-    votes = system_votes(data_of(study, rows_from(study, TRUE, n_raters=400, spread=0.6))).votes
-    options = dataclasses.replace(OPTIONS, n_resamples=1000)
-    single = rank_systems(votes, "q", options, is_order_drawn=True)
-    monkeypatch.setattr("dialometer.analysis.shared.ranking.MOST_RESAMPLED", 200)
-    grouped = rank_systems(votes, "q", options, is_order_drawn=True)
-    for name in votes.systems:
-        one, two = single.strengths[name], grouped.strengths[name]
-        assert one.value == pytest.approx(two.value, abs=1e-9)
-        assert (two.high - two.low) / (one.high - one.low) == pytest.approx(1, abs=0.3)
-    assert len(grouped.votes.raters) == 400
+def declared(found, name="engaging_system"):
+    return {(row["system"], row["against"]): row for row in rows_of(table(found, f"declared-{name}"))}
+
+
+@pytest.mark.parametrize("kind", ["declared", "fixed", "two systems"])
+def test_answer_headlines_table_and_power_read_the_same_tests(study, kind):
+    """One model: the numbers under every claim are those of ``primary_tests``."""
+    spec = study.spec.analysis
+    first, *others = spec.comparisons
+    if kind == "two systems":
+        spec = spec.model_copy(update={"comparisons": [first.model_copy(update={"levels": ["fern", "reed"]}), *others]})
+    study = dataclasses.replace(study, spec=study.spec.model_copy(update={"analysis": spec}))
+    options = dataclasses.replace(OPTIONS, has_fixed_items=kind == "fixed")
+    data = data_of(study, rows_from(study, TRUE, n_raters=15, spread=0.4))
+    found = run(data, options)
+    tests = ANALYSES.get("leaderboard").primary_tests(data, spec.comparisons[0], options)
+    assert len(tests) == (1 if kind == "two systems" else 6)
+    for (system, against), row in declared(found).items():
+        test = tests.get(f"{system} - {against}") or tests[f"{against} - {system}"]
+        assert row["p"] == pytest.approx(test.p_value)
+        assert row["p_adjusted"] == pytest.approx(p_adjusted(test))
+        assert row["difference"].value == pytest.approx(abs(test.value))
+    for line in found.headlines:
+        pair = tuple(line.label.split(" preferred to "))
+        assert line.estimate.p_value == pytest.approx(declared(found)[pair]["p"])
+        assert line.estimate.value == declared(found)[pair]["preferred"].value
+    beaten = [a for (s, a), row in declared(found).items() if s == "Fern" and row["p_adjusted"] <= 0.05]
+    assert sorted(claim.what for claim in found.claims) == sorted(f"Fern is ahead of {name}" for name in beaten)
+    assert ("Fern is the best" in found.answer) == (len(beaten) == len(table(found, "board").rows) - 1)
+    if kind == "two systems":
+        assert any(section.name == "leaderboard-all-systems" for section in found.sections)
+
+
+def test_fixed_items_are_said_in_every_claim(study):
+    options = dataclasses.replace(OPTIONS, has_fixed_items=True)
+    data = data_of(study, rows_from(study, TRUE, n_raters=30))
+    found = run(data, options)
+    assert "on the 24 items shown" in found.answer
+    assert "declared as fixed, so this says nothing about other items" in found.certainty
+    assert all("on the 24 items shown" in line.sentence for line in found.headlines)
+    assert not any(claim.is_general for claim in found.claims)
+    assert "(taken as fixed)" in table(found, "board").caption
+    general = run(data)
+    assert "items shown" not in general.answer
+    assert all(claim.is_general for claim in general.claims)
+
+
+def test_one_item_is_a_claim_about_this_item(study):
+    rows = rows_from(study, TRUE, n_raters=40, per_rater=24)
+    item = next(row[1] for row in rows if "fern" in row[5])
+    found = run(data_of(study, [row for row in rows if row[1] == item]))
+    assert "on the one item shown" in found.answer
+    assert "There is one item only" in found.certainty
+
+
+def test_what_holds_for_these_items_only_is_said_so(study):
+    """Raters agree on each item, but the items do not: a claim about these items, none about others."""
+    rng = np.random.default_rng(3)
+    items = [item for item in study.rated_items if not item.metadata.get("gold")]
+    favours = {item.id: rng.random() < (0.8 if "fern" in (item.a.system, item.b.system) else 0.5) for item in items}
+    rows = []
+    for row in rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=60):
+        pair = sorted(row[5].split("|"), key=SYSTEMS.index)
+        rows.append((*row[:-1], pair[0 if favours[row[1]] else 1] if rng.random() < 0.9 else row[-1]))
+    found = run(data_of(study, rows))
+    assert "No best system" in found.answer or " lead " in found.answer
+    assert "Limited to these 24 items, Fern is " in found.certainty
+    assert "to say so of other items" in found.certainty
+
+
+def test_intervals_at_the_edge_have_a_width(study):
+    """18 of 18 wins, and ties only."""
+    rows = [row for row in rows_from(study, TRUE, n_raters=9) if set(row[5].split("|")) == {"fern", "moss"}]
+    for choice in ("fern", "tie"):
+        found = run(data_of(study, [(*row[:-1], choice) for row in rows]))
+        for row in rows_of(table(found, "board"))[:2]:
+            assert row["wins_share"].low < row["wins_share"].value < row["wins_share"].high
+            assert row["strength"].high - row["strength"].low > 0.2
+
+
+def test_rank_intervals_follow_from_the_tests(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=30)))
+    worse = {}
+    for (system, against), row in declared(found).items():
+        if row["p_adjusted"] <= 0.05:
+            worse.setdefault(system, set()).add(against)
+    for row in rows_of(table(found, "board")):
+        low = 1 + sum(row["system"] in losers for losers in worse.values())
+        high = 4 - len(worse.get(row["system"], ()))
+        assert row["rank_interval"] == (f"{low}" if low == high else f"{low}–{high}")
+
+
+def test_agreement_of_raters_on_the_same_pair(study):
+    rows = rows_from(study, TRUE, n_raters=15, tie=0.6)
+    rows = [(*row[:-1], "cannot_tell") if k % 17 == 0 else row for k, row in enumerate(rows)]
+    shown = rows_of(table(run(data_of(study, rows)), "agreement"))
+    assert [row["question"] for row in shown] == ["Engagingness", "Interestingness", "Humanness", "Knowledge"]
+    pairs = {}
+    for rater, item, criterion, *_, choice in rows:
+        if criterion == "engagingness":
+            pairs.setdefault(item, []).append((rater, choice))
+    same = [
+        np.mean([a[1] == b[1] for k, a in enumerate(given) for b in given[k + 1 :]])
+        for given in pairs.values()
+        if len(given) > 1
+    ]
+    assert shown[0]["pairs"] == len(same)
+    assert shown[0]["agreeing"].value == pytest.approx(np.mean(same))
+    assert shown[0]["alpha"].value != pytest.approx(shown[0]["alpha_decided"].value)
+
+
+@pytest.mark.parametrize(("n_raters", "taste_sd"), [(6, 0.4), (15, 0.0)])
+def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
+    """The template with items that favour systems at random: at most 5 % of studies claim a difference (calibration.md)."""
+    n_studies, family = 60, ANALYSES.get("leaderboard")
+    comparison = study.spec.analysis.comparisons[0]
+    n_false = 0
+    for seed in range(n_studies):
+        truth = Truth({}, item_sd=0.6, seed=seed)
+        habits = Habits(careless_share=0.05, taste_sd=taste_sd)
+        columns = simulate_judgments(study, truth, habits, n_raters=n_raters, seed=seed)
+        tests = family.primary_tests(data_from_arrays(study, columns), comparison, OPTIONS)
+        n_false += any(p_adjusted(test) <= 0.05 for test in tests.values())
+    assert n_false <= stats.binom.ppf(0.99, n_studies, 0.05)

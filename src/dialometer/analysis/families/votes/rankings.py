@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.families.votes.vote_model import Contrasts, VoteModel, expected_points, vote_model
+from dialometer.analysis.families.votes.vote_model import Contrasts, VoteModel, expected_points, outward, vote_model
 from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant
 from dialometer.analysis.shared.ranking import Lead, lead
 from dialometer.model.estimate import Estimate
@@ -136,10 +136,11 @@ def _wins(fit: BradleyTerry, name: str, strength: Estimate) -> Estimate:
     def at(end: float) -> float:
         return float(expected_points(gap + stretch * (end - strength.value), fit).mean())
 
+    low, high = outward(at(strength.low), at(strength.high))
     return replace(
         plain,
-        low=at(strength.low),
-        high=at(strength.high),
+        low=low,
+        high=high,
         interval_method=strength.interval_method,
         details={**plain.details, "null": 0.5},
     )

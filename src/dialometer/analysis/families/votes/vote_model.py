@@ -27,6 +27,8 @@ from dialometer.stats.ranking.votes import Votes, WinMatrix, win_matrix
 MOST_PAIRED = 100
 """Systems above which only the first is compared with each of the others; tests are corrected for all pairs all the same."""
 
+_AT_THE_END = 5e-4
+
 Contrasts = dict[tuple[str, str], Estimate]
 
 
@@ -72,7 +74,7 @@ class VoteModel:
         gap = difference(self.contrasts, first, second)
         if not plain.is_known or gap is None:
             return replace(plain, low=math.nan, high=math.nan, interval_method="")
-        low, high = expected_points(np.array([gap.low, gap.high]), self.fit).tolist()
+        low, high = outward(*expected_points(np.array([gap.low, gap.high]), self.fit).tolist())
         return replace(gap, value=plain.value, low=low, high=high, unit="share", details={**gap.details, "null": 0.5})
 
     def differ(self, contrasts: Contrasts) -> Estimate:
@@ -113,6 +115,11 @@ def expected_points(gap: Floats, fit: BradleyTerry) -> Floats:
     tie = fit.tie_parameter.value if fit.tie_parameter is not None and fit.tie_parameter.is_known else 0.0
     up, down = np.exp(gap / 2), np.exp(-gap / 2)
     return np.asarray((up + tie / 2) / (up + down + tie))
+
+
+def outward(low: float, high: float) -> tuple[float, float]:
+    """The ends of an interval of a share; next to 0 and 1 they are 0 and 1, as no votes could show the difference."""
+    return (0.0 if low < _AT_THE_END else low), (1.0 if high > 1 - _AT_THE_END else high)
 
 
 def vote_model(votes: Votes, options: Options, *, is_order_drawn: bool, where: str = "") -> VoteModel:
