@@ -419,7 +419,7 @@ def test_answer_headlines_table_and_power_read_the_same_tests(study, kind):
     tests = ANALYSES.get("leaderboard").primary_tests(data, spec.comparisons[0], options)
     assert len(tests) == (1 if kind == "two systems" else 6)
     for (system, against), row in declared(found).items():
-        test = tests.get(f"{system} - {against}") or tests[f"{against} - {system}"]
+        test = tests.get(f"{system} against {against}") or tests[f"{against} against {system}"]
         assert row["p"] == pytest.approx(test.p_value)
         assert row["p_adjusted"] == pytest.approx(p_adjusted(test))
         assert row["difference"].value == pytest.approx(abs(test.value))
@@ -432,6 +432,18 @@ def test_answer_headlines_table_and_power_read_the_same_tests(study, kind):
     assert ("Fern is the best" in found.answer) == (len(beaten) == len(table(found, "board").rows) - 1)
     if kind == "two systems":
         assert any(section.name == "leaderboard-all-systems" for section in found.sections)
+
+
+def test_a_margin_is_one_of_shares_of_choices(study):
+    """Equal systems and many raters: equivalent within 20 percentage points; the strongest and the weakest are not."""
+    spec = study.spec.analysis
+    update = {"test": "equivalence", "margin": 0.2, "levels": ["fern", "reed"]}
+    for strengths, is_equivalent in ((dict.fromkeys(SYSTEMS, 0.0), True), (TRUE, False)):
+        data = data_of(study, rows_from(study, strengths, n_raters=120))
+        comparison = spec.comparisons[0].model_copy(update=update)
+        (test,) = ANALYSES.get("leaderboard").primary_tests(data, comparison, OPTIONS).values()
+        assert (p_adjusted(test) <= 0.05) == is_equivalent
+        assert (0.3 < test.low < test.high < 0.7) == is_equivalent
 
 
 def test_fixed_items_are_said_in_every_claim(study):

@@ -28,6 +28,7 @@ MOST_PAIRED = 100
 """Systems above which only the first is compared with each of the others; tests are corrected for all pairs all the same."""
 
 _AT_THE_END = 5e-4
+_STEP = 1e-5
 
 Contrasts = dict[tuple[str, str], Estimate]
 
@@ -74,8 +75,13 @@ class VoteModel:
         gap = difference(self.contrasts, first, second)
         if not plain.is_known or gap is None:
             return replace(plain, low=math.nan, high=math.nan, interval_method="")
-        low, high = outward(*expected_points(np.array([gap.low, gap.high]), self.fit).tolist())
-        return replace(gap, value=plain.value, low=low, high=high, unit="share", details={**gap.details, "null": 0.5})
+        ends = np.array([gap.low, gap.high])
+        low, high = outward(*expected_points(ends, self.fit).tolist())
+        around = expected_points(gap.value + np.array([-_STEP, _STEP]), self.fit)
+        error = float(gap.details["standard_error"]) * float(np.diff(around)[0]) / (2 * _STEP)
+        value = plain.value
+        details = {**gap.details, "null": 0.5, "standard_error": error, "n_effective": value * (1 - value) / error**2}
+        return replace(gap, value=value, low=low, high=high, unit="share", details=details)
 
     def differ(self, contrasts: Contrasts) -> Estimate:
         """Whether the systems differ at all: they do if any two of them do, after correction for all pairs."""
