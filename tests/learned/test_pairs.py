@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from dialometer.errors import NotEnoughData, ReadError
-from dialometer.learned.data.pairs import DialoguePair, gap_pairs, numbered_gap_pairs, read_pairs, to_numbers
+from dialometer.learned.data.pairs import (
+    DialoguePair,
+    ExpertPairs,
+    deal_pairs,
+    gap_pairs,
+    numbered_gap_pairs,
+    read_pairs,
+    to_numbers,
+)
 from dialometer.learned.data.rated import RatedDialogue
 from dialometer.model.dialogue import Dialogue, Turn
 
@@ -64,13 +72,39 @@ def test_expert_pairs_from_both_forms(tmp_path):
     lines = [{"first": "a", "second": "b", "better": "first"}, {"first": "a", "second": "c", "better": "c"}]
     (tmp_path / "pairs.jsonl").write_text("\n".join(json.dumps(one) for one in lines))
     (tmp_path / "pairs.csv").write_text("first,second,better\na,b,first\na,c,second\n")
-    expected = [DialoguePair("a", "b", True), DialoguePair("a", "c", False)]
+    expected = ExpertPairs((DialoguePair("a", "b", True), DialoguePair("a", "c", False)), 0)
     assert read_pairs(tmp_path / "pairs.jsonl", ["a", "b", "c"]) == expected
     assert read_pairs(tmp_path / "pairs.csv", ["a", "b", "c"]) == expected
 
 
+def test_pairs_without_a_verdict_are_counted_and_several_verdicts_settled(tmp_path):
+    rows = [
+        "first,second,better",
+        "a,b,tie",
+        "a,c,first",
+        "c,a,second",
+        "c,a,first",
+        "b,c,cannot_tell",
+        "b,d,first",
+        "d,b,b",
+    ]
+    (tmp_path / "pairs.csv").write_text("\n".join([*rows, "c,d,first", "c,d,second", "a,d,"]))
+    read = read_pairs(tmp_path / "pairs.csv", ["a", "b", "c", "d"])
+    assert read.pairs == (DialoguePair("a", "c", True), DialoguePair("b", "d", True))
+    assert read.n_undecided == 4
+
+
+def test_pairs_are_dealt_whole_and_parts_share_no_dialogue():
+    pairs = [DialoguePair(f"d{3 * k}", f"d{3 * k + j}", True) for k in range(40) for j in (1, 2)]
+    parts = deal_pairs(pairs, (0.25, 0.25, 0.5), np.random.default_rng(0))
+    assert [len(part) for part in parts] == [20, 20, 40]
+    assert sorted(map(str, pairs)) == sorted(str(pair) for part in parts for pair in part)
+    seen = [{name for pair in part for name in (pair.first, pair.second)} for part in parts]
+    assert sum(map(len, seen)) == len(set().union(*seen))
+
+
 def test_every_fault_of_expert_pairs_is_told(tmp_path):
-    rows = ["first,second,better", "a,x,first", "a,a,first", "a,b,tie", "a,b,", "a,b,second"]
+    rows = ["first,second,better", "a,x,first", "a,a,first", "a,b,best", "a,,first", "a,b,second"]
     (tmp_path / "pairs.csv").write_text("\n".join(rows))
     with pytest.raises(ReadError) as told:
         read_pairs(tmp_path / "pairs.csv", ["a", "b"])

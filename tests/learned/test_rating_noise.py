@@ -13,6 +13,7 @@ from dialometer.learned.experiments.inspect_reports import curve_report, mean_ov
 from dialometer.learned.experiments.noise import (
     DETECTORS,
     DISTANCE,
+    HIGHEST,
     LOSS,
     LOWEST,
     OBSERVED,
@@ -28,6 +29,7 @@ from dialometer.learned.experiments.noise import (
     noise_experiment,
     out_of_fold_loss,
     removal_steps,
+    ridge_scores,
 )
 from dialometer.learned.experiments.rating_values import fold_numbers, lowest, noisy_page, noisy_rows, value_ratings
 from dialometer.model.dialogue import Dialogue, Turn
@@ -181,7 +183,7 @@ def test_removing_the_least_valuable_helps_and_at_random_does_not(steps):
 def test_reports_can_be_rendered(steps, tmp_path):
     curve = curve_report(steps, data="made", command="dialometer learn curve made", pairs="pairs", facts={"seed": 0})
     assert "20%" in render(curve, tmp_path / "curve", formats=["markdown"])[0].read_text()
-    assert {row[0] for row in curve.tables()[0].rows} == {1, 5}
+    assert {row[0] for row in curve.tables()[0].rows} == {"K = 1", "K = 5", "linear model, retrained"}
     rated, features, _, _ = rated_dialogues(120)
     found = noise_experiment(rated, features, n_repetitions=2, k=5)
     noise = noise_report(found, data="made", command="dialometer learn noise made", share=0.2, facts={"seed": 0})
@@ -219,3 +221,19 @@ def test_helpful_ratings_are_never_on_the_page():
     rated, features, _, _ = rated_dialogues(100, noise=0.0)
     valued = value_ratings(rated, standardise(features), k=10)
     assert all(one.value < 0 for one in lowest(rated, valued, 100))
+
+
+@pytest.mark.parametrize("n", [20, 90])
+def test_the_linear_model_is_ridge_regression(n):
+    from sklearn.linear_model import Ridge
+
+    rng = np.random.default_rng(n)
+    x, y, queries = rng.normal(size=(n, 30)), rng.normal(size=n), rng.normal(size=(8, 30))
+    expected = Ridge(alpha=7.0).fit(x, y).predict(queries)
+    assert ridge_scores(x, y, queries, 7.0) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_highest_values_are_missed_most(steps):
+    """Removing what helps most must hurt more than removing what helps least."""
+    means = {way: np.mean([s.accuracy for s in steps if s.way == way and s.share > 0]) for way in (LOWEST, HIGHEST)}
+    assert means[LOWEST] > means[HIGHEST]

@@ -408,6 +408,19 @@ def _controlled_pairs_are_pairs(c: _Checker) -> None:
         )
 
 
+def _pairs_of_dialogues_name_them(c: _Checker) -> None:
+    if c.spec.items.pairs != "dialogues":
+        return
+    if c.spec.items.kind != "transcript_pair":
+        c.add(("items", "pairs"), "only transcript pairs can be pairs of dialogues", "use kind: transcript_pair")
+    for item in c.study.items:
+        is_checked = item.metadata.get("gold") or item.metadata.get("practice")
+        missing = [side for side in ("first", "second") if not item.metadata.get(side)]
+        if isinstance(item, PairItem) and missing and not is_checked:
+            names = " and ".join(missing)
+            c.add_item(item.line, f"the dialogue is not named ({names})", "give its id in the metadata", "metadata")
+
+
 def _platform_can_be_used(c: _Checker) -> None:
     recruitment = c.spec.recruitment
     if c.known(recruitment.platform, PLATFORMS, PLATFORMS.kind, ("recruitment", "platform")):
@@ -429,5 +442,6 @@ _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _analysis_is_possible,
     _placeholders_have_values,
     _controlled_pairs_are_pairs,
+    _pairs_of_dialogues_name_them,
     _platform_can_be_used,
 )

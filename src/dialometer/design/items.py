@@ -150,7 +150,8 @@ class ItemReader:
             outcome = self._text(side, "outcome", "", where=f"{key}.")
             sides.append(Transcript(system, self._turns(side, "turns", where=f"{key}."), outcome))
         if sides[0].system == sides[1].system:
-            raise _Wrong("both sides are of the same system", "a pair compares two systems or versions", "b.system")
+            remedy = "name two systems or versions; for two dialogues of one system see 'pairs: dialogues'"
+            raise _Wrong("both sides are of the same system", remedy, "b.system")
         breaches = data.get("breaches", {})
         if not isinstance(breaches, dict) or not all(isinstance(why, str) and why for why in breaches.values()):
             raise _Wrong("'breaches' should name rules with a reason", 'write {"rule": "why"}', "breaches")

@@ -20,6 +20,7 @@ from dialometer._version import __version__
 from dialometer.design.lock import fingerprint, read_lock
 from dialometer.errors import DialometerError
 from dialometer.exchange.data_dictionary import as_markdown, data_dictionary
+from dialometer.exchange.dialogue_pairs import PAIRS, counted, is_about_dialogues, pair_frames
 from dialometer.exchange.export_folder import ExportFolder
 from dialometer.exchange.export_tables import (
     ANSWERS,
@@ -43,6 +44,7 @@ from dialometer.recruit.platforms import platform_of
 from dialometer.registry import did_you_mean
 from dialometer.storage.counts import count_sessions
 from dialometer.storage.store import Store
+from dialometer.storage.table import long_table
 
 Schema = Mapping[str, Any]
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
@@ -244,9 +246,12 @@ class _Job:
         sessions = self.store.sessions.all()
         if any(item.kind == "chat" for item in self.study.items):
             self._write(CHAT_TURNS, chat_frames(self.store, raters, self.study, sessions))
+        if is_about_dialogues(self.study):
+            table = long_table(self.store.records.judgment_batches(), self.study)
+            self._write(PAIRS, pair_frames(self.study, counted(table)))
         reasons = {entry.session_id: entry.reason for entry in self.store.exclusions.log() if entry.is_excluded}
-        table = sessions_table(self._factors(sessions))
-        self._write(table, session_frames(table, raters, sessions, reasons, judged.n_counted))
+        by_session = sessions_table(self._factors(sessions))
+        self._write(by_session, session_frames(by_session, raters, sessions, reasons, judged.n_counted))
         about = self._about()
         self._write_dictionary(about, judged.n_practice_left_out)
         options = {"include_practice": self.include_practice, "include_corrected": self.include_corrected}

@@ -52,8 +52,10 @@ class Items(Part):
 
     kind: ItemKind = Field(description="responses, transcript_pair, dialogue, candidate or chat.")
     file: str = Field(default="items.jsonl", description="JSON Lines file beside study.yaml, one item a line.")
-    pairs: Literal["controlled", "free"] = Field(
-        default="free", description="controlled: the two transcripts may differ only in the agent's strategy (checked)."
+    pairs: Literal["controlled", "free", "dialogues"] = Field(
+        default="free",
+        description="controlled: the two transcripts may differ only in the agent's strategy (checked). dialogues: the study "
+        "compares dialogues, not systems; the two systems name the sides, the metadata 'first' and 'second' the dialogues.",
     )
     rate: Literal["whole", "turns"] = Field(
         default="whole", description="Dialogue items: rate the whole dialogue, or each turn of the agent."

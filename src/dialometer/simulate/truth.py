@@ -48,6 +48,9 @@ class Truth:
 
 def draw_truth(study: Study, seed: int, *, spread: float = 0.5, item_sd: float = 0.6) -> Truth:
     """System means that are evenly spaced over ``2 × spread`` in a random order per criterion, correlated between criteria."""
+    if study.spec.items.pairs == "dialogues":  # the systems only name the sides, and neither side is the better one
+        qualities = _rated_qualities(study, item_sd, seed) | gold_overrides(study)
+        return Truth({}, item_sd=item_sd, seed=seed, overrides=qualities)
     rng = np.random.default_rng([seed, 1])
     names = [system.name for system in study.spec.systems]
     base = np.linspace(-spread, spread, len(names)) if len(names) > 1 else np.zeros(1)
@@ -57,6 +60,21 @@ def draw_truth(study: Study, seed: int, *, spread: float = 0.5, item_sd: float =
         wobble = rng.normal(0, spread / 4, len(names))
         systems[criterion.name] = {name: round(float(base[i] + wobble[i]), 3) for i, name in enumerate(names)}
     return Truth(systems, item_sd=item_sd, seed=seed, overrides=gold_overrides(study))
+
+
+def _rated_qualities(study: Study, item_sd: float, seed: int) -> dict[tuple[str, str], float]:
+    """Qualities of dialogues whose users rated them: what the rating says, and as much that it does not say."""
+    qualities = {}
+    for item in study.items:
+        for side, rating in (
+            ("first", item.metadata.get("first_rating")),
+            ("second", item.metadata.get("second_rating")),
+        ):
+            if rating is not None and isinstance(item, PairItem):
+                system = item.a.system if side == "first" else item.b.system
+                hidden = item_sd * keyed_normal(seed, "dialogue", str(item.metadata.get(side)))
+                qualities[item.id, system] = item_sd / 2 * (float(rating) - 3) + hidden
+    return qualities
 
 
 def gold_overrides(study: Study) -> dict[tuple[str, str], float]:

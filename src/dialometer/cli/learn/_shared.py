@@ -32,7 +32,11 @@ RatingsPath = Annotated[
 ]
 PairsFile = Annotated[
     Path | None,
-    typer.Option("--pairs", help="Pairs judged by experts: JSON Lines or CSV with first, second and better."),
+    typer.Option(
+        "--pairs",
+        help="Pairs judged by experts: the folder of a study by 'learn pairs', or a file (JSON Lines, CSV) with first, second "
+        "and better.",
+    ),
 ]
 ScaleEnds = Annotated[str, typer.Option("--scale", help="Ends of the scale that the files' ratings were given on.")]
 Criterion = Annotated[str, typer.Option("--criterion", help="Which criterion of a study; by default its first rating.")]
@@ -43,6 +47,12 @@ Encoder = Annotated[
     str, typer.Option("--encoder", help="Name or folder of a Hugging Face model; by default the packaged MiniLM.")
 ]
 Epochs = Annotated[str, typer.Option("--epochs", help="Passes over the data in stages 1, 2 and 3.")]
+PoolingOption = Annotated[
+    str,
+    typer.Option(
+        "--pooling", help="A dialogue's vector: mean of all tokens, or first: that of [CLS], as in the paper."
+    ),
+]
 Precision = Annotated[str, typer.Option("--precision", help="auto, float32, bfloat16 or float16.")]
 
 
@@ -55,10 +65,16 @@ def read(path: Path, scale: str, criterion: str, database: str) -> RatingSet:
 
 
 def read_experts(path: Path | None, rated: Sequence[RatedDialogue]) -> list[DialoguePair]:
-    """Expert pairs of known dialogues, or none."""
+    """Expert pairs of known dialogues, or none; says how many had no verdict."""
+    from dialometer.cli.console import errors
     from dialometer.learned.data.pairs import read_pairs
 
-    return read_pairs(path, [dialogue.id for dialogue in rated]) if path is not None else []
+    if path is None:
+        return []
+    experts = read_pairs(path, [dialogue.id for dialogue in rated])
+    if experts.n_undecided:
+        errors.print(f"{len(experts.pairs):,} expert pairs; {experts.n_undecided:,} without a verdict are excluded.")
+    return list(experts.pairs)
 
 
 def read_aspects(text: str) -> tuple[Aspect, ...]:

@@ -14,6 +14,7 @@ from dialometer.cli.learn._shared import (
     Encoder,
     Epochs,
     PairsFile,
+    PoolingOption,
     Precision,
     RatingsPath,
     ScaleEnds,
@@ -27,6 +28,7 @@ from dialometer.cli.options import AsJson, Database, Device, Seed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dialometer.learned.data.pairs import DialoguePair
     from dialometer.learned.data.rated import RatedDialogue
     from dialometer.learned.data.splits import DataSplit
     from dialometer.learned.experiments.ablation import AblationLine
@@ -51,14 +53,22 @@ def add_to(app: typer.Typer) -> None:
         out: Annotated[Path, typer.Option("--out", "-o", help="Folder for splits, scores and the table.")] = Path(
             "ablation"
         ),
-        splits: Annotated[int, typer.Option("--splits", min=1, help="Grouped splits, each a fold of the data.")] = 5,
+        splits: Annotated[
+            int | None,
+            typer.Option(
+                "--splits", min=1, help="Grouped splits (5 if not given); with --pairs, dealings of the pairs (1)."
+            ),
+        ] = None,
         seeds: Annotated[int, typer.Option("--seeds", min=1, help="Trainings of each row on each split.")] = 1,
         rows: Annotated[str, typer.Option("--rows", help="Only these rows, separated by commas.")] = "",
         k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours for smoothing and valuing.")] = 50,
         epochs: Epochs = "1,3,3",
         learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of the encoder.")] = 1e-4,
-        group_size: Annotated[int, typer.Option("--group-size", min=2, help="Dialogues of a step.")] = 64,
+        group_size: Annotated[
+            int, typer.Option("--group-size", min=0, help="Dialogues of a step, all pairs of which count; 0: all.")
+        ] = 64,
         encoder: Encoder = "",
+        pooling: PoolingOption = "mean",
         seed: Seed = 0,
         device: Device = "auto",
         precision: Precision = "auto",
@@ -69,8 +79,9 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Train and measure every row of the paper's table on the same grouped splits. Run again, it goes on where it was.
 
-        The first figure is the accuracy on held-out pairs rated 3 points or more apart and of about the same length (or on
-        expert pairs, with **--pairs**), with its standard error over splits and a bootstrap interval over dialogues.
+        The first figure is the accuracy on held-out pairs rated 3 points or more apart and of about the same length, with
+        its standard error over splits and a bootstrap interval over dialogues. With **--pairs** it is the accuracy on expert
+        pairs, as in the paper: half of them are for development, half for the test, none of their dialogues is trained on.
         """
         from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions
@@ -84,11 +95,11 @@ def add_to(app: typer.Typer) -> None:
         )
         n_epochs = tuple(int(n) for n in numbers(epochs, 3, "--epochs", "1,3,3"))
         staged = checked_options(StageOptions, k=k, n_epochs=n_epochs, training=training)
-        options = checked_options(FitOptions, encoder=encoder, stages=staged)
+        options = checked_options(FitOptions, encoder=encoder, pooling=pooling, stages=staged)
         data = read(ratings, scale, criterion, database)
         experts = read_experts(pairs, data.rated)
         check_neighbours(len(data.rated), staged)
-        divided = _splits(out, data.rated, splits, seed)
+        divided = _splits(out, data.rated, splits or (1 if experts else 5), seed, experts)
         with working(device, None) as work:
             trained, plain = _chosen(rows, plain_rows(data.rated, work))
             lines = run_ablation(
@@ -103,11 +114,14 @@ def add_to(app: typer.Typer) -> None:
                 device=device,
                 report=work.report,
             )
-        _tell(out, lines, len(data.rated), divided, as_json=as_json)
+        _tell(out, lines, len(data.rated), divided, experts, as_json=as_json)
 
 
-def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> list[DataSplit]:
-    """The splits of an earlier run, or new ones, which are kept."""
+def _splits(
+    out: Path, rated: Sequence[RatedDialogue], n: int, seed: int, experts: Sequence[DialoguePair]
+) -> list[DataSplit]:
+    """The splits of an earlier run, or new ones, which are kept; with expert pairs, dealings of these."""
+    from dialometer.learned.cmade.materials import expert_split
     from dialometer.learned.data.splits import grouped_splits, read_splits, write_splits
 
     path = out / SPLITS_FILE
@@ -115,7 +129,10 @@ def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> lis
         held = read_splits(path, rated)
         if len(held) >= n:
             return held[:n]
-    made = grouped_splits(rated, n, seed=seed)
+    if experts:
+        made = [expert_split(rated, experts, name=f"experts-{k + 1}", seed=seed + k) for k in range(n)]
+    else:
+        made = grouped_splits(rated, n, seed=seed)
     write_splits(path, made, rated)
     return made
 
@@ -138,7 +155,13 @@ def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[AblationRow, .
 
 
 def _tell(
-    out: Path, lines: Sequence[AblationLine], n_rated: int, splits: Sequence[DataSplit], *, as_json: bool
+    out: Path,
+    lines: Sequence[AblationLine],
+    n_rated: int,
+    splits: Sequence[DataSplit],
+    experts: Sequence[DialoguePair],
+    *,
+    as_json: bool,
 ) -> None:
     from rich.table import Table
 
@@ -157,7 +180,14 @@ def _tell(
     for line in lines:
         table.add_row(*compress(cells(line), is_shown))
     results.print(table)
-    results.print(
-        f"\n{n_rated:,} rated dialogues, {len(splits)} grouped splits. Accuracies in %, ± one standard error."
-    )
+    if experts:
+        test = set(splits[0].test)
+        n_test = sum(pair.first in test for pair in experts)
+        used = f"{len(experts)} expert pairs: {len(experts) - n_test} for development, {n_test} for the test"
+        results.print(
+            f"\n{n_rated:,} rated dialogues, {len(splits[0].train):,} of them to train on. {used}.", soft_wrap=True
+        )
+    else:
+        results.print(f"\n{n_rated:,} rated dialogues, {len(splits)} grouped splits.")
+    results.print("Accuracies in %, ± one standard error.")
     results.print(f"Splits, scores and the table are in {out}.")

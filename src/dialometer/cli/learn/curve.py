@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dialometer.cli.learn._shared import (
     Criterion,
+    Encoder,
+    Epochs,
     FeaturesOf,
     OutFolder,
+    PairsFile,
+    PoolingOption,
     RatingsPath,
     ScaleEnds,
+    checked_options,
     command_line,
     features_of,
+    numbers,
     read,
+    read_experts,
     write_report,
 )
 from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dialometer.learned.cmade.neighbours import Features
+    from dialometer.learned.data.pairs import DialoguePair
+    from dialometer.learned.data.rated import RatedDialogue
+    from dialometer.learned.data.splits import DataSplit
+    from dialometer.neural.work import Work
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,11 +44,26 @@ def add_to(app: typer.Typer) -> None:
     def curve_(
         ratings: RatingsPath,
         out: OutFolder = Path("curve"),
+        pairs: PairsFile = None,
         evaluator: FeaturesOf = None,
+        train: Annotated[
+            bool,
+            typer.Option(
+                "--train", help="Features of an encoder trained by stages 1 and 2 on each split's training part."
+            ),
+        ] = False,
+        encoder: Encoder = "",
+        pooling: PoolingOption = "mean",
+        epochs: Epochs = "1,3,3",
         neighbours: Annotated[
             str, typer.Option("--neighbours", help="Values of K, separated by commas.")
         ] = "1,5,25,50,100",
-        splits: Annotated[int, typer.Option("--splits", min=2, help="Splits by user into training and test.")] = 10,
+        splits: Annotated[
+            int | None,
+            typer.Option(
+                "--splits", min=1, help="Splits by user (10 if not given); with --pairs, dealings of the pairs (1)."
+            ),
+        ] = None,
         is_length_matched: Annotated[
             bool, typer.Option("--length-matched/--any-length", help="Test pairs of about the same length only.")
         ] = True,
@@ -45,13 +76,15 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Remove ratings step by step, those of the lowest Shapley value first or at random, and measure what is left.
+        """Remove ratings step by step, by their Shapley value or at random, and measure what the rest predicts.
 
-        An evaluator that was trained on the same ratings has seen the test dialogues; without **--evaluator** nothing is
-        trained.
+        The paper's Figure 2 is **--pairs** EXPERTS **--train**: values by expert pairs of the development part, features by
+        stages 1 and 2, accuracy on expert pairs of the test part, none of whose dialogues was trained on. An **--evaluator**
+        that was trained on the same ratings has seen the test dialogues; without both nothing is trained.
         """
         from dialometer.cli.console import working
         from dialometer.errors import DialometerError
+        from dialometer.learned.cmade.materials import expert_split
         from dialometer.learned.data.splits import grouped_splits
         from dialometer.learned.experiments.inspect_reports import curve_report
         from dialometer.learned.experiments.noise import removal_steps
@@ -65,19 +98,63 @@ def add_to(app: typer.Typer) -> None:
                 f"--neighbours needs whole numbers from 1, not '{neighbours}'",
                 remedy="write it as in --neighbours 1,5,25",
             )
+        if train and evaluator is not None:
+            raise DialometerError("--train and --evaluator exclude each other", remedy="give one of them")
         rated = read(ratings, scale, criterion, database).rated
+        experts = read_experts(pairs, rated)
+        if experts:
+            divided = [expert_split(rated, experts, name=f"experts-{n + 1}", seed=seed + n) for n in range(splits or 1)]
+        else:
+            divided = grouped_splits(rated, splits or 10, seed=seed)
+        n_epochs = tuple(int(n) for n in numbers(epochs, 3, "--epochs", "1,3,3"))
         with working(device, cache) as work:
+            features: Any
+            if train:
+                options = (encoder, pooling, n_epochs, k, seed)
+                features = lambda split: _trained_features(rated, split, experts, options, out, work)  # noqa: E731
+            else:
+                features = features_of(rated, evaluator, work)
             steps = removal_steps(
                 rated,
-                features_of(rated, evaluator, work),
-                grouped_splits(rated, splits, seed=seed),
+                features,
+                divided,
+                experts=experts,
                 ks=ks,
                 k_shapley=k,
                 is_length_matched=is_length_matched,
                 seed=seed,
                 report=lambda n, total: work.report("Splits", n, total),
             )
-        pairs = "pairs rated 3 points or more apart" + (", of about the same length" if is_length_matched else "")
-        facts = {"seed": seed, "n_ratings": len(rated), "n_splits": splits, "k_of_values": k}
-        made = curve_report(steps, data=ratings.name, command=command_line(), pairs=pairs, facts=facts)
+        if experts:
+            measured = "expert pairs"
+        else:
+            measured = "pairs rated 3 points or more apart" + (
+                ", of about the same length" if is_length_matched else ""
+            )
+        facts = {"seed": seed, "n_ratings": len(rated), "n_splits": len(divided), "k_of_values": k}
+        facts |= {"n_expert_pairs": len(experts)} if experts else {}
+        made = curve_report(steps, data=ratings.name, command=command_line(), pairs=measured, facts=facts)
         write_report(made, out, as_json=as_json)
+
+
+def _trained_features(
+    rated: Sequence[RatedDialogue],
+    split: DataSplit,
+    experts: Sequence[DialoguePair],
+    chosen: tuple[str, str, tuple[int, ...], int, int],
+    out: Path,
+    work: Work,
+) -> Features:
+    """Features of an encoder that stages 1 and 2 trained without the split's test dialogues; kept, so that a run goes on."""
+    from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
+    from dialometer.learned.cmade.materials import from_split
+    from dialometer.learned.cmade.stages import StageOptions
+    from dialometer.learned.cmade.training import CmadeTrainingOptions
+
+    encoder, pooling, n_epochs, k, seed = chosen
+    training = CmadeTrainingOptions(seed=seed)
+    staged = checked_options(StageOptions, stages=(1, 2), k=k, n_epochs=n_epochs, training=training)
+    options = checked_options(FitOptions, encoder=encoder, pooling=pooling, stages=staged)
+    data = from_split(rated, split, experts)
+    fitted = fit_evaluator(data, options, out / f"encoder-{split.name}", device=work.device, report=work.report)
+    return fitted.evaluator.features([row.dialogue for row in rated], work)

@@ -13,6 +13,7 @@ from dialometer.cli.learn._shared import (
     Encoder,
     Epochs,
     PairsFile,
+    PoolingOption,
     Precision,
     RatingsPath,
     ScaleEnds,
@@ -77,6 +78,7 @@ def add_to(app: typer.Typer) -> None:
         ] = 0,
         seed: Seed = 0,
         device: Device = "auto",
+        pooling: PoolingOption = "mean",
         precision: Precision = "auto",
         scale: ScaleEnds = "1,5",
         criterion: Criterion = "",
@@ -115,7 +117,7 @@ def add_to(app: typer.Typer) -> None:
             training=training,
         )
         options: FitOptions = checked_options(
-            FitOptions, encoder=encoder, window=window, stages=staged, n_models=models
+            FitOptions, encoder=encoder, window=window, pooling=pooling, stages=staged, n_models=models
         )
         rating_set = read(ratings, scale, criterion, database)
         check_neighbours(len(rating_set.rated), staged)
@@ -182,6 +184,10 @@ def _tell(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit, *, as_j
     table.add_row("pairs judged by", str(about["pairs"]))
     measured_on = "cross-validated" if "recipe" in about else "stopping pairs"
     table.add_row(f"accuracy, {measured_on}", f"{fitted.accuracy:.1%} of {about['n_stopping_pairs']:,}")
+    if about.get("test"):
+        test = about["test"]
+        kappa = f"kappa {test['kappa']:.2f} ± {test['kappa_standard_error']:.2f}"
+        table.add_row("accuracy, test pairs", f"{test['accuracy']:.1%} of {test['n_pairs']:,} ({kappa})")
     table.add_row("calibration error", f"{fitted.reliability.calibration_error:.1%}")
     if about["n_not_believed"] is not None:
         share = about["n_not_believed"] / about["n_ratings"]

@@ -22,6 +22,7 @@ _WHAT = {
     "screens": "screens with their times",
     "findings": "findings of quality rules",
     "chat_turns": "turns of live conversations",
+    "pairs": "pairs of dialogues with the raters' label",
 }
 
 

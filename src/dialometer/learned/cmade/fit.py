@@ -16,12 +16,15 @@ from pydantic import Field
 from dialometer.errors import DialometerError
 from dialometer.learned.cmade.encoder import Pooling, load_encoder
 from dialometer.learned.cmade.evaluator import RankNetEvaluator, calibrated, load_ranknets, save_evaluator
-from dialometer.learned.cmade.materials import Materials, TrainingData
+from dialometer.learned.cmade.materials import Materials, PairSet, TrainingData
 from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.stages import Outcome, StageOptions, StageRun, check_neighbours, run_stages
 from dialometer.learned.cmade.training import share_right
 from dialometer.learned.data.calibration import CalibrationQuality, reliability
 from dialometer.learned.data.evaluator import FILE, read_about
+from dialometer.learned.data.measures import accuracy as accuracy_of
+from dialometer.learned.data.measures import kappa_with_error
+from dialometer.learned.data.pairs import NumberedPairs
 from dialometer.learned.data.rated import RatingVerdict, read_verdicts, write_verdicts
 from dialometer.model.part import Part
 from dialometer.neural.pretrained import PACKAGED
@@ -122,6 +125,7 @@ def _fitted(
     measured = reliability(together[pairs[:, 0]] - together[pairs[:, 1]], 1.0)
     accuracy = share_right(together, materials.stopping.pairs)
     verdicts = _verdicts(data, outcomes)
+    tested = None if data.test is None else _tested(evaluator, data.test)
     about = {
         "fingerprint": fingerprint,
         "n_ratings": len(data.train),
@@ -130,11 +134,25 @@ def _fitted(
         "n_development_pairs": len(data.development.pairs),
         "n_stopping_pairs": len(data.stopping.pairs),
         "stopping_accuracy": accuracy,
+        "test": tested,
         "reliability": asdict(measured),
         "options": json.loads(options.model_dump_json()),
         "histories": [{name: _record(history) for name, history in outcome.histories.items()} for outcome in outcomes],
     }
     return CmadeFit(evaluator, verdicts, accuracy, measured, about)
+
+
+def _tested(evaluator: RankNetEvaluator, test: PairSet) -> dict[str, float | int]:
+    """Accuracy and kappa on expert pairs that nothing was chosen by."""
+    scores = evaluator.score(test.dialogues).values
+    pairs = NumberedPairs(test.pairs[:, 0], test.pairs[:, 1])
+    kappa, error = kappa_with_error(scores, pairs)
+    return {
+        "n_pairs": len(pairs),
+        "accuracy": accuracy_of(scores, pairs),
+        "kappa": kappa,
+        "kappa_standard_error": error,
+    }
 
 
 def _verdicts(data: TrainingData, outcomes: Sequence[Outcome]) -> tuple[RatingVerdict, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from dialometer.errors import NotEnoughData
 from dialometer.learned.cmade.tokens import Tokens
 from dialometer.learned.cmade.training import StopPairs
-from dialometer.learned.data.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, DialoguePair, numbered_gap_pairs
+from dialometer.learned.data.pairs import (
+    FEWEST_PAIRS,
+    MOST_PAIRS,
+    SUBSTITUTE_GAP,
+    DialoguePair,
+    deal_pairs,
+    numbered_gap_pairs,
+)
 from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import DataSplit, groups_of, rows_of
 from dialometer.model.dialogue import Dialogue
@@ -55,6 +62,8 @@ class TrainingData:
     """Pairs of stopping dialogues that probabilities are fitted to: the experts', or all with different ratings."""
     gap: float | None
     """Points between the ratings of the pairs that stand in for the experts'; None where experts judged them."""
+    test: PairSet | None = None
+    """Expert pairs that nothing is chosen or fitted by."""
 
     @property
     def is_expert(self) -> bool:
@@ -109,22 +118,56 @@ def from_split(rated: Sequence[RatedDialogue], split: DataSplit, pairs: Sequence
     return checked(TrainingData(train, sets[0], sets[1], _gap_set(stopping, 0.0).pairs, gap))
 
 
+FEWEST_TO_TEST = 40
+"""Expert pairs below which none are kept apart for a test: the training needs them."""
+TEST_SHARE = 203 / 403
+"""Share of the expert pairs that only test, as in the paper (200 pairs of development, 203 of test)."""
+
+
 def prepare(
-    rated: Sequence[RatedDialogue], pairs: Sequence[DialoguePair] = (), *, share: float = 0.1, seed: int = 0
+    rated: Sequence[RatedDialogue],
+    pairs: Sequence[DialoguePair] = (),
+    *,
+    share: float = 0.1,
+    test_share: float = TEST_SHARE,
+    seed: int = 0,
 ) -> TrainingData:
     """Data to train on everything there is.
 
-    Expert pairs are dealt to the two sets so that no dialogue is in both; their dialogues are not trained on, because a
-    development dialogue that is its own nearest neighbour would value its own rating. Without expert pairs a ``share`` of
-    the dialogues is held out for each set, whole users (or blocks of neighbours) at a time.
+    Expert pairs are dealt to development, stopping and test so that no dialogue is in two of them; their dialogues are not
+    trained on, because a development dialogue that is its own nearest neighbour would value its own rating. Without expert
+    pairs a ``share`` of the dialogues is held out for each set, whole users (or blocks of neighbours) at a time.
     """
     if not pairs:
         return from_split(rated, _without_test(rated, share, seed))
-    halves = _dealt(pairs, np.random.default_rng(seed))
-    named = {name for pair in pairs for name in (pair.first, pair.second)}
-    sets = [_expert_set([row for row in rated if row.id in named], half) for half in halves]
-    train = tuple(row for row in rated if row.id not in named)
-    return checked(TrainingData(train, sets[0], sets[1], sets[1].pairs, None))
+    split = expert_split(rated, pairs, test_share=test_share if len(pairs) >= FEWEST_TO_TEST else 0.0, seed=seed)
+    data = from_split(rated, split, pairs)
+    test = _expert_set(rows_of(rated, split.test), pairs)
+    return replace(data, test=test if len(test.pairs) else None)
+
+
+def expert_split(
+    rated: Sequence[RatedDialogue],
+    pairs: Sequence[DialoguePair],
+    *,
+    name: str = "experts",
+    test_share: float = TEST_SHARE,
+    seed: int = 0,
+) -> DataSplit:
+    """The fixed split of the paper: training without any dialogue of a pair, and all pairs in development, stopping or test."""
+    wanted = ((1 - test_share) / 2, (1 - test_share) / 2, test_share)
+    parts = deal_pairs(pairs, wanted, np.random.default_rng([seed, 200]))
+    needed = [part for part, part_share in zip(parts, wanted, strict=True) if part_share > 0]
+    if min(map(len, needed)) < FEWEST_PAIRS:
+        sizes = ", ".join(str(len(part)) for part in needed)
+        raise NotEnoughData(
+            f"{len(pairs)} expert pairs cannot be divided into parts without a common dialogue (they would hold {sizes})",
+            remedy="draw pairs that share fewer dialogues ('dialometer learn pairs'), or give more of them",
+        )
+    ids = [{name for pair in part for name in (pair.first, pair.second)} for part in parts]
+    named = set().union(*ids)
+    held = [tuple(row.id for row in rated if row.id in part) for part in ids]
+    return DataSplit(name, tuple(row.id for row in rated if row.id not in named), *held)
 
 
 def _are_enough(sets: Sequence[PairSet]) -> bool:
@@ -177,26 +220,3 @@ def _gap_set(rated: Sequence[RatedDialogue], gap: float) -> PairSet:
     numbered = numbered_gap_pairs(rated, gap, max_pairs=MOST_PAIRS)
     pairs = np.column_stack([numbered.better, numbered.worse]).astype(np.int64)
     return PairSet(tuple(row.dialogue for row in rated), pairs)
-
-
-def _dealt(pairs: Sequence[DialoguePair], rng: np.random.Generator) -> tuple[list[DialoguePair], list[DialoguePair]]:
-    """Pairs in two halves; pairs that share a dialogue, directly or by others, stay in one half."""
-    leader: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while leader.setdefault(name, name) != name:
-            leader[name] = leader[leader[name]]
-            name = leader[name]
-        return name
-
-    for pair in pairs:
-        leader[find(pair.first)] = find(pair.second)
-    families: dict[str, list[DialoguePair]] = {}
-    for pair in pairs:
-        families.setdefault(find(pair.first), []).append(pair)
-    halves: tuple[list[DialoguePair], list[DialoguePair]] = ([], [])
-    names = list(families)
-    for place in rng.permutation(len(names)):
-        smaller = 0 if len(halves[0]) <= len(halves[1]) else 1
-        halves[smaller].extend(families[names[place]])
-    return halves

@@ -119,12 +119,21 @@ def _mean_over_pairs(
 
 def pair_kappa(scores: Floats, pairs: NumberedPairs, *, seed: int = 0) -> float:
     """Cohen's kappa between the model's choice and the right one, sides drawn at random (equal scores too)."""
+    return kappa_with_error(scores, pairs, seed=seed)[0]
+
+
+def kappa_with_error(scores: Floats, pairs: NumberedPairs, *, seed: int = 0) -> tuple[float, float]:
+    """The same with its standard error over pairs (Fleiss, Cohen and Everitt 1969).
+
+    The paper's errors are those of 403 pairs, although its test set has 203: sqrt(.892 * .108 / 403) / .5 = .031.
+    """
     if not len(pairs):
-        return math.nan
+        return math.nan, math.nan
     rng = np.random.default_rng(seed)
     is_right = rng.random(len(pairs)) < hits(scores, pairs)
     truth = rng.random(len(pairs)) < 0.5
-    return cohen_kappa(truth.astype(int), (truth == is_right).astype(int), [0, 1]).value
+    kappa = cohen_kappa(truth.astype(int), (truth == is_right).astype(int), [0, 1])
+    return kappa.value, float(kappa.details.get("standard_error", math.nan))
 
 
 def paired_difference(

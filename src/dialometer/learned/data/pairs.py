@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.errors import NotEnoughData, Problem, ReadError
+from dialometer.exchange.dialogue_pairs import study_pairs
 from dialometer.learned.data.rated import RatedDialogue, shown_item
 
 Numbers = NDArray[np.int64]
@@ -26,6 +27,7 @@ MOST_PAIRS = 20_000
 _FIRST_KEYS = ("first", "a")
 _SECOND_KEYS = ("second", "b")
 _BETTER_KEYS = ("better", "winner", "label")
+_UNDECIDED = ("tie", "cannot_tell", "cannot tell", "equal", "both", "neither", "none", "")
 _N_TOLD = 50
 
 
@@ -130,24 +132,46 @@ def to_numbers(pairs: Sequence[DialoguePair], ids: Sequence[str]) -> NumberedPai
     )
 
 
-def read_pairs(path: Path | str, known_ids: Sequence[str]) -> list[DialoguePair]:
-    """Expert pairs from JSON Lines or CSV with ``first``, ``second`` and ``better`` (``first`` or ``second``, or the id).
+@dataclass(frozen=True, slots=True)
+class ExpertPairs:
+    """Pairs judged by experts, and how many had no verdict (ties, "cannot tell", experts who were divided)."""
 
-    Pairs that name unknown dialogues, or one twice, are problems with their line; ties are not pairs and are refused.
+    pairs: tuple[DialoguePair, ...]
+    n_undecided: int
+
+
+def read_pairs(path: Path | str, known_ids: Sequence[str]) -> ExpertPairs:
+    """Expert pairs from a study that compares dialogues, or a file: JSON Lines or CSV with ``first``, ``second``, ``better``.
+
+    ``better`` is ``first``, ``second`` or the id of one; ties and "cannot tell" are counted and left out. Several verdicts on
+    one pair are settled by majority. Pairs that name unknown dialogues, or one twice, are problems with their line.
     """
     path = Path(path)
     known = set(known_ids)
     problems: list[Problem] = []
-    pairs: list[DialoguePair] = []
-    for line, record in _records(path, problems):
-        pair = _pair(record, known, line, path.name, problems)
-        if pair is not None:
-            pairs.append(pair)
+    votes: dict[tuple[str, str], int] = {}
+    for line, record in _study_records(path) if path.is_dir() else _records(path, problems):
+        verdict = _verdict(record, known, line, path.name, problems)
+        if verdict is not None:
+            first, second, vote = verdict
+            is_turned = (second, first) in votes
+            key = (second, first) if is_turned else (first, second)
+            votes[key] = votes.get(key, 0) + (-vote if is_turned else vote)
     if problems:
         raise ReadError(problems[:_N_TOLD], n_more=max(0, len(problems) - _N_TOLD))
+    pairs = tuple(DialoguePair(first, second, vote > 0) for (first, second), vote in votes.items() if vote)
     if not pairs:
-        raise NotEnoughData("the file holds no pairs", where=path.name, remedy="give one pair per line")
-    return pairs
+        raise NotEnoughData(
+            f"{len(votes)} pairs, and none with a verdict" if votes else "there are no pairs",
+            where=path.name,
+            remedy="give one pair per line, with better: first or second",
+        )
+    return ExpertPairs(pairs, len(votes) - len(pairs))
+
+
+def _study_records(folder: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for pair in study_pairs(folder):
+        yield 0, {"first": pair.first, "second": pair.second, "better": pair.better}
 
 
 def _records(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -172,24 +196,56 @@ def _records(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Mapping
             problems.append(Problem("a pair must be an object", "give first, second, better", path.name, number))
 
 
-def _pair(
+def _verdict(
     record: Mapping[str, Any], known: set[str], line: int, file: str, problems: list[Problem]
-) -> DialoguePair | None:
+) -> tuple[str, str, int] | None:
+    """The two dialogues and +1 where the first is better, -1 where the second is, 0 where nobody could tell."""
     first, second, better = (_field(record, keys) for keys in (_FIRST_KEYS, _SECOND_KEYS, _BETTER_KEYS))
+    is_undecided = better.casefold() in _UNDECIDED and any(key in record for key in _BETTER_KEYS)
     fault = ""
-    if not (first and second and better):
+    if not (first and second and (better or is_undecided)):
         fault = "a pair needs first, second and better"
     elif unknown := [name for name in (first, second) if name not in known]:
         fault = f"unknown dialogue{'s' if len(unknown) > 1 else ''} {', '.join(repr(name) for name in unknown)}"
     elif first == second:
         fault = f"the pair names '{first}' twice"
-    elif better not in ("first", "second", "a", "b", first, second):
-        fault = f"'better' must be first, second or the id of one of them, not {better!r}"
+    elif not is_undecided and better not in ("first", "second", "a", "b", first, second):
+        fault = f"'better' must be first, second, cannot_tell or the id of one of them, not {better!r}"
     if fault:
         remedy = "the ids are those of the rated dialogues that are left after cleaning"
         problems.append(Problem(fault, remedy, file, line))
         return None
-    return DialoguePair(first, second, better in ("first", "a", first))
+    if is_undecided:
+        return first, second, 0
+    return first, second, 1 if better in ("first", "a", first) else -1
+
+
+def deal_pairs(
+    pairs: Sequence[DialoguePair], shares: Sequence[float], rng: np.random.Generator
+) -> list[list[DialoguePair]]:
+    """Pairs in parts of about these shares, all of them used; pairs that share a dialogue, directly or by others, stay in one
+    part, so that no part has seen a dialogue of another.
+    """
+    leader: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while leader.setdefault(name, name) != name:
+            leader[name] = leader[leader[name]]
+            name = leader[name]
+        return name
+
+    for pair in pairs:
+        leader[find(pair.first)] = find(pair.second)
+    families: dict[str, list[DialoguePair]] = {}
+    for pair in pairs:
+        families.setdefault(find(pair.first), []).append(pair)
+    parts: list[list[DialoguePair]] = [[] for _ in shares]
+    names = list(families)
+    order = sorted(rng.permutation(len(names)).tolist(), key=lambda place: -len(families[names[place]]))
+    for place in order:
+        emptiest = max(range(len(shares)), key=lambda k: shares[k] * len(pairs) - len(parts[k]))
+        parts[emptiest].extend(families[names[place]])
+    return parts
 
 
 def _field(record: Mapping[str, Any], keys: Sequence[str]) -> str:

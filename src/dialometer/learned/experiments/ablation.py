@@ -24,7 +24,13 @@ from dialometer.errors import DialometerError
 from dialometer.learned.cmade.fit import FitOptions
 from dialometer.learned.cmade.materials import from_split
 from dialometer.learned.cmade.stages import StageRun
-from dialometer.learned.data.measures import accuracy, accuracy_estimate, pair_kappa, paired_difference
+from dialometer.learned.data.measures import (
+    accuracy,
+    accuracy_estimate,
+    kappa_with_error,
+    pair_kappa,
+    paired_difference,
+)
 from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_gap_pairs, to_numbers
 from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import DataSplit, rows_of
@@ -146,7 +152,7 @@ def table_of(
                 {m: _mean(own[m]) for m in measures},
                 {m: _error(own[m]) for m in measures},
                 _mean(own["kappa"]),
-                _error(own["kappa"]),
+                _kappa_error(own["kappa"], runs, scores, pairs, measures[0]),
                 float(np.mean(shares)) if shares else None,
                 {
                     other: paired_difference(own[measures[0]], means[other][measures[0]], overlap=overlap)
@@ -165,6 +171,19 @@ def _accuracy(pairs: Mapping[str, Mapping[str, NumberedPairs]], measure: str, sc
 
 def _kappa(pairs: Mapping[str, Mapping[str, NumberedPairs]], measure: str, scores: Floats, split: str) -> float:
     return pair_kappa(scores, pairs[split][measure])
+
+
+def _kappa_error(
+    kappas: Sequence[float],
+    runs: Sequence[tuple[str, int, str]],
+    scores: Mapping[tuple[str, int, str], Floats],
+    pairs: Mapping[str, Mapping[str, NumberedPairs]],
+    measure: str,
+) -> float:
+    """Over splits or seeds; of a single run, over its pairs."""
+    if len(runs) == 1:
+        return kappa_with_error(scores[runs[0]], pairs[runs[0][0]][measure])[1]
+    return _error(kappas)
 
 
 def _by_split(
@@ -192,7 +211,7 @@ def _error(values: Sequence[float]) -> float:
 
 
 def _fingerprint(rated: Sequence[RatedDialogue], splits: Sequence[DataSplit], options: FitOptions) -> str:
-    content = [[(row.id, row.rating) for row in rated], [(split.name, split.train) for split in splits]]
+    content = [[(row.id, row.rating) for row in rated], [(split.name, split.train, split.test) for split in splits]]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     return f"{digest} {options.model_dump_json()}"
 

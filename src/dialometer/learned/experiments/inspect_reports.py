@@ -10,7 +10,17 @@ from scipy import special
 
 from dialometer._version import __version__
 from dialometer.learned.data.measures import paired_difference
-from dialometer.learned.experiments.noise import DETECTORS, LOWEST, OBSERVED, POSITIVE, RANDOM, Detection, RemovalStep
+from dialometer.learned.experiments.noise import (
+    DETECTORS,
+    HIGHEST,
+    LOWEST,
+    OBSERVED,
+    POSITIVE,
+    RANDOM,
+    RETRAINED,
+    Detection,
+    RemovalStep,
+)
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Report, Section, Summary, Table
 from dialometer.report.charts import Dot, LinePoint, dot_interval, lines
@@ -52,7 +62,7 @@ def curve_report(
     table: dict[tuple[str, int, float], list[float]] = {}
     for step in steps:
         table.setdefault((step.way, step.k, step.share), []).append(step.accuracy)
-    ks = sorted({step.k for step in steps})
+    ks = sorted({step.k for step in steps}, key=lambda k: (k == RETRAINED, k))
     shares = sorted({step.share for step in steps})
     shown = [share for share in shares if any(math.isclose(share, wanted) for wanted in _SHOWN_SHARES)]
     rows: list[tuple[Cell, ...]] = []
@@ -61,24 +71,27 @@ def curve_report(
         for share in shown:
             if (LOWEST, k, share) in table:
                 low, other = table[LOWEST, k, share], table[RANDOM, k, share]
-                means = (mean_over(low, "splits"), mean_over(other, "splits"))
-                rows.append((k, share, whole_set, *means, paired_difference(low, other)))
+                high = table[HIGHEST, k, share]
+                means = (mean_over(low, "splits"), mean_over(other, "splits"), mean_over(high, "splits"))
+                gap = paired_difference(low, other)
+                rows.append((_predictor(k), share, whole_set, *means, gap if gap.is_known else None))
     removal_table = Table(
         "removal",
         "Accuracy with a share of the ratings removed",
         (
-            Column("k", "K", "count"),
+            Column("k", "Predictor"),
             Column("share", "Removed", "percent", 0),
             Column("all", "Nothing removed", "percent_estimate", 1),
             Column("lowest", "Lowest value first", "percent_estimate", 1),
             Column("random", "At random", "percent_estimate", 1),
+            Column("highest", "Highest value first", "percent_estimate", 1),
             Column("difference", "Lowest − random", "percent_estimate", 1),
         ),
         tuple(rows),
-        caption=f"Share of {pairs} ordered right by the mean rating of the K nearest dialogues. Intervals: t over splits, whose "
-        "training parts overlap, so that they are somewhat too narrow.",
+        caption=f"Share of {pairs} ordered right by the mean rating of the K nearest dialogues, or by a linear model trained "
+        "anew. Intervals: t over splits, whose training parts overlap, so that they are somewhat too narrow.",
     )
-    k = 50 if 50 in ks else ks[-1]
+    k = 50 if 50 in ks else max(ks)
     share = 0.1 if (LOWEST, k, 0.1) in table else shares[min(1, len(shares) - 1)]
     whole, cleaned, thinned = (
         mean_over(table[way, k, part], "splits").value
@@ -91,7 +104,7 @@ def curve_report(
     certainty = f"Values come from development dialogues, accuracy from test dialogues of other users ({pairs})."
     return Report(
         study=data,
-        title="Removing ratings: lowest value first, or at random",
+        title="Removing ratings: lowest value first, at random, highest value first",
         summary=Summary(answer, certainty, figure=_curve_figure("removal_main", table, [k], shares, pairs)),
         sections=(
             Section(
@@ -106,6 +119,10 @@ def curve_report(
     )
 
 
+def _predictor(k: int) -> str:
+    return "linear model, retrained" if k == RETRAINED else f"K = {k}"
+
+
 def _curve_figure(
     name: str,
     table: Mapping[tuple[str, int, float], Sequence[float]],
@@ -115,18 +132,18 @@ def _curve_figure(
 ) -> Figure:
     points = []
     for k in ks:
-        for way in (LOWEST, RANDOM):
+        for way in (LOWEST, RANDOM, HIGHEST):
             for share in shares:
                 if (way, k, share) in table:
                     estimate = mean_over(table[way, k, share], "splits")
-                    facet = f"K = {k}" if len(ks) > 1 else ""
+                    facet = _predictor(k) if len(ks) > 1 else ""
                     points.append(LinePoint(100 * share, estimate.value, estimate.low, estimate.high, way, facet))
     return Figure(
         name,
-        "Accuracy while ratings are removed" + ("" if len(ks) > 1 else f", K = {ks[0]}"),
+        "Accuracy while ratings are removed" + ("" if len(ks) > 1 else f", {_predictor(ks[0])}"),
         lines(points, x_title="% of ratings removed", y_title="pairs ordered right", is_percent=True),
-        alt=f"Share of {pairs} ordered right against the share of ratings removed, for K = {', '.join(map(str, ks))}: lowest "
-        "value first and at random.",
+        alt=f"Share of {pairs} ordered right against the share of ratings removed, for {', '.join(map(_predictor, ks))}: lowest "
+        "value first, at random and highest value first.",
         caption="Bands: 95% t intervals over splits.",
     )
 

@@ -7,7 +7,7 @@ true rating shows how far one can come (``positive``), the observed rating alone
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -27,7 +27,15 @@ from dialometer.learned.cmade.neighbours import (
 )
 from dialometer.learned.cmade.shapley import knn_shapley
 from dialometer.learned.data.measures import accuracy
-from dialometer.learned.data.pairs import FEWEST_PAIRS, MOST_PAIRS, SUBSTITUTE_GAP, NumberedPairs, numbered_gap_pairs
+from dialometer.learned.data.pairs import (
+    FEWEST_PAIRS,
+    MOST_PAIRS,
+    SUBSTITUTE_GAP,
+    DialoguePair,
+    NumberedPairs,
+    numbered_gap_pairs,
+    to_numbers,
+)
 from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import DataSplit, groups_of
 from dialometer.learned.experiments.rating_values import fold_numbers
@@ -204,7 +212,10 @@ def controls(
 
 KS = (1, 5, 25, 50, 100)
 SHARES = tuple(round(0.05 * step, 2) for step in range(19))
-LOWEST, RANDOM = "lowest value first", "at random"
+LOWEST, RANDOM, HIGHEST = "lowest value first", "at random", "highest value first"
+RETRAINED = 0
+"""Stands for K where a linear model is trained anew on the ratings that are left."""
+RIDGES = (1.0, 10.0, 100.0, 1000.0)
 _LENGTH_DIFFERENCE = 2
 
 
@@ -239,11 +250,23 @@ def knn_ratings(order: Numbers, ratings: Floats, is_kept: NDArray[np.bool_], ks:
     return {k: sums[:, k - 1] / k for k in usable}
 
 
+def ridge_scores(points: Features, ratings: Floats, queries: Features, ridge: float) -> Floats:
+    """Ratings that a linear model predicts; ``sklearn.linear_model.Ridge(alpha=ridge)``."""
+    centre, mean = points.mean(axis=0), float(ratings.mean())
+    x = (points - centre).astype(np.float64)
+    if x.shape[0] < x.shape[1]:  # fewer dialogues than features: the dual has the smaller matrix
+        weights = x.T @ np.linalg.solve(x @ x.T + ridge * np.eye(len(x)), ratings - mean)
+    else:
+        weights = np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ (ratings - mean))
+    return np.asarray((queries - centre) @ weights + mean)
+
+
 def removal_steps(
     rated: Sequence[RatedDialogue],
-    features: Features,
+    features: Features | Callable[[DataSplit], Features],
     splits: Sequence[DataSplit],
     *,
+    experts: Sequence[DialoguePair] = (),
     ks: Sequence[int] = KS,
     shares: Sequence[float] = SHARES,
     k_shapley: int = 50,
@@ -252,26 +275,41 @@ def removal_steps(
     seed: int = 0,
     report: Report | None = None,
 ) -> list[RemovalStep]:
-    """The curve on every split: ratings valued by the pairs of its development part, tested on the pairs of its test part."""
+    """The curve on every split: ratings valued by the pairs of its development part, tested on the pairs of its test part.
+
+    Pairs are the experts' where they are given (then those of the stopping part value too, as nothing is stopped by them), else
+    such as lie far apart in their ratings. ``features`` may depend on the split, where they were trained on it.
+    """
     place = {row.id: number for number, row in enumerate(rated)}
     ratings = np.array([row.rating for row in rated], dtype=np.float64)
     steps: list[RemovalStep] = []
     for number, split in enumerate(splits):
+        valued_by = (*split.development, *split.stopping) if experts else split.development
         train, development, test = (
-            np.array([place[name] for name in part], dtype=np.int64)
-            for part in (split.train, split.development, split.test)
+            np.array([place[name] for name in part], dtype=np.int64) for part in (split.train, valued_by, split.test)
         )
-        points = standardise(features, features[train])
-        valuing = _pairs(rated, development, None, seed)
-        testing = _pairs(rated, test, _LENGTH_DIFFERENCE if is_length_matched else None, seed)
+        described = features(split) if callable(features) else features
+        points = standardise(described, described[train])
+        if experts:
+            valuing, testing = (_expert_pairs(rated, rows, experts) for rows in (development, test))
+        else:
+            valuing = _pairs(rated, development, None, seed)
+            testing = _pairs(rated, test, _LENGTH_DIFFERENCE if is_length_matched else None, seed)
         numbers = np.column_stack([valuing.better, valuing.worse])
         values = knn_shapley(points[train], ratings[train], points[development], numbers, k_shapley)
         order = neighbour_order(points[test], points[train])
         rng = np.random.default_rng([seed, number])
-        ways = {LOWEST: [np.argsort(values, kind="stable")]}
+        ways = {LOWEST: [np.argsort(values, kind="stable")], HIGHEST: [np.argsort(-values, kind="stable")]}
         ways[RANDOM] = [rng.permutation(len(train)) for _ in range(n_random)]
+        ridge = max(
+            RIDGES,
+            key=lambda strength: accuracy(
+                ridge_scores(points[train], ratings[train], points[development], strength), valuing
+            ),
+        )
         for way, sequences in ways.items():
             steps += _of_way(split.name, way, sequences, order, ratings[train], testing, ks, shares)
+            steps += _retrained(split.name, way, sequences, points[train], ratings[train], points[test], testing, ridge)
         if report is not None:
             report(number + 1, len(splits))
     return steps
@@ -297,6 +335,33 @@ def _of_way(
                 accuracies.setdefault(k, []).append(accuracy(predicted, pairs))
         steps += [RemovalStep(split, way, k, share, float(np.mean(values))) for k, values in accuracies.items()]
     return steps
+
+
+def _retrained(
+    split: str,
+    way: str,
+    sequences: Sequence[Numbers],
+    points: Features,
+    ratings: Floats,
+    queries: Features,
+    pairs: NumberedPairs,
+    ridge: float,
+) -> list[RemovalStep]:
+    """The same with a linear model trained on what is left, at every tenth."""
+    steps = []
+    for share in SHARES[::2]:
+        right = []
+        for sequence in sequences:
+            kept = np.sort(sequence[round(share * len(ratings)) :])
+            right.append(accuracy(ridge_scores(points[kept], ratings[kept], queries, ridge), pairs))
+        steps.append(RemovalStep(split, way, RETRAINED, share, float(np.mean(right))))
+    return steps
+
+
+def _expert_pairs(rated: Sequence[RatedDialogue], rows: Numbers, experts: Sequence[DialoguePair]) -> NumberedPairs:
+    ids = [rated[row].id for row in rows]
+    inside = set(ids)
+    return to_numbers([pair for pair in experts if pair.first in inside and pair.second in inside], ids)
 
 
 def _pairs(rated: Sequence[RatedDialogue], rows: Numbers, max_difference: int | None, seed: int) -> NumberedPairs:

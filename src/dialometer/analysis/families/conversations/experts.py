@@ -232,9 +232,9 @@ def expert_section(name: str, ratings: Sequence[SelfRatings], path: Path | None,
     pairs = read_expert_pairs(path)
     tables = {rated.label: _by_gap(rated, pairs, options) for rated in ratings}
     main = tables[ratings[0].label]
-    parts: list[Table | Figure] = [_table(name, tables), _trend_table(name, tables)]
+    parts: list[Table | Figure] = [gap_table(name, tables), _trend_table(name, tables)]
     if main.gaps:
-        parts.insert(0, _figure(name, ratings[0].label, main))
+        parts.insert(0, gap_figure(name, ratings[0].label, main))
     return Section(name, TITLE, tuple(_words(ratings[0].label, main, pairs, options)), tuple(parts))
 
 
@@ -284,7 +284,8 @@ def _words(label: str, by_gap: GapTable, pairs: list[ExpertPair], options: Optio
     return words
 
 
-def _table(name: str, tables: dict[str, GapTable]) -> Table:
+def gap_table(name: str, tables: dict[str, GapTable]) -> Table:
+    """Disagreement at each gap and over all of them."""
     rows: list[tuple[Cell, ...]] = []
     for label, by_gap in tables.items():
         rows += [(label, f"{gap.gap:g}", gap.share, gap.n_disagree, gap.share.n) for gap in by_gap.gaps]
@@ -334,7 +335,8 @@ def _trend_table(name: str, tables: dict[str, GapTable]) -> Table:
     )
 
 
-def _figure(name: str, label: str, by_gap: GapTable) -> Figure:
+def gap_figure(name: str, label: str, by_gap: GapTable) -> Figure:
+    """The same as dots with intervals."""
     details = "; ".join(f"gap {gap.gap:g}: {percent(gap.share.value)}" for gap in by_gap.gaps)
     return Figure(
         f"{name}_figure",

@@ -235,9 +235,9 @@ class Leaderboard(Family):
     generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
-        """Anything compared by choice or rank, except controlled pairs, which compare strategies with their controls."""
+        """Anything compared by choice or rank, except controlled pairs and pairs of dialogues, which do not compare systems."""
         items = study.spec.items
-        is_controlled = items.kind == "transcript_pair" and items.pairs == "controlled"
+        is_controlled = items.kind == "transcript_pair" and items.pairs in ("controlled", "dialogues")
         return bool(compared_criteria(study, "order") or (compared_criteria(study, "one") and not is_controlled))
 
     def decides(self, study: Study, comparison: Comparison) -> bool:
