@@ -140,3 +140,36 @@ def test_a_pair_must_name_its_dialogues(study, tmp_path):
     (tmp_path / "items.jsonl").write_text("\n".join([json.dumps(first), *lines[1:]]))
     with pytest.raises(DialometerError, match=r"items\.jsonl:1.*the dialogue is not named \(second\)"):
         load_study(tmp_path)
+
+
+def test_fakes_differ_in_one_utterance_and_come_with_scores(talks):
+    shown = json.loads(invoke("learn", "perturb", str(talks), "--n", "3", "--json"))
+    assert [record["replaced"] for record in shown] == ["user", "agent"] * 3
+    for record in shown:
+        real = record["turns"][record["turn"]]
+        assert real["role"] == record["replaced"]
+        assert real["text"] != record["fake_text"]
+    assert invoke("learn", "perturb", str(talks), "--n", "1") == invoke("learn", "perturb", str(talks), "--n", "1")
+
+
+def test_dialogues_rated_again_are_set_beside_the_users_ratings(talks, tmp_path):
+    folder = tmp_path / "again"
+    invoke("learn", "rerate", str(talks), "--n", "20", "--experts", "3", "--out", str(folder))
+    items = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
+    assert {item["metadata"]["user_rating"] for item in items} == {5.0}
+    invoke("simulate", str(folder), "--raters", "3", "--seed", "1")
+    with Store.open(folder / "study.db", create=False) as store:
+        report = analyse(load_study(folder), store)
+        judgments = [judgment.value for judgment in store.records.judgments()]
+    n_lower = sum(value < 5 for value in judgments)
+    assert (
+        report.summary.answer == f"Raters give {n_lower} of 60 judgments a lower rating than the dialogue's user gave."
+    )
+    (table,) = [table for table in report.tables() if table.name == "re_rating"]
+    assert table.rows[0][:2] == (5.0, 60)
+    assert table.rows[0][3] == pytest.approx(n_lower / 60)
+
+
+def test_too_few_dialogues_to_rate_again_are_refused(talks, tmp_path):
+    message = invoke("learn", "rerate", str(talks), "--n", "5000", "--out", str(tmp_path / "x"), fails=True)
+    assert "5000 are wanted" in message
