@@ -7,15 +7,11 @@ import numpy as np
 import pandas as pd
 import pingouin
 import pytest
-import statsmodels.api as sm
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.families.ratings import systems as random_effects
 from dialometer.analysis.families.ratings.agreement import Scores, crossing, raters_needed, reliability
 from dialometer.analysis.families.ratings.consistency import paired_icc_difference
-from dialometer.analysis.families.ratings.systems import crossed_differences, crossed_mean
 from dialometer.stats.agreement.krippendorff_alpha import interval_alpha
-from dialometer.stats.effects.mixed import fit_crossed
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
@@ -28,75 +24,6 @@ def crossed_data(n_raters, n_items, *, seed=0, rater_sd=0.7, item_sd=0.5, shift=
     rater, item = (codes.ravel() for codes in np.meshgrid(np.arange(n_raters), np.arange(n_items), indexing="ij"))
     y = shift + rng.normal(0, rater_sd, n_raters)[rater] + rng.normal(0, item_sd, n_items)[item]
     return y + rng.normal(0, 1, len(y)), rater, item
-
-
-def test_the_closed_form_is_the_mixed_model():
-    y, rater, item = crossed_data(14, 9)
-    found = crossed_mean(y, rater, item, confidence=0.95, is_test=True)
-    value, error, df = fit_crossed(y, np.ones((len(y), 1)), rater, item).contrast([1.0])
-    assert found.value == pytest.approx(value, abs=1e-9)
-    assert found.details["standard_error"] == pytest.approx(error, rel=1e-6)
-    assert found.df[0] == pytest.approx(df, rel=1e-3)
-
-
-def test_the_mean_is_that_of_statsmodels_mixedlm():
-    # sm.MixedLM(y, ones, groups=ones, exog_vc={rater dummies, item dummies}).fit(reml=True)
-    y, rater, item = crossed_data(10, 8, seed=4)
-    kept = np.random.default_rng(1).random(len(y)) < 0.8  # with holes, so that the closed form is not used
-    y, rater, item = y[kept], rater[kept], item[kept]
-    blocks = {"rater": {0: np.eye(10)[rater]}, "item": {0: np.eye(8)[item]}}
-    names = {key: {0: [f"{key}{i}" for i in range(value[0].shape[1])]} for key, value in blocks.items()}
-    from statsmodels.regression.mixed_linear_model import VCSpec
-
-    spec = VCSpec(list(blocks), [[names[k][0]] for k in blocks], [[blocks[k][0]] for k in blocks])
-    fit = sm.MixedLM(y, np.ones((len(y), 1)), groups=np.zeros(len(y)), exog_vc=spec).fit(reml=True)
-    found = crossed_mean(y, rater, item, confidence=0.95)
-    assert found.value == pytest.approx(float(fit.fe_params[0]), abs=1e-4)
-    assert found.details["standard_error"] == pytest.approx(float(fit.bse_fe[0]), rel=2e-3)
-
-
-def test_many_levels_use_the_two_way_clustered_variance(monkeypatch):
-    # Peer: statsmodels OLS with cov_type="cluster" and both groupings.
-    monkeypatch.setattr(random_effects, "MOST_LEVELS", 1)
-    y, rater, item = crossed_data(30, 25, seed=2)
-    kept = np.random.default_rng(1).random(len(y)) < 0.5
-    y, rater, item = y[kept], rater[kept], item[kept]
-    found = crossed_mean(y, rater, item, confidence=0.95)
-    groups = np.column_stack([rater, item])
-    fit = sm.OLS(y, np.ones(len(y))).fit(cov_type="cluster", cov_kwds={"groups": groups})
-    assert found.value == pytest.approx(float(fit.params[0]))
-    assert found.details["standard_error"] == pytest.approx(float(fit.bse[0]), rel=1e-9)
-
-
-def test_many_levels_give_nearly_the_intervals_of_the_mixed_model(monkeypatch):
-    y, rater, item = crossed_data(60, 50, seed=5)
-    group = item % 2
-    kept = np.random.default_rng(1).random(len(y)) < 0.5
-    y, rater, item, group = y[kept], rater[kept], item[kept], group[kept]
-    mixed = crossed_differences(y, group, rater, item, [(0, 1)], confidence=0.95)[0, 1]
-    monkeypatch.setattr(random_effects, "MOST_LEVELS", 1)
-    robust = crossed_differences(y, group, rater, item, [(0, 1)], confidence=0.95)[0, 1]
-    # the design columns as dummies: sm.OLS(y, [g0, g1]) with the same two clusters
-    fit = sm.OLS(y, np.column_stack([group == 0, group == 1]).astype(float)).fit(
-        cov_type="cluster", cov_kwds={"groups": np.column_stack([rater, item])}
-    )
-    contrast = fit.t_test([1, -1])
-    n = len(y)
-    assert robust.value == pytest.approx(float(contrast.effect[0]))
-    expected = float(np.squeeze(contrast.sd)) * np.sqrt((n - 2) / (n - 1))  # statsmodels also counts the columns
-    assert robust.details["standard_error"] == pytest.approx(expected, rel=1e-9)
-    assert robust.details["standard_error"] == pytest.approx(mixed.details["standard_error"], rel=0.25)
-
-
-def test_no_number_without_data():
-    nothing = np.array([], dtype=float), np.array([], dtype=np.int64), np.array([], dtype=np.int64)
-    assert not crossed_mean(*nothing, confidence=0.95).is_known
-    one = crossed_mean(np.array([1.0, 2.0, 4.0]), np.zeros(3, int), np.arange(3), confidence=0.95)
-    assert one.value == pytest.approx(7 / 3)
-    assert not one.has_interval
-    assert "one rater" in one.notes[0]
-    flat = crossed_mean(np.ones(6), np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1] * 3), confidence=0.95)
-    assert (flat.value, flat.has_interval) == (1.0, False)
 
 
 def test_interval_alpha_is_krippendorffs():

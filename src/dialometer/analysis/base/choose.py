@@ -9,6 +9,7 @@ import polars as pl
 from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, StudyData, load_data
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
+from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import cell_names
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
@@ -48,6 +49,10 @@ def exclusions_table(data: StudyData) -> Table:
         (f"judgments of {reason}" if "raters" in reason else f"judgments on {reason}", None, n)
         for reason, n in data.n_left_out.items()
     ]
+    gold = gold_items(data.study)
+    n_gold = len(data.judgments.filter(pl.col("item").is_in(gold))) if gold else 0
+    if n_gold:
+        rows.append(("judgments on gold items, which check raters and are in no result", None, n_gold))
     flagged = (
         data.findings.filter(pl.col("action") == "flag").group_by("rule").agg(pl.col("rater").n_unique()).sort("rule")
     )

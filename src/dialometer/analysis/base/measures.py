@@ -101,7 +101,8 @@ def _zero_notes(n_zero: int, n_replaced: int, n_excluded: int) -> list[str]:
     return notes if n_zero else []
 
 
-OVERALL = "overall"
+OVERALL = "_overall"
+"""The name of all criteria together; names in study files begin with a letter, so no criterion can have it."""
 _CODES = ("rater", "item", "system", "thing", "cell", "position", "side")
 
 

@@ -126,6 +126,38 @@ def two_way_variance(
     )
 
 
+def weighted_variance(
+    scores: Floats, weighted: Floats, rows: Floats, raters: ArrayLike, items: ArrayLike | None
+) -> TwoWayVariance:
+    """The variance of ``(weighted' rows)^-1 weighted' y``, such as the estimates of a mixed model with its weights held.
+
+    ``weighted`` is the design times the inverse of the model's covariance, ``rows`` the design, and ``scores`` are
+    residuals times ``weighted``. With equal weights it is :func:`two_way_variance` of least squares.
+    """
+    rater, _ = codes(raters)
+    of_raters = _weighted_factor(scores, weighted, rows, rater)
+    inverse = linalg.pinvh(weighted.T @ rows)
+    if items is None:
+        return TwoWayVariance(inverse, of_raters, None, None)
+    item, levels = codes(items)
+    meeting, _ = codes(rater * len(levels) + item)
+    of_meetings = _factor(scores, rows, np.ones(len(rows)), meeting, inverse, inverse, is_leaving_out=False)
+    return TwoWayVariance(inverse, of_raters, _weighted_factor(scores, weighted, rows, item), of_meetings)
+
+
+def _weighted_factor(scores: Floats, weighted: Floats, rows: Floats, cluster: Ints) -> _Factor:
+    n, p = int(cluster.max(initial=-1)) + 1, rows.shape[1]
+    total = weighted.T @ rows
+    sums, taken, spread = np.empty((n, p)), np.empty((n, p, p)), np.empty((n, p, p))
+    for j in range(p):
+        sums[:, j] = np.bincount(cluster, weights=scores[:, j], minlength=n)
+        for k in range(p):
+            taken[:, j, k] = np.bincount(cluster, weights=weighted[:, j] * rows[:, k], minlength=n)
+            spread[:, j, k] = np.bincount(cluster, weights=weighted[:, j] * weighted[:, k], minlength=n)
+    changes = np.array([np.linalg.lstsq(total - own, s, rcond=1e-9)[0] for own, s in zip(taken, sums, strict=True)])
+    return _Factor(changes, spread, (n - 1) / n if n > 1 else 1.0)
+
+
 def _factor(
     scores: Floats,
     rows: Floats,

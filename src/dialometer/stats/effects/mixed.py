@@ -160,6 +160,12 @@ class CrossedFit:
     parameter_covariance: Floats  # of (log ratios that are not zero, log residual variance)
     d_covariance: Floats  # derivatives of the coefficients' covariance by those parameters
 
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """The standard deviations of raters and items as multiples of the residual's."""
+        rater, item, residual = (self.variances[name] for name in ("rater", "item", "residual"))
+        return math.sqrt(rater / residual), math.sqrt(item / residual)
+
     def contrast(self, weights: ArrayLike) -> tuple[float, float, float]:
         """A linear combination of coefficients: its value, standard error and Satterthwaite's degrees of freedom."""
         c = numbers(weights)
@@ -380,6 +386,28 @@ def _describe(
         parameter_covariance=2 * linalg.inv(information),
         d_covariance=np.array([*(residual * d_inverse[index] for index in free), residual * inverse]),
     )
+
+
+def weighted_by_model(columns: Floats, rater: Ints, item: Ints, ratios: tuple[float, float]) -> Floats:
+    """``V^-1`` times each column, in units of the residual variance: with these weights sums are the model's estimates.
+
+    Codes count from 0 without holes. The factor with more levels is eliminated as a diagonal block, as in ``CrossedSums``.
+    """
+    first, second, a, b = rater, item, *ratios
+    if item.max() > rater.max():
+        first, second, a, b = item, rater, b, a
+    n_first, n_second = int(first.max()) + 1, int(second.max()) + 1
+    diagonal = 1 + a * a * np.bincount(first, minlength=n_first)
+    counts = _count_table(second, first, n_second, n_first)
+    sums_first = a * _sums(list(columns.T), first, n_first)
+    rest = b * _sums(list(columns.T), second, n_second) - a * b * (counts @ (sums_first / diagonal[:, None]))
+    scaled = counts @ sparse.diags_array(1 / diagonal) if sparse.issparse(counts) else counts / diagonal
+    product = scaled @ counts.T
+    schur = -((a * b) ** 2) * np.asarray(product.toarray() if sparse.issparse(product) else product)
+    schur[np.diag_indices_from(schur)] += 1 + b * b * np.bincount(second, minlength=n_second)
+    of_second = linalg.solve(schur, rest, assume_a="pos")
+    of_first = (sums_first - a * b * (counts.T @ of_second)) / diagonal[:, None]
+    return np.asarray(columns - a * of_first[first] - b * of_second[second])
 
 
 def _denominator(degrees: Floats) -> float:

@@ -48,7 +48,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     null_of,
     shown,
 )
-from dialometer.analysis.families.ratings.system_section import best_system
+from dialometer.analysis.families.ratings.system_section import Best, best_system
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.analysis.shared.comparisons import between, declared_factor, is_about
 from dialometer.analysis.shared.equivalence import differences_of
@@ -164,7 +164,7 @@ def _system_tests(study: Study, comparison: Comparison, ratings: SystemRatings) 
     measure = ratings.measure
     names = measure.book.systems
     chosen = [code for code in ratings.systems if not comparison.levels or names[code] in comparison.levels]
-    ordered = sorted(chosen, key=lambda code: -ratings.means[code].value)
+    ordered = [code for code in ratings.order if code in chosen]
     pairs = ratings.compare(list(itertools.combinations(ordered, 2)))
     return [
         DeclaredTest(
@@ -286,7 +286,7 @@ def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
             f"{test.measure.label}, {test.first} against {test.second}" for test in own if math.isnan(test.p_adjusted)
         ]
         outcomes = [f"a difference in {listed(stands)}"] if stands else []
-        outcomes += [f"no demonstrable difference in {listed(falls)}"] if falls else []
+        outcomes += [f"no significant difference in {listed(falls)}"] if falls else []
         outcomes += [f"unclear, as interval and test disagree: {listed(unclear)}"] if unclear else []
         outcomes += [f"not known: {listed(lost)}"] if lost else []
         paragraphs.append(f"{outcome.capitalize()}: {'; '.join(outcomes)}.")
@@ -349,11 +349,11 @@ def declared_sentence(test: DeclaredTest, options: Options) -> str:
         corrected += f" after {correction_name(options.correction)}"
     is_sure = test.p_adjusted < 1 - options.confidence
     if test.outcome == CONSISTENCY:
-        verb = "differ" if is_sure else "do not demonstrably differ"
+        verb = "differ" if is_sure else "do not differ significantly"
         details = f"difference in ICC {with_interval(test.estimate)}, {corrected}"
         return f"{test.measure.label}: “{test.first}” and “{test.second}” {verb} in consistency ({details})."
     details = difference_words(test.measure, test.estimate, f"“{test.second}”")
-    verdict = "" if is_sure else "; no demonstrable difference"
+    verdict = "" if is_sure else "; not significant"
     interval = interval_of(test.measure, test.estimate)
     return f"{test.measure.label}: “{test.first}” is rated {details} ({interval}, {corrected}){verdict}."
 
@@ -375,19 +375,27 @@ def declared_headlines(
     )
 
 
-def best_headline(ratings: SystemRatings, tests: list[DeclaredTest]) -> Headline:
-    """The best system on a measure; confirmatory, with the declared correction, where its comparison was declared."""
+def declared_best(ratings: SystemRatings, tests: list[DeclaredTest]) -> tuple[Best, bool]:
+    """The best system on a measure, and whether this is confirmatory: all its pairs were declared.
+
+    Then its p-values are the confirmatory ones, so that no sentence can contradict the confirmatory tests.
+    """
     declared = {
-        (test.first, test.second): test.p_adjusted
+        frozenset((test.first, test.second)): test.p_adjusted
         for test in tests
-        if test.measure is ratings.measure and test.comparison.between == "systems"
+        if test.measure is ratings.measure and test.comparison.between == "systems" and test.outcome == SIZE
     }
     p_of = {
         (pair.first, pair.second): declared[names]
         for pair in ratings.pairs
-        if (names := (ratings.label(pair.first), ratings.label(pair.second))) in declared
+        if (names := frozenset((ratings.label(pair.first), ratings.label(pair.second)))) in declared
     }
     is_declared = bool(p_of) and len(p_of) == len(ratings.pairs)
-    best = best_system(ratings, p_of if is_declared else None)
+    return best_system(ratings, p_of if is_declared else None), is_declared
+
+
+def best_headline(ratings: SystemRatings, tests: list[DeclaredTest]) -> Headline:
+    """The best system on a measure; confirmatory, with the declared correction, where its comparison was declared."""
+    best, is_declared = declared_best(ratings, tests)
     lead = None if best.lead is None else shown(ratings.measure, best.lead)
     return Headline(f"Best system, {ratings.measure.label}", lead, best.sentence, is_confirmatory=is_declared)

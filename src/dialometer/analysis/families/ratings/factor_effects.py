@@ -201,12 +201,13 @@ def effect_heading(measure: Measure) -> str:
     """What a column of effects holds."""
     if measure.is_log:
         return "Ratio"
-    return "Difference, % of the scale" if measure.unit == "percent" else "Difference"
+    return {"percent": "Difference, % of the scale", "z": "Difference, z"}.get(measure.unit, "Difference")
 
 
 def unit_name(measure: Measure) -> str:
     """What a difference is counted in."""
-    return "percentage points of the scale" if measure.unit == "percent" else "points"
+    names = {"percent": "percentage points of the scale", "z": "standard deviations of a rater's ratings (z)"}
+    return names.get(measure.unit, "points")
 
 
 def difference_words(measure: Measure, difference: Estimate, than: str) -> str:

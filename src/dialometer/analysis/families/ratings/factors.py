@@ -38,6 +38,7 @@ from dialometer.analysis.families.ratings.consistency import (
 from dialometer.analysis.families.ratings.declared import (
     DeclaredTest,
     best_headline,
+    declared_best,
     declared_headlines,
     declared_section,
     declared_tests,
@@ -60,7 +61,6 @@ from dialometer.analysis.families.ratings.factor_effects import (
 from dialometer.analysis.families.ratings.groups import group_section, question_groups
 from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
-    best_system,
     shift_section,
     system_methods,
     system_section,
@@ -247,7 +247,7 @@ class _FactorRun(RatingRun):
 
     def answer(self) -> str:
         paragraphs = [summary_words(self.evidence, contrast) for contrast in contrasts(self.chief)]
-        return " ".join([*paragraphs, best_system(self.systems[0]).short])
+        return " ".join([*paragraphs, declared_best(self.systems[0], self.tests)[0].short])
 
     def claims(self) -> tuple[Claim, ...]:
         of_factor = [claim for contrast in contrasts(self.chief) for claim in found_claims(self.evidence, contrast)]
@@ -258,7 +258,7 @@ class _FactorRun(RatingRun):
         paragraphs = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
         if main.measure.unit != "z":
             paragraphs += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
-        best = best_system(self.systems[0])
+        best, _ = declared_best(self.systems[0], self.tests)
         paragraphs.append(best.numbers or best.sentence)
         if not self.study.spec.analysis.comparisons:
             paragraphs.append("Nothing was declared before the data: all of this is exploratory.")

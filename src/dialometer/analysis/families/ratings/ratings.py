@@ -12,6 +12,7 @@ from dialometer.analysis.families.ratings.agreement import agreement_section
 from dialometer.analysis.families.ratings.declared import (
     DeclaredTest,
     best_headline,
+    declared_best,
     declared_headlines,
     declared_section,
     declared_tests,
@@ -22,7 +23,7 @@ from dialometer.analysis.families.ratings.factors import KINDS
 from dialometer.analysis.families.ratings.groups import rating_group_section
 from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
-    best_system,
+    Best,
     mean_figures,
     system_methods,
     system_section,
@@ -56,7 +57,7 @@ class Ratings(Family):
         """Everything; a part that cannot be computed says why."""
         work = _RatingRun(data, options)
         agreement, methods = work.agreement()
-        figures = mean_figures([work.deciding])
+        figures = mean_figures(work.deciding)
         return Findings(
             answer=work.answer(),
             certainty=work.certainty(),
@@ -73,15 +74,19 @@ class _RatingRun(RatingRun):
     """One run: what several sections share is computed once."""
 
     @cached_property
-    def deciding(self) -> SystemRatings:
-        """The measure that decides: the primary comparison's only criterion, else all criteria together."""
+    def deciding(self) -> list[SystemRatings]:
+        """The measures that decide: those of the primary comparison of systems, else all criteria together."""
         analysis = self.study.spec.analysis
         primary = next((c for c in analysis.comparisons if c.name == analysis.primary), None)
-        if primary is not None and len(primary.criteria) == 1:
-            own = [ratings for ratings in self.systems if ratings.measure.criteria == (primary.criteria[0],)]
-            if own:
-                return own[0]
-        return self.systems[0]
+        if primary is None or primary.between != "systems" or primary.blocks:
+            return self.systems[:1]
+        own = [
+            ratings
+            for ratings in self.systems
+            if len(ratings.measure.criteria) == 1
+            and (not primary.criteria or ratings.measure.criteria[0] in primary.criteria)
+        ]
+        return own or self.systems[:1]
 
     @cached_property
     def tests(self) -> list[DeclaredTest]:
@@ -126,26 +131,43 @@ class _RatingRun(RatingRun):
             lambda: rating_group_section(self.data, self.rows, name, self.systems, self.options),
         )
 
+    @cached_property
+    def best(self) -> list[tuple[Best, bool]]:
+        """The best system on each measure that decides, and whether its comparison was declared."""
+        return [declared_best(ratings, self.tests) for ratings in self.deciding]
+
     def answer(self) -> str:
-        return best_system(self.deciding).short
+        return " ".join(best.short for best, _ in self.best)
 
     def certainty(self) -> str:
-        best = best_system(self.deciding)
-        means = self.deciding.means.values()
-        n = max((int(mean.details.get("n_raters", 0)) for mean in means), default=0)
-        declared = "declared before the data" if self.study.spec.analysis.comparisons else "not declared: exploratory"
-        if best.system is None:
-            return best.sentence
+        n = max(ratings.n_raters for ratings in self.deciding)
+        declared = "declared before the data" if all(is_declared for _, is_declared in self.best) else "exploratory"
+        found = [best for best, _ in self.best]
+        if all(best.system is None for best in found):
+            return " ".join(best.sentence for best in found)
         level = confidence_words(self.options.confidence)
-        if best.is_certain:
-            verdict = f"The lead stands at {level} confidence after correction, with {n_of(n, 'rater')}; {declared}."
+        numbers = [
+            best.numbers if len(found) == 1 else f"{ratings.measure.label}: {best.numbers}"
+            for ratings, best in zip(self.deciding, found, strict=True)
+            if best.numbers
+        ]
+        n_sure = sum(best.is_certain for best in found)
+        if n_sure == len(found):
+            verdict = (
+                f"The lead is significant at {level} confidence after correction, with {n_of(n, 'rater')}; {declared}."
+            )
+        elif n_sure:
+            verdict = (
+                f"{n_sure} of {len(found)} leads are significant at {level} confidence after correction, with "
+                f"{n_of(n, 'rater')}; {declared}."
+            )
         else:
-            verdict = f"At {level} confidence the leaders cannot be told apart with {n_of(n, 'rater')}; {declared}."
-        return f"{best.numbers} {verdict}"
+            verdict = f"The lead is not significant at {level} confidence with {n_of(n, 'rater')}; {declared}."
+        return " ".join([*numbers, verdict])
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))
-        others = [ratings for ratings in self.systems if not (made and ratings is self.deciding)]
+        others = [ratings for ratings in self.systems if not (made and ratings in self.deciding)]
         made += [best_headline(ratings, self.tests) for ratings in others]
         return tuple(made)
 

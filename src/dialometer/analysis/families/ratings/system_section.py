@@ -30,6 +30,7 @@ from dialometer.model.report import Cell, Claim, Column, Figure, Method, Section
 from dialometer.report.charts import Dot, dot_interval, forest
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.multiplicity import adjust
+from dialometer.stats.effects.system_means import MIXED, ROBUST, ROBUST_FIXED
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats
 
@@ -68,7 +69,7 @@ class Best:
 def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], float] | None = None) -> Best:
     """The best system: certain when its lead over each other system is, after correction.
 
-    ``declared_p`` gives the p values of pairs that were declared and corrected with other declared tests.
+    ``declared_p`` gives the p-values of pairs that were declared and corrected with other declared tests.
     """
     measure, options = ratings.measure, ratings.options
     on = "over all criteria" if measure.name == OVERALL else f"on {measure.label}"
@@ -96,27 +97,37 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     corrected = ""
     if options.correction != "none" and len(ratings.pairs) > 1:
         corrected = f" after {correction_name(options.correction)}"
-        corrected += "" if declared_p is None else " with the other declared tests"
+        corrected += "" if declared_p is None else " with the other confirmatory tests"
     details = (
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(p_of(nearest))}{corrected}"
     )
     names = listed(ratings.label(pair.second) for pair in rivals)
+    does = "does" if len(rivals) == 1 else "do"
     if not rivals:
         others = "the other system" if len(own) == 1 else "every other system"
         short = f"{label} is rated best {on}."
         text = f"{label} is rated best {on}, ahead of {others}: {details}."
     elif len(rivals) == len(own):
-        short = f"No system is demonstrably best {on}."
-        text = f"No best system {on}: {label} has the highest mean, but {names} cannot be told from it ({details})."
+        short = f"No system is significantly best {on}."
+        text = f"No system is significantly best {on}: {label} has the highest mean, but {names} {does} not differ from it "
+        text += f"significantly ({details})."
     else:
-        short = f"{label} has the highest ratings {on}, but {names} cannot be told from it."
-        text = f"{label} has the highest mean {on}, but {names} cannot be told from it ({details})."
+        short = f"{label} has the highest ratings {on}, but {names} {does} not differ from it significantly."
+        text = f"{short[:-1]} ({details})."
+    few = item_limit(ratings)
     numbers = f"{label} is rated {details}."
     near = {pair.second for pair in rivals}
     behind = tuple(ratings.label(pair.second) for pair in own if pair.second not in near)
     level = tuple(ratings.label(pair.second) for pair in rivals)
-    return Best(best, label, level, nearest, text, short, numbers, behind)
+    return Best(best, label, level, nearest, f"{text}{few}", f"{short}{few}", numbers, behind)
+
+
+def item_limit(ratings: SystemRatings) -> str:
+    """What a claim must add where it is about the items shown only; empty where it is general."""
+    if ratings.options.has_fixed_items:
+        return " This is about the items of this study only, as declared."
+    return " This is about the one item shown; one item is too few for a general claim." if ratings.n_items == 1 else ""
 
 
 TITLE = "Systems"
@@ -132,7 +143,7 @@ def system_section(by_measure: list[SystemRatings], *, is_confirmatory: bool = F
 
 
 def _means_table(by_measure: list[SystemRatings]) -> Table:
-    order = sorted(by_measure[0].systems, key=lambda system: -by_measure[0].means[system].value)
+    order = by_measure[0].order
     body: list[tuple[Cell, ...]] = [
         (by_measure[0].label(system), *(ratings.means.get(system) for ratings in by_measure)) for system in order
     ]
@@ -144,7 +155,7 @@ def _means_table(by_measure: list[SystemRatings]) -> Table:
         "Geometric mean rating of each system" if is_log else "Mean rating of each system",
         tuple(columns),
         tuple(body),
-        caption="Intervals speak for other raters and other items like these.",
+        caption=f"{_scope(by_measure[0])} Means and differences come from the same fit.",
     )
 
 
@@ -152,6 +163,8 @@ def _headed(measure: Measure) -> str:
     """The measure with its scale, where the scales of a table differ."""
     if measure.unit == "percent":
         return f"{measure.label}, % of the scale"
+    if measure.unit == "z":
+        return f"{measure.label}, z within raters"
     if measure.unit == "points":
         low, high = measure.scales[0].bounds()
         return f"{measure.label} ({low:g} to {high:g})" if math.isfinite(high - low) else measure.label
@@ -183,9 +196,6 @@ def _pairs_table(by_measure: list[SystemRatings]) -> Table:
             )
             notes += difference.notes
     correction = by_measure[0].options.correction
-    paired = (
-        "Differences are taken within rater and item." if by_measure[0].is_paired else "Items show one system each."
-    )
     return Table(
         "system_pairs",
         "Systems compared two by two",
@@ -200,7 +210,7 @@ def _pairs_table(by_measure: list[SystemRatings]) -> Table:
             Column("raters_for_first", "Raters who rate the first higher", "percent_estimate"),
         ),
         tuple(body),
-        caption=f"{paired} p values are corrected over the pairs of each criterion.",
+        caption=f"{LAYOUT_WORDS[by_measure[0].layout]} p-values are corrected over the pairs of each criterion.",
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -217,7 +227,7 @@ def mean_figures(by_measure: list[SystemRatings]) -> list[Figure]:
 
 def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
     facets = [ratings.measure.label if len(group) > 1 else "" for ratings in group]
-    order = sorted(group[0].systems, key=lambda system: -group[0].means[system].value)
+    order = group[0].order
     dots = [
         Dot(ratings.label(system), ratings.means[system], facet=facet)
         for ratings, facet in zip(group, facets, strict=True)
@@ -232,7 +242,7 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
         f"Ratings of the systems: {labels}",
         dot_interval(dots, value_title=kind),
         alt=f"{kind} of each system with its interval. {details}.",
-        caption=f"{100 * group[0].options.confidence:g}% intervals that speak for other raters and items.",
+        caption=f"{100 * group[0].options.confidence:g}% confidence intervals. {_scope(group[0])}",
     )
 
 
@@ -253,21 +263,62 @@ def _pair_figure(ratings: SystemRatings) -> list[Figure]:
             f"Differences between the systems, {ratings.measure.label.lower()}",
             forest(dots, value_title=heading, reference=null_of(ratings.measure)),
             alt=f"{heading.capitalize()} of each pair of systems. {details}.",
-            caption="Intervals are not corrected for the number of pairs; the p values in the table are.",
+            caption="Intervals are not corrected for the number of pairs; the p-values in the table are.",
         )
     ]
 
 
+LAYOUT_WORDS = {
+    "screens": "Raters saw several systems on the same item; differences are taken within rater and item.",
+    "items": "Items were shown with several systems, each rater saw one of them; differences are taken within items as "
+    "far as the data allow.",
+    "apart": "Items show one system each; systems are compared over raters and items.",
+}
+
+
+def _scope(ratings: SystemRatings) -> str:
+    """For whom and what the intervals speak."""
+    if ratings.is_about_these_items:
+        return "Intervals speak for other raters and for the items shown here only."
+    return "Intervals speak for other raters and other items like these."
+
+
 def system_methods(by_measure: list[SystemRatings]) -> tuple[Method, ...]:
-    """How systems were compared and why so."""
-    ratings = by_measure[0]
-    if ratings.is_paired:
-        why = "raters judged several systems on the same item, so the rater's level and the item's difficulty cancel"
-        method = "Linear mixed model (REML) of paired differences with random raters and items, Satterthwaite's t"
-    else:
-        why = "items show one system each, so systems are compared over raters and items, both random"
-        method = "Linear mixed model (REML) of the systems' means with random raters and items, Satterthwaite's t"
-    return (Method("Comparison of systems", method, why, "Baayen, Davidson & Bates 2008; Barr et al. 2013"),)
+    """The models that were really fitted, and why these."""
+    methods: dict[str, list[SystemRatings]] = {}
+    for ratings in by_measure:
+        methods.setdefault(ratings.method, []).append(ratings)
+    made = []
+    for method, own in methods.items():
+        if not method:
+            continue
+        on = "" if len(methods) == 1 else f" ({listed(ratings.measure.label for ratings in own)})"
+        made.append(
+            Method(f"Comparison of systems{on}", METHOD_WORDS[method], METHOD_REASONS[method], METHOD_SOURCES[method])
+        )
+    return tuple(made)
+
+
+METHOD_WORDS = {
+    MIXED: "Differences within screens in a linear mixed model with random raters and items (REML; one model for each "
+    "difference, screens weighted alike for all), Satterthwaite's t",
+    ROBUST: "Means of the linear mixed model rating ~ system + (1 | rater) + (1 | item); their uncertainty by a two-way "
+    "jackknife over raters and items, Student's t",
+    ROBUST_FIXED: "Means of the linear mixed model rating ~ system + (1 | rater) + (1 | item); their uncertainty by a jackknife "
+    "over raters, with the items as they are, Student's t",
+}
+METHOD_REASONS = {
+    MIXED: "raters judged all systems on the same item: the rater's level and the item's difficulty cancel, and random raters "
+    "and items of a difference are the rater × system and item × system variation",
+    ROBUST: "not every screen shows all systems, or raters or items are fewer than four; the jackknife covers rater × system and "
+    "item × system variation and variances that differ between systems, without a model of them",
+    ROBUST_FIXED: "the claim is about the items shown: only raters are a sample",
+}
+METHOD_SOURCES = {
+    MIXED: "Baayen, Davidson & Bates 2008; Barr et al. 2013",
+    ROBUST: "Barr et al. 2013; Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023",
+    ROBUST_FIXED: "MacKinnon, Nielsen & Webb 2023",
+}
 
 
 BY_CONDITION_TITLE = "Does the condition change how systems compare?"

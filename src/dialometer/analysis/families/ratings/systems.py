@@ -1,19 +1,17 @@
-"""Means and differences whose intervals speak for other raters and other items.
+"""Systems compared on one measure: every mean and every difference comes from one fit.
 
-Raters and items are both samples. Up to some hundred levels the linear mixed model with both as random effects is used;
-beyond that its matrices grow too large and the two-way cluster-robust variance of Cameron, Gelbach and Miller (2011) takes
-its place, which needs many levels and then has them.
+Raters and items are both samples, and so are the likings of raters for systems and the strengths of systems on items;
+:mod:`dialometer.stats.effects.system_means` takes all of them into account, whatever the design shows side by side.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -21,223 +19,23 @@ from scipy import stats
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, RaterRows, means_by_group, numeric_measures, rater_rows
-from dialometer.analysis.base.wording import as_geometric_mean, system_label
+from dialometer.analysis.base.wording import as_geometric_mean, n_of, system_label
 from dialometer.analysis.shared.comparisons import corrected
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.study import Study
 from dialometer.stats.clustered.proportion import proportion
-from dialometer.stats.effects.mixed import CrossedFit, fit_crossed
+from dialometer.stats.effects.system_means import MOST_LEVELS, SystemMeans, fitted, system_means
 from dialometer.stats.observations import Floats, Ints
 
-T = TypeVar("T")
-MOST_LEVELS = 250
-"""Levels of the smaller of the two random factors up to which the mixed model is fitted."""
-MIXED = "linear mixed model, REML, crossed random raters and items"
-MIXED_INTERVAL = "Student's t with Satterthwaite's degrees of freedom"
-ROBUST = "mean, two-way cluster-robust by rater and item (Cameron, Gelbach and Miller 2011)"
+FEWEST = 2
+"""Raters and items that a system needs for an interval and a test."""
+FEW_MISSING = 0.05
+"""Share of screens without some of the systems up to which these screens are left out of the comparison."""
+Layout = Literal["screens", "items", "apart"]
+"""What puts systems side by side: the same rater on the same item, the same item for other raters, or nothing."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Combination:
-    """A linear combination of means with its standard error and degrees of freedom."""
-
-    value: float
-    error: float
-    df: float
-    method: str
-    interval_method: str
-    notes: tuple[str, ...] = ()
-
-
-def fitted(fit: Callable[[], T]) -> T:
-    """The result of fitting a model; data on which its likelihood has no maximum are refused in words.
-
-    Very few or very regular judgments leave no residual variance; the optimiser then fails in one of several ways.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return fit()
-    except (ValueError, ArithmeticError, np.linalg.LinAlgError, Warning) as error:
-        raise NotEnoughData(
-            "the judgments are too few or too regular for a mixed model", remedy="collect more"
-        ) from error
-
-
-def crossed_mean(
-    values: Floats, raters: Ints, items: Ints, *, confidence: float, label: str = "", is_test: bool = False
-) -> Estimate:
-    """The mean over raters and items, and the test that it is zero if ``is_test`` (for differences)."""
-    n_raters, n_items = _n_levels(raters), _n_levels(items)
-    problem = _problem(values, n_raters)
-    if problem:
-        return _without_interval(values, problem, confidence, label)
-    balanced = _balanced(values, raters, items, n_raters, n_items)
-    if balanced is not None:
-        combination = balanced
-    elif min(n_raters, n_items) > MOST_LEVELS:
-        mean = float(values.mean())
-        combination = _robust(mean, (values - mean) / len(values), raters, items)
-    else:
-        try:
-            fit = fitted(lambda: fit_crossed(values, np.ones((len(values), 1)), raters, items))
-        except NotEnoughData as error:
-            return _without_interval(values, str(error), confidence, label)
-        combination = _Combination(*fit.contrast([1.0]), MIXED, MIXED_INTERVAL, _remarks(fit))
-    return _estimate(combination, len(values), n_raters, n_items, confidence, label, is_test=is_test)
-
-
-def crossed_differences(
-    values: Floats,
-    groups: Ints,
-    raters: Ints,
-    items: Ints,
-    pairs: Sequence[tuple[int, int]],
-    *,
-    confidence: float,
-) -> dict[tuple[int, int], Estimate]:
-    """Differences of group means (first minus second) where each item belongs to one group and cannot be paired."""
-    present, group = np.unique(groups, return_inverse=True)
-    place = {int(code): index for index, code in enumerate(present)}
-    usable = [pair for pair in pairs if pair[0] in place and pair[1] in place]
-    why = "one of the two has no judgments; collect some for both"
-    differences = {pair: unknown(MIXED, why) for pair in pairs if pair not in usable}
-    n_raters, n_items = _n_levels(raters), _n_levels(items)
-    problem = _problem(values, n_raters) or ("" if n_items > len(present) else "one item each: rate more items")
-    if problem or not usable:
-        return differences | {pair: unknown(MIXED, problem, n=len(values)) for pair in usable}
-    if min(n_raters, n_items) > MOST_LEVELS:
-        for pair in usable:
-            parts = _robust_difference(values, group, raters, items, place[pair[0]], place[pair[1]])
-            differences[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
-        return differences
-    design = np.zeros((len(values), len(present)))
-    design[np.arange(len(values)), group] = 1.0
-    try:
-        fit = fitted(lambda: fit_crossed(values, design, raters, items))
-    except NotEnoughData as error:
-        return differences | {pair: unknown(MIXED, str(error), n=len(values)) for pair in usable}
-    for pair in usable:
-        weights = np.zeros(len(present))
-        weights[place[pair[0]]], weights[place[pair[1]]] = 1.0, -1.0
-        parts = _Combination(*fit.contrast(weights), MIXED, MIXED_INTERVAL, _remarks(fit))
-        differences[pair] = _estimate(parts, len(values), n_raters, n_items, confidence, "", is_test=True)
-    return differences
-
-
-def _remarks(fit: CrossedFit) -> tuple[str, ...]:
-    """Notes for readers; that a variance was estimated as zero is no news for a difference, and common."""
-    return tuple(note for note in fit.notes if "estimated as zero" not in note)
-
-
-def _n_levels(codes: Ints) -> int:
-    return int(np.count_nonzero(np.bincount(codes))) if len(codes) else 0
-
-
-def _problem(values: Floats, n_raters: int) -> str:
-    if not len(values):
-        return "no judgments: collect some"
-    if n_raters < 2:
-        return "one rater: no interval speaks for others; recruit more"
-    if len(values) < 3:
-        return f"{len(values)} judgments: at least 3 are needed for an interval; collect more"
-    return "all values are equal: no interval" if np.ptp(values) == 0 else ""
-
-
-def _without_interval(values: Floats, why: str, confidence: float, label: str) -> Estimate:
-    if not len(values):
-        return unknown(MIXED, why, label=label)
-    return Estimate(float(values.mean()), len(values), "mean", confidence=confidence, label=label, notes=(why,))
-
-
-def _estimate(
-    combination: _Combination, n: int, n_raters: int, n_items: int, confidence: float, label: str, *, is_test: bool
-) -> Estimate:
-    details = {"standard_error": combination.error, "n_raters": n_raters, "n_items": n_items}
-    notes = combination.notes
-    if n_items < 2:
-        notes = (*notes, "one item: the interval says nothing about other items")
-    if not combination.error > 0:
-        why = "no variation between raters and items: no interval"
-        return Estimate(
-            combination.value, n, combination.method, confidence=confidence, label=label, notes=(*notes, why)
-        )
-    half = float(stats.t.isf((1 - confidence) / 2, combination.df)) * combination.error
-    t = combination.value / combination.error
-    return Estimate(
-        value=combination.value,
-        n=n,
-        method=f"{combination.method}{', t-test' if is_test else ''}",
-        low=combination.value - half,
-        high=combination.value + half,
-        confidence=confidence,
-        interval_method=combination.interval_method,
-        statistic=t if is_test else math.nan,
-        df=(combination.df,),
-        p_value=float(2 * stats.t.sf(abs(t), combination.df)) if is_test else math.nan,
-        label=label,
-        notes=notes,
-        details=details,
-    )
-
-
-def _balanced(values: Floats, raters: Ints, items: Ints, n_raters: int, n_items: int) -> _Combination | None:
-    """Every rater judged every item once: REML is the analysis of variance, as long as no component is negative."""
-    if len(values) != n_raters * n_items or n_items < 2:
-        return None
-    _, row = np.unique(raters, return_inverse=True)
-    _, column = np.unique(items, return_inverse=True)
-    table = np.full((n_raters, n_items), np.nan)
-    table[row, column] = values
-    if np.isnan(table).any():
-        return None
-    mean = float(table.mean())
-    by_rater, by_item = table.mean(axis=1) - mean, table.mean(axis=0) - mean
-    df_rater, df_item = n_raters - 1, n_items - 1
-    of_rater = n_items * float(by_rater @ by_rater) / df_rater
-    of_item = n_raters * float(by_item @ by_item) / df_item
-    table -= mean + by_rater[:, None] + by_item[None, :]
-    rest = float(np.sum(table**2)) / (df_rater * df_item)
-    if min(of_rater, of_item) < rest or rest <= 0:
-        return None
-    spread = of_rater + of_item - rest
-    df = spread**2 / (of_rater**2 / df_rater + of_item**2 / df_item + rest**2 / (df_rater * df_item))
-    return _Combination(mean, math.sqrt(spread / len(values)), df, MIXED, MIXED_INTERVAL)
-
-
-def _robust(value: float, influence: Floats, raters: Ints, items: Ints) -> _Combination:
-    """Squared sums over raters, plus over items, minus over their meetings; each scaled for its number of clusters."""
-    meeting = raters * (int(items.max()) + 1) + items
-    _, meeting = np.unique(meeting, return_inverse=True)
-    variance, fewest = 0.0, math.inf
-    for codes, sign in ((raters, 1.0), (items, 1.0), (meeting, -1.0)):
-        n = _n_levels(codes)
-        sums = np.bincount(codes, weights=influence)
-        variance += sign * n / (n - 1) * float(sums @ sums)
-        fewest = min(fewest, n)
-    return _Combination(
-        value, math.sqrt(max(variance, 0.0)), fewest - 1, ROBUST, "Student's t, levels of the smaller factor"
-    )
-
-
-def _robust_difference(values: Floats, group: Ints, raters: Ints, items: Ints, first: int, second: int) -> _Combination:
-    influence = np.zeros(len(values))
-    means = []
-    for code, sign in ((first, 1.0), (second, -1.0)):
-        inside = group == code
-        means.append(float(values[inside].mean()))
-        influence[inside] = sign * (values[inside] - means[-1]) / inside.sum()
-    return _robust(means[0] - means[1], influence, raters, items)
-
-
-# A rater who saw several systems on the same item gives a difference in which the rater's level and the item's difficulty
-# cancel. These differences get their own random effects of raters and items, so that a few items or raters that favour a
-# system do not pass for a general lead. Where items show one system each, the means are compared.
-
-
-FEWEST_PAIRS = 3
-"""Shared screens of two systems below which their means are compared instead of their differences."""
+__all__ = ["FEWEST", "MOST_LEVELS", "Layout", "RatingRun", "SystemPair", "SystemRatings", "fitted"]
 
 
 @dataclass(frozen=True)
@@ -251,7 +49,7 @@ class SystemPair:
 
     @property
     def p_adjusted(self) -> float:
-        """The p value corrected for the number of pairs."""
+        """The p-value corrected for the number of pairs."""
         return float(self.difference.details.get("p_adjusted", self.difference.p_value))
 
 
@@ -286,23 +84,6 @@ class SystemRatings:
         return system_label(self.study, self.measure.book.systems[system])
 
     @cached_property
-    def means(self) -> dict[int, Estimate]:
-        """The mean of every system; geometric for magnitudes."""
-        means = {}
-        for system in self.systems:
-            y = self.table.y[:, system]
-            given = ~np.isnan(y)
-            mean = crossed_mean(
-                y[given],
-                self.table.rater[given],
-                self.table.item[given],
-                confidence=self.options.confidence,
-                label=self.label(system),
-            )
-            means[system] = as_geometric_mean(mean) if self.measure.is_log else mean
-        return means
-
-    @cached_property
     def table(self) -> _Table:
         """Judgments side by side."""
         measure = self.measure
@@ -314,10 +95,138 @@ class SystemRatings:
         return _Table(y, keys // len(measure.book.items), keys % len(measure.book.items))
 
     @cached_property
+    def compared(self) -> _Table:
+        """The screens of the comparison; where nearly all show every system, the few others are left out."""
+        y = self.table.y[:, self.systems]
+        is_whole = ~np.isnan(y).any(axis=1)
+        if not is_whole.all() and np.mean(~is_whole) <= FEW_MISSING:
+            return _Table(y[is_whole], self.table.rater[is_whole], self.table.item[is_whole])
+        return _Table(y, self.table.rater, self.table.item)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What puts systems side by side in most of the data."""
+        if self.is_paired:
+            return "screens"
+        given = ~np.isnan(self.table.y)
+        shown = np.zeros((len(self.measure.book.items), given.shape[1]), dtype=bool)
+        np.logical_or.at(shown, self.table.item, given)
+        n_systems = shown.sum(axis=1)[np.unique(self.table.item)]
+        return "items" if np.mean(n_systems >= 2) > 0.5 else "apart"
+
+    @cached_property
     def is_paired(self) -> bool:
         """Whether raters mostly saw several systems on the same item."""
         seen = np.sum(~np.isnan(self.table.y), axis=1)
         return bool(np.mean(seen >= 2) > 0.5)
+
+    @property
+    def n_items(self) -> int:
+        """How many items are compared."""
+        return len(np.unique(self.compared.item))
+
+    @property
+    def n_raters(self) -> int:
+        """How many raters are compared."""
+        return len(np.unique(self.compared.rater))
+
+    @property
+    def is_about_these_items(self) -> bool:
+        """Whether claims are about the items shown only: declared so, or there is a single one."""
+        return self.options.has_fixed_items or self.n_items == 1
+
+    @cached_property
+    def fit(self) -> SystemMeans | str:
+        """The one fit behind all means and differences, or why there is none."""
+        table = self.compared
+        given = table.y[~np.isnan(table.y)]
+        if self.n_raters < FEWEST:
+            return "one rater: no interval speaks for others; recruit more"
+        if len(given) < 3:
+            return f"{len(given)} judgments: at least 3 are needed for an interval; collect more"
+        if np.ptp(given) == 0:
+            return "all values are equal: no interval"
+        try:
+            return system_means(table.y, table.rater, table.item, has_fixed_items=self.is_about_these_items)
+        except NotEnoughData as error:
+            return str(error)
+
+    @cached_property
+    def method(self) -> str:
+        """The name of the model that was fitted; empty where none was."""
+        return "" if isinstance(self.fit, str) else self.fit.method
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the comparison must know."""
+        n = len(self.table.y) - len(self.compared.y)
+        notes = []
+        if n:
+            notes.append(f"{n_of(n, 'screen')} without a rating of every system excluded from the comparison")
+        if self.is_about_these_items and not self.options.has_fixed_items:
+            notes.append("one item: nothing is said about other items")
+        return tuple(notes)
+
+    @cached_property
+    def means(self) -> dict[int, Estimate]:
+        """The mean of every system; geometric for magnitudes."""
+        means = {}
+        for place, system in enumerate(self.systems):
+            mean = self._combination({place: 1.0}, label=self.label(system))
+            means[system] = as_geometric_mean(mean) if self.measure.is_log else mean
+        return means
+
+    def _combination(self, weights: dict[int, float], *, label: str = "", is_test: bool = False) -> Estimate:
+        """A weighted sum of the systems' means (by their places among ``systems``), with a test that it is zero."""
+        fit, table, options = self.fit, self.compared, self.options
+        given = ~np.isnan(table.y[:, list(weights)])
+        n = int(given.sum())
+        if isinstance(fit, str):
+            value = sum(w * float(np.nanmean(table.y[:, place])) for place, w in weights.items())
+            return Estimate(value, n, "mean", confidence=options.confidence, label=label, notes=(fit,))
+        c = np.zeros(len(self.systems))
+        c[list(weights)] = list(weights.values())
+        counts = [
+            (len(np.unique(table.rater[g])), len(np.unique(table.item[g])))
+            for g in (given[:, k] for k in range(given.shape[1]))
+        ]
+        n_raters, n_items = (min(column) for column in zip(*counts, strict=True))
+        details = {"n_raters": fit.n_raters, "n_items": fit.n_items}
+        problem = ""
+        if n_raters < FEWEST:
+            problem = "a system was rated by one rater only: recruit more for an interval and a test"
+        elif n_items < FEWEST and not self.is_about_these_items:
+            problem = "a system was rated on one item only: nothing can be said about others; use more items"
+        value, error, df = float(c @ fit.means), math.nan, math.nan
+        if not problem:
+            try:
+                value, error, df = fit.contrast(c)
+            except NotEnoughData as failed:
+                problem = str(failed)
+            if not problem and not (error > 1e-12 * max(1.0, abs(value)) and df > 0):
+                problem = "no variation between raters and items: no interval"
+        if problem:
+            notes = (*self.notes, problem)
+            return Estimate(
+                value, n, fit.method, confidence=options.confidence, label=label, notes=notes, details=details
+            )
+        half = float(stats.t.isf((1 - options.confidence) / 2, df)) * error
+        t = value / error
+        return Estimate(
+            value=value,
+            n=n,
+            method=f"{fit.method}{', t-test' if is_test else ''}",
+            low=value - half,
+            high=value + half,
+            confidence=options.confidence,
+            interval_method=fit.interval_method,
+            statistic=t if is_test else math.nan,
+            df=(df,),
+            p_value=float(2 * stats.t.sf(abs(t), df)) if is_test else math.nan,
+            label=label,
+            notes=self.notes,
+            details={**details, "standard_error": error},
+        )
 
     def differences(self, first: int, second: int) -> tuple[Floats, Ints, Ints]:
         """Paired differences with their raters and items."""
@@ -326,37 +235,29 @@ class SystemRatings:
         return gap[given], self.table.rater[given], self.table.item[given]
 
     @cached_property
+    def order(self) -> list[int]:
+        """Systems from the highest mean to the lowest."""
+        return sorted(self.systems, key=lambda system: -self.means[system].value)
+
+    @cached_property
     def pairs(self) -> list[SystemPair]:
-        """Every pair, the higher mean first, p values corrected over the pairs of the measure."""
-        order = sorted(self.systems, key=lambda system: -self.means[system].value)
-        return self.compare(list(itertools.combinations(order, 2)))
+        """Every pair, the higher mean first, p-values corrected over the pairs of the measure."""
+        return self.compare(list(itertools.combinations(self.order, 2)))
 
     def compare(self, chosen: Sequence[tuple[int, int]]) -> list[SystemPair]:
         """These pairs as one family of tests."""
-        differences: dict[tuple[int, int], Estimate] = {}
-        unpaired = []
-        for pair in chosen:
-            gap, rater, item = self.differences(*pair)
-            if self.is_paired and len(gap) >= FEWEST_PAIRS:
-                difference = crossed_mean(gap, rater, item, confidence=self.options.confidence, is_test=True)
-                differences[pair] = replace(difference, method=f"{difference.method} on paired differences")
-            else:
-                unpaired.append(pair)
-        if unpaired:
-            differences |= self._unpaired(unpaired)
-        adjusted = corrected([differences[pair] for pair in chosen], self.options)
+        place = {system: index for index, system in enumerate(self.systems)}
+        why = "one of the two has no judgments; collect some for both"
+        differences = [
+            self._combination({place[first]: 1.0, place[second]: -1.0}, is_test=True)
+            if first in place and second in place
+            else unknown("difference of means", why)
+            for first, second in chosen
+        ]
         return [
             SystemPair(*pair, difference, self._raters_for(*pair))
-            for pair, difference in zip(chosen, adjusted, strict=True)
+            for pair, difference in zip(chosen, corrected(differences, self.options), strict=True)
         ]
-
-    def _unpaired(self, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], Estimate]:
-        # What a system shows on an item is the random item here; its turns and criteria are no samples of their own.
-        row, system = np.nonzero(~np.isnan(self.table.y))
-        shown = self.table.item[row] * self.table.y.shape[1] + system
-        return crossed_differences(
-            self.table.y[row, system], system, self.table.rater[row], shown, pairs, confidence=self.options.confidence
-        )
 
     def rater_gaps(self, first: int, second: int) -> Floats:
         """Each rater's mean difference, in the order of the raters; ``nan`` for raters who did not see both."""
