@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
@@ -39,8 +40,12 @@ from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
+from dialometer.stats.clustered.two_way import TwoWayVariance, two_way_linear
 from dialometer.stats.effects.permutation import permutation_paired
 from dialometer.stats.observations import Floats, Ints
+
+FEWEST_TASKS = 2
+"""Different tasks that each system needs before they are taken as a sample of tasks."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Optio
     Tests of the primary comparison are corrected among themselves, over its criteria and systems, those of all other
     declared comparisons together, and so are those that nobody declared.
     """
-    raw = [_differences(rated, options) for rated in ratings]
+    raw = [system_differences(rated, study, options) for rated in ratings]
     families: dict[str, dict[tuple[int, tuple[str, str]], Estimate]] = {}
     for index, (rated, pairs) in enumerate(zip(ratings, raw, strict=True)):
         for pair, gap in pairs.items():
@@ -84,16 +89,71 @@ def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Optio
             if family:
                 declared[index].add(pair)
     return [
-        _system_ratings(rated, {pair: tested[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
+        _system_ratings(rated, study, {pair: tested[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
         for k, rated in enumerate(ratings)
     ]
 
 
-def _differences(ratings: SelfRatings, options: Options) -> dict[tuple[str, str], Estimate]:
+def system_differences(ratings: SelfRatings, study: Study, options: Options) -> dict[tuple[str, str], Estimate]:
+    """Every difference of two systems' means, not corrected. The confirmatory tests and the report both come from here."""
+    fit = _two_way(ratings, study, options)
+    if fit is not None:
+        means, variance = fit
+        return {pair: _contrast(ratings, means, variance, options, *pair) for pair in every_pair(ratings.systems)}
     computed = pairwise_clustered(ratings.value, ratings.system, ratings.rater, confidence=options.confidence)
     gaps = {pair: difference(computed, *pair) for pair in every_pair(ratings.systems)}
     nothing = unknown("difference of means", "a system has no ratings")
     return {pair: gap if gap is not None else nothing for pair, gap in gaps.items()}
+
+
+def scenarios_of(ratings: SelfRatings, study: Study) -> NDArray[Any]:
+    """The task of each conversation; items that set the same task count as one."""
+    items = study.items_by_id
+    tasks = {name: getattr(items.get(name), "scenario", "") or name for name in set(ratings.item.tolist())}
+    return np.array([tasks[name] for name in ratings.item.tolist()], dtype=object)
+
+
+def _two_way(ratings: SelfRatings, study: Study, options: Options) -> tuple[Floats, TwoWayVariance] | None:
+    """Means with their uncertainty over raters and tasks; None where tasks are no sample: declared fixed, or one only."""
+    scenario = scenarios_of(ratings, study)
+    fewest = min((len(set(scenario[ratings.of(system)].tolist())) for system in ratings.systems), default=0)
+    if options.has_fixed_items or fewest < FEWEST_TASKS or ratings.n_raters < FEWEST_TASKS:
+        return None
+    design = np.column_stack([ratings.of(system) for system in ratings.systems]).astype(np.float64)
+    _, rater = np.unique(ratings.rater.astype(str), return_inverse=True)
+    _, task = np.unique(scenario.astype(str), return_inverse=True)
+    return two_way_linear(ratings.value, design, rater, task)
+
+
+def _contrast(
+    ratings: SelfRatings, means: Floats, variance: TwoWayVariance, options: Options, first: str, second: str = ""
+) -> Estimate:
+    """A system's mean, or the difference of two, with raters and tasks as samples."""
+    weights = np.array([float(system == first) - float(system == second) for system in ratings.systems])
+    value = float(weights @ means)
+    error, df = variance.contrast(weights)
+    n = int(ratings.of(first).sum() + (ratings.of(second).sum() if second else 0))
+    method = "difference of means" if second else "mean"
+    method += ", two-way jackknife over raters and tasks"
+    details = {"standard_error": error, "n_raters": variance.n_raters, "n_items": variance.n_items}
+    if not (error > 1e-12 and df > 0):
+        why = ("raters and tasks do not vary, or are too few: no interval and no test",)
+        return Estimate(value, n, method, confidence=options.confidence, label=first, notes=why)
+    half = float(stats.t.isf((1 - options.confidence) / 2, df)) * error
+    return Estimate(
+        value=value,
+        n=n,
+        method=f"{method}, t-test" if second else method,
+        low=value - half,
+        high=value + half,
+        confidence=options.confidence,
+        interval_method="Student's t, effective number of the fewer of raters and tasks",
+        statistic=value / error if second else math.nan,
+        df=(df,),
+        p_value=float(2 * stats.t.sf(abs(value / error), df)) if second else math.nan,
+        label=f"{first} - {second}" if second else first,
+        details=details,
+    )
 
 
 def _family(study: Study, criterion: str, pair: tuple[str, str]) -> str:
@@ -112,10 +172,13 @@ def _family(study: Study, criterion: str, pair: tuple[str, str]) -> str:
 
 
 def _system_ratings(
-    ratings: SelfRatings, pairs: Pairs, declared: frozenset[tuple[str, str]], options: Options
+    ratings: SelfRatings, study: Study, pairs: Pairs, declared: frozenset[tuple[str, str]], options: Options
 ) -> SystemComparison:
+    fit = _two_way(ratings, study, options)
     means = {
-        system: clustered_mean(
+        system: _contrast(ratings, *fit, options, system)
+        if fit is not None
+        else clustered_mean(
             ratings.value[ratings.of(system)],
             ratings.rater[ratings.of(system)],
             confidence=options.confidence,
@@ -203,7 +266,7 @@ def _two_words(comparison: SystemComparison) -> str:
     gap = difference(comparison.pairs, best, other)
     if gap is None or not gap.is_known:
         return f"The difference cannot be tested: {'; '.join(gap.notes) if gap else 'a system has no ratings'}."
-    verb = "is rated higher than" if comparison.lead.behind else "cannot be told from"
+    verb = "is rated higher than" if comparison.lead.behind else "does not differ significantly from"
     p = p_adjusted(gap)
     n_tests = int(gap.details.get("n_tests", 1))
     counted = f" (corrected for {n_tests} tests)" if n_tests > 1 and p != gap.p_value else ""
@@ -284,12 +347,19 @@ def _pairs_table(name: str, compared: list[SystemComparison], options: Options, 
         "Systems compared" if is_declared else "Systems compared (not declared)",
         tuple(columns),
         tuple(rows),
-        caption="Differences of means with raters as clusters (CR2). Beside them, for raters who talked with both: the share who "
-        "rate the first higher (equal ratings count half), and the p value of a test that flips the sign of each rater's "
-        "difference and assumes nothing else. P values are corrected over the tests of the primary comparison, over those of "
+        caption=f"{_sample_words(compared)} Beside them, for raters who talked with both: the share who "
+        "rate the first higher (equal ratings count half), and the p-value of a test that flips the sign of each rater's "
+        "difference and assumes nothing else. P-values are corrected over the tests of the primary comparison, over those of "
         "all other declared ones, and over those that were not declared.",
         is_confirmatory=is_declared,
     )
+
+
+def _sample_words(compared: list[SystemComparison]) -> str:
+    """What intervals and tests take as samples."""
+    if any("two-way" in gap.method for comparison in compared for gap in comparison.pairs.values()):
+        return "Differences of means with raters and tasks as samples (two-way jackknife)."
+    return "Differences of means with raters as clusters (CR2); the tasks are those of this study."
 
 
 def _figure(name: str, compared: list[SystemComparison]) -> Figure:

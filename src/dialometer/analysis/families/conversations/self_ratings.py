@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import combinations
 from pathlib import Path
-
-import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
-from dialometer.analysis.base.measures import means_by_group, numeric_measures
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import listed, n_of, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.comparison import (
@@ -18,6 +14,7 @@ from dialometer.analysis.families.conversations.comparison import (
     compare_systems,
     comparison_section,
     group_section,
+    system_differences,
 )
 from dialometer.analysis.families.conversations.conversations import SelfRatings, self_ratings_of
 from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
@@ -30,7 +27,6 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
-from dialometer.stats.clustered.clustered import clustered_mean
 
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 
@@ -49,20 +45,16 @@ class ConversationRatings(Family):
         return comparison.between == "systems"
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-        """Systems two by two on every criterion; each rater who talked with both is one pair."""
+        """Systems two by two on the criteria of the comparison, with the numbers of the report."""
+        ratings, _ = _ratings(data)
         tests = {}
-        for measure in numeric_measures(data).criteria:
-            n, names = len(measure.book.raters), measure.book.systems
-            means = {
-                name: means_by_group(measure.y[measure.system == code], measure.rater[measure.system == code], n)
-                for code, name in enumerate(names)
-                if not comparison.levels or name in comparison.levels
-            }
-            for a, b in combinations(means, 2):
-                gap = means[a] - means[b]
-                gap = gap[~np.isnan(gap)]
-                label = f"{measure.label}: {system_label(data.study, a)} against {system_label(data.study, b)}"
-                tests[label] = clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
+        for rated in ratings:
+            if comparison.criteria and rated.criterion not in comparison.criteria:
+                continue
+            names = {system_label(data.study, name) for name in comparison.levels} or set(rated.systems)
+            for (first, second), gap in system_differences(rated, data.study, options).items():
+                if {first, second} <= names:
+                    tests[f"{rated.label}: {first} against {second}"] = gap
         return corrected_by_name(tests, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:

@@ -237,7 +237,11 @@ class SystemRatings:
     @cached_property
     def order(self) -> list[int]:
         """Systems from the highest mean to the lowest."""
-        return sorted(self.systems, key=lambda system: -self.means[system].value)
+        fit = self.fit
+        if isinstance(fit, str):
+            return sorted(self.systems, key=lambda system: -self.means[system].value)
+        value = dict(zip(self.systems, fit.means.tolist(), strict=True))
+        return sorted(self.systems, key=lambda system: -value[system])
 
     @cached_property
     def pairs(self) -> list[SystemPair]:
