@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,19 +48,6 @@ ROBUST_FIXED = "linear mixed model of ratings, jackknife over raters, items as t
 ROBUST_INTERVAL = "Student's t, effective number of the fewer of raters and items"
 
 
-class SystemMeans(Protocol):
-    """Means of systems from one fit; their differences are its contrasts."""
-
-    means: Floats
-    method: str
-    interval_method: str
-    n_raters: int
-    n_items: int
-
-    def contrast(self, weights: ArrayLike) -> tuple[float, float, float]:
-        """A weighted sum of the means: its value, standard error and degrees of freedom."""
-
-
 def fitted(fit: Callable[[], T]) -> T:
     """The result of fitting a model; data on which its likelihood has no maximum are refused in words.
 
@@ -76,7 +63,7 @@ def fitted(fit: Callable[[], T]) -> T:
         ) from error
 
 
-def system_means(table: Floats, raters: Ints, items: Ints, *, has_fixed_items: bool = False) -> SystemMeans:
+def system_means(table: Floats, raters: Ints, items: Ints, *, has_fixed_items: bool = False) -> PairedMeans | OpenMeans:
     """The means of the columns of a table with one row per rater and item (a screen) and one column per system.
 
     ``nan`` where the rater did not see the system on the item. Every column needs a rating. ``has_fixed_items`` makes the
@@ -210,8 +197,12 @@ def _open_means(table: Floats, rater: Ints, item: Ints, *, is_weighted: bool, ha
     if is_weighted:
         fit = fitted(lambda: fit_crossed(y, design, of_rater, of_item))
         weighted = weighted_by_model(design, of_rater, of_item, fit.ratios)
-    means = np.linalg.solve(weighted.T @ design, weighted.T @ y)
+    means = np.asarray(np.linalg.solve(weighted.T @ design, weighted.T @ y), dtype=np.float64)
     scores = weighted * (y - design @ means)[:, None]
     variance = weighted_variance(scores, weighted, design, of_rater, None if has_fixed_items else of_item)
     method = ROBUST_FIXED if has_fixed_items else ROBUST
     return OpenMeans(means, variance, int(rater.max()) + 1, int(item.max()) + 1, method)
+
+
+SystemMeans = PairedMeans | OpenMeans
+"""Means of systems from one fit; their differences are its contrasts."""

@@ -20,7 +20,8 @@ from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
 from dialometer.analysis.families.conversations.rating_shape import RatingShape, rating_shape, shape_section
 from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
-from dialometer.analysis.shared.comparisons import corrected_by_name
+from dialometer.analysis.shared.comparisons import between
+from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.ranking import difference, lead_claims
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -47,6 +48,7 @@ class ConversationRatings(Family):
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Systems two by two on the criteria of the comparison, with the numbers of the report."""
         ratings, _ = _ratings(data)
+        label_of = {system_label(data.study, system.name): system.name for system in data.study.spec.systems}
         tests = {}
         for rated in ratings:
             if comparison.criteria and rated.criterion not in comparison.criteria:
@@ -54,8 +56,9 @@ class ConversationRatings(Family):
             names = {system_label(data.study, name) for name in comparison.levels} or set(rated.systems)
             for (first, second), gap in system_differences(rated, data.study, options).items():
                 if {first, second} <= names:
-                    tests[f"{rated.label}: {first} against {second}"] = gap
-        return corrected_by_name(tests, options)
+                    short = [label_of.get(first, first), label_of.get(second, second)]
+                    tests[f"{rated.label}: {first} against {second}"] = between(gap, *short)
+        return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Comparison first, then shape, criteria, length, time and experts; the declared criterion gives the answer."""

@@ -251,7 +251,7 @@ class _FactorRun(RatingRun):
 
     def claims(self) -> tuple[Claim, ...]:
         of_factor = [claim for contrast in contrasts(self.chief) for claim in found_claims(self.evidence, contrast)]
-        return (*of_factor, *best_system(self.systems[0]).claims(is_primary=False))
+        return (*of_factor, *declared_best(self.systems[0], self.tests)[0].claims(is_primary=False))
 
     def certainty(self) -> str:
         main = self.effects[0]

@@ -66,7 +66,7 @@ class Ratings(Family):
             sections=(*work.sections(), agreement, *work.later_sections()),
             methods=(*system_methods(work.systems), *methods),
             warnings=work.measures.notes,
-            claims=best_system(work.deciding).claims(),
+            claims=tuple(claim for best, _ in work.best for claim in best.claims()),
         )
 
 
