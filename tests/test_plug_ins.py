@@ -152,7 +152,8 @@ def test_the_rule_excludes_and_the_report_says_what_that_changed(study, report):
     assert n_excluded >= 1
     parts = {part["name"]: part for section in report["sections"] for part in section["parts"]}
     assert [row[:3] for row in parts["rule_counts"]["rows"]] == [["few_numbers", "excludes", n_excluded]]
-    assert "Helpfulness" in [row[2] for row in parts["rule_effects"]["rows"]]
+    shown = parts["sensitivity"]
+    assert "Exclusions: nobody excluded" in [row[0] for row in shown["rows"]]
 
 
 def test_the_preregistration_states_the_rule(dialometer, study):

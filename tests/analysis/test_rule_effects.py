@@ -31,6 +31,12 @@ def collect(study, path, n_raters=30, careless=0.4):
     return store
 
 
+@pytest.fixture
+def no_answer(monkeypatch):
+    """As in a study that no comparison decides: there the results with and without each rule are shown."""
+    monkeypatch.setattr("dialometer.analysis.families.common.rules.is_decided", lambda study: False)
+
+
 def section_of(report):
     return next(section for section in report.sections if section.name == NAME)
 
@@ -56,7 +62,7 @@ def by_hand(store, system, ids, *, with_excluded):
     return values
 
 
-def test_the_avatar_rule_is_shown_with_and_without(avatar):
+def test_the_avatar_rule_is_shown_with_and_without(avatar, no_answer):
     study, store = avatar
     excluded = {s.id for s in store.sessions.all() if s.is_excluded}
     assert 2 <= len(excluded) < 30
@@ -74,7 +80,7 @@ def test_the_avatar_rule_is_shown_with_and_without(avatar):
             assert estimate.low < estimate.value < estimate.high
 
 
-def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path):
+def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path, no_answer):
     study = template("strategies", ("at_least_s: 180, action: exclude", "at_least_s: 420, action: flag"))
     with collect(study, tmp_path / "s.db", careless=0.0) as store:
         flagged = {logged.session_id for logged in store.records.findings()}
@@ -91,6 +97,14 @@ def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path):
         row = next(r for r in rows if r[2] == (criterion.label or criterion.name) and r[3].startswith("Experimental"))
         assert row[5].value == pytest.approx(np.mean([x for _, x in chosen]))
         assert row[4].value == pytest.approx(np.mean([x for session, x in chosen if session not in flagged]))
+
+
+def test_where_a_comparison_decides_its_answer_is_shown_instead(avatar):
+    study, store = avatar
+    report = analyse(study, store, n_resamples=100)
+    assert [part.name for part in section_of(report).parts] == ["rule_counts"]
+    table = next(table for table in report.tables() if table.name == "sensitivity")
+    assert "Exclusions: nobody excluded" in [row[0] for row in table.rows]
 
 
 def test_equal_raters_give_the_t_test_on_their_means(template, tmp_path):

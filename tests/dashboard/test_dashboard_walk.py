@@ -256,7 +256,8 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
     dialometer("report", folder, "--out", tmp_path / "own", "--format", "csv", *few)
     dialometer("report", tmp_path / "travel.zip", "--out", tmp_path / "archived", "--format", "csv", *few)
     own, archived = tables_in(tmp_path / "own"), tables_in(tmp_path / "archived")
-    assert any("rule_effects" in name for name in own)
+    assert any("rule_counts" in name for name in own)
+    assert any("sensitivity" in name for name in own)
     assert own == archived
 
 

@@ -7,10 +7,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
-from dialometer.analysis.families.ratings.systems import crossed_mean
 from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.clustered import clustered_mean
-from dialometer.stats.clustered.two_way import two_way_share
+from dialometer.stats.clustered.two_way import two_way_linear, two_way_share
 from dialometer.stats.effects.equivalence import equivalence
 from dialometer.stats.effects.two_groups import welch_t
 
@@ -77,6 +76,8 @@ def test_a_difference_as_large_as_the_margin_is_called_equivalent_at_most_as_oft
     for _ in range(500):
         true = -0.5 if is_one_sided else 0.5
         y = true + rng.normal(0, 0.4, 15)[rater] + rng.normal(0, 0.3, 8)[item] + rng.normal(0, 0.8, 120)
-        difference = crossed_mean(y, rater, item, confidence=0.95, is_test=True)
+        mean, variance = two_way_linear(y, np.ones((120, 1)), rater, item)
+        error, df = variance.contrast([1.0])
+        difference = Estimate(float(mean[0]), 120, "mean", df=(df,), details={"standard_error": error})
         n_found += equivalence(difference, -0.5, math.inf if is_one_sided else 0.5).p_value < 0.05
     assert n_found <= 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
@@ -58,6 +58,20 @@ class Findings:
     """What the answer states as found."""
 
 
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A choice that a critic might have made instead of the declared one, and the primary tests under it.
+
+    The tests have the labels, the unit and the correction of the declared ones, so that both can be compared.
+    """
+
+    kind: str
+    label: str
+    tests: Callable[[], Mapping[str, Estimate]]
+    claim: str = ""
+    """What the claim is about where it is another than the declared one, such as "these items only"."""
+
+
 class Family(ABC):
     """One family; subclasses say which designs they fit and what they report.
 
@@ -87,12 +101,24 @@ class Family(ABC):
         """
         return {}
 
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> Sequence[Alternative]:
+        """Other models and normalisations of this kind of data that the comparison might have been tested with.
+
+        What applies to every kind of data (exclusions, zeros, items fixed or a sample) is not among them.
+        """
+        return ()
+
     def effect_unit(self, comparison: Comparison) -> str:
         """What the size of an effect is counted in when the comparison is planned."""
         return "standard deviations of quality between the best and the worst system"
 
 
 ANALYSES: Registry[Family] = Registry("analysis", "dialometer.analysis.families")
+AlternativeSource = Callable[[StudyData, Comparison, Options], Sequence[Alternative]]
+ALTERNATIVES: Registry[AlternativeSource] = Registry(
+    "alternative", "dialometer.analysis.families", group="dialometer.alternatives"
+)
+"""Choices that a critic might have made in data of any kind; other packages add theirs by an entry point."""
 
 
 def section_or_problem(name: str, title: str, build: Callable[[], Section]) -> Section:

@@ -49,18 +49,20 @@ def dot_interval(
     domain: tuple[float, float] | None = None,
     is_percent: bool = False,
     n_facet_columns: int = 2,
+    group_order: Sequence[str] = (),
 ) -> Spec:
     """Estimates with intervals, one row per label in the order given; ``reference`` draws a line (chance, no effect), and
-    ``bounds`` weaker ones (a margin)."""
+    ``bounds`` weaker ones (a margin). Groups stand below each other in each row; with
+    ``group_order`` every label has one group only, and the group is its colour and shape."""
     rows = dot_rows(dots)
-    labels, groups = in_order(dot.label for dot in dots), in_order(dot.group for dot in dots)
+    labels, groups = in_order(dot.label for dot in dots), list(group_order) or in_order(dot.group for dot in dots)
     facets = in_order(dot.facet for dot in dots)
 
     def draw(screen: ScreenWidth) -> Spec:
         y: Spec = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}
         y["scale"] = {"paddingInner": 0.25, "paddingOuter": 0.15}
         encoding: Spec = {"y": y}
-        if groups != [""]:
+        if groups != [""] and not group_order:
             offset = {"domain": groups, "paddingInner": 0.1, "paddingOuter": 0.1}
             encoding["yOffset"] = {"field": "group", "type": "nominal", "sort": groups, "scale": offset}
         x = {
@@ -73,7 +75,7 @@ def dot_interval(
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         view: Spec = {"encoding": encoding, "layer": layers}
-        height = len(labels) * row_height_px(labels, screen, len(groups))
+        height = len(labels) * row_height_px(labels, screen, 1 if group_order else len(groups))
         return in_facets(view, facets, screen, room_px=label_room_px(labels, screen), height_px=height)
 
     return on_both_screens(draw, rows, n_facet_columns)

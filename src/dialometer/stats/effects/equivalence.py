@@ -88,7 +88,7 @@ def _sides(difference: Estimate, low: float, high: float, alpha: float) -> _Side
         t_low, t_high = (value - low) / error, (value - high) / error
         below, above = (t_low, float(stats.t.sf(t_low, df))), (t_high, float(stats.t.cdf(t_high, df)))
         return below, above, (value - half, value + half), "Student's t"
-    is_exact = difference.interval_method.startswith("Clopper-Pearson")
+    is_exact = difference.interval_method.startswith("Clopper-Pearson over")
     if value in (0.0, 1.0) and is_exact and "n_raters" in details:  # all answers equal: each rater or item counts once
         n = min(int(details["n_raters"]), int(details.get("n_items") or details["n_raters"]))
         k = round(value * n)

@@ -1,4 +1,8 @@
-"""What each quality rule changed: the results with the rule and without it, in every report of a study that has rules."""
+"""What each quality rule changed, in every report of a study that has rules.
+
+Where a comparison decides the study, whether the rules change its answer is shown with all other choices (``sensitivity``);
+elsewhere every result is shown with the rule and without it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.scale_units import log_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
+from dialometer.analysis.families.common.sensitivity import TITLE as SENSITIVITY
+from dialometer.analysis.families.common.sensitivity import is_decided
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Method, Section, Table
@@ -59,19 +65,25 @@ def rules_section(data: StudyData, options: Options) -> Section:
     counts: list[tuple[Cell, ...]] = []
     effects: list[tuple[Cell, ...]] = []
     changed = []
+    has_answer = is_decided(data.study)
     for name in names:
         for action in dict.fromkeys(rule.action for rule in rules if rule.rule == name):
             raters = _concerned(data, name, action)
             with_rule, without = _sides(data, name, action, raters)
             n_judgments = len(without) - len(with_rule)
             counts.append((name, _ACTIONS[action], len(raters), n_judgments if action != "screen_out" else ""))
-            if not n_judgments:
+            if not n_judgments or has_answer:
                 continue
             rows, is_other_order = _compared(data.study, with_rule, without, options)
             effects += [(name, _ACTIONS[action], *row) for row in rows]
             if is_other_order:
                 changed.append(name)
-    return Section(NAME, TITLE, _paragraphs(counts, changed), _tables(counts, effects))
+    words = (
+        _paragraphs(counts, changed)
+        if not has_answer
+        else (_found(counts), f"Whether the answer would be another without them is shown under “{SENSITIVITY}”.")
+    )
+    return Section(NAME, TITLE, words, _tables(counts, effects))
 
 
 _ACTIONS = {"exclude": "excludes", "flag": "only flags", "screen_out": "screens out"}
@@ -175,10 +187,15 @@ def _choices(shown: pl.DataFrame, system: str, confidence: float) -> Estimate:
     return clustered_proportion(np.where(ties, 0.5, best), raters, confidence=confidence)
 
 
+def _found(counts: list[tuple[Cell, ...]]) -> str:
+    n_acting = sum(bool(row[2]) for row in counts)
+    return f"Of the study's {n_of(len(counts), 'rule')} about raters, {n_acting or 'none'} found something."
+
+
 def _paragraphs(counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
     n_acting = sum(bool(row[2]) for row in counts)
     paragraphs = [
-        f"Of the study's {n_of(len(counts), 'rule')} about raters, {n_acting or 'none'} found something. "
+        f"{_found(counts)} "
         "Below, every result is shown as it is with the rule and as it would be without it. A rule that only flags "
         "leaves nobody out: there, 'with the rule' is what excluding the flagged raters would give."
     ]

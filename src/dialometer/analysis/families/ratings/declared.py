@@ -99,7 +99,7 @@ def declared_tests(
     """
     tests: list[DeclaredTest] = []
     for comparison in differences_of(study):
-        for measure in _measures_of(comparison, measures, study):
+        for measure in measures_of(comparison, measures, study):
             if comparison.between == "factor":
                 known = next((effect for effect in effects if effect.measure is measure), None)
                 tests += _factor_tests(study, comparison, measure, rows, options, known, steady)
@@ -116,7 +116,7 @@ def is_about_ratings(study: Study, comparison: Comparison) -> bool:
     return is_about(comparison, [asked.criterion.name for asked in asked_criteria(study)])
 
 
-def _measures_of(comparison: Comparison, measures: Measures, study: Study) -> list[Measure]:
+def measures_of(comparison: Comparison, measures: Measures, study: Study) -> list[Measure]:
     """The criteria a comparison names, in the blocks it names."""
     wanted = [m for m in measures.criteria if not comparison.criteria or m.criteria[0] in comparison.criteria]
     if not comparison.blocks:
@@ -139,7 +139,7 @@ def _factor_tests(
         return []
     effects = effects or _effects(study, measure, rows, options)
     tests = []
-    for contrast in _contrasts(comparison, factor):
+    for contrast in factor_contrasts(comparison, factor):
         names = (level_label(contrast.level), level_label(contrast.base))
         tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast)))
         steady = next((change for m, other, change in known if m is measure and is_same(other, contrast)), None)
@@ -153,7 +153,7 @@ def _effects(study: Study, measure: Measure, rows: RaterRows, options: Options) 
     return FactorEffects(study, measure, own, options)
 
 
-def _contrasts(comparison: Comparison, factor: Factor) -> list[Contrast]:
+def factor_contrasts(comparison: Comparison, factor: Factor) -> list[Contrast]:
     """Every level that a comparison names against the baseline, or against the first of them."""
     chosen = [level for level in factor.levels if not comparison.levels or level.name in comparison.levels]
     base = baseline(factor) if baseline(factor) in chosen else chosen[0]
@@ -217,13 +217,13 @@ def factor_differences(data: StudyData, comparison: Comparison, options: Options
     measures = numeric_measures(data)
     rows = rater_rows(data, measures)
     tests: dict[str, Estimate] = {}
-    for measure in _measures_of(comparison, measures, data.study):
+    for measure in measures_of(comparison, measures, data.study):
         effects = _effects(data.study, measure, rows, options)
         tests |= {
             f"{measure.label}: {c.label}": between(
                 effects.difference(c), c.level.name, c.base.name, is_log=measure.is_log
             )
-            for c in _contrasts(comparison, factor)
+            for c in factor_contrasts(comparison, factor)
         }
     return tests
 
@@ -232,7 +232,7 @@ def system_differences(data: StudyData, comparison: Comparison, options: Options
     """Differences between the systems of a comparison on every criterion, not corrected; systems in alphabetical order."""
     measures = numeric_measures(data)
     tests = {}
-    for measure in _measures_of(comparison, measures, data.study):
+    for measure in measures_of(comparison, measures, data.study):
         ratings = SystemRatings(data.study, measure, options)
         names = measure.book.systems
         chosen = sorted(

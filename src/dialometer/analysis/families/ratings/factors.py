@@ -11,11 +11,12 @@ from dataclasses import replace
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Alternative, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import is_anchor
 from dialometer.analysis.families.ratings.agreement import Reliability
+from dialometer.analysis.families.ratings.alternatives import FactorAlternatives, RatingAlternatives
 from dialometer.analysis.families.ratings.conclusion import (
     Evidence,
     conclusion,
@@ -93,6 +94,11 @@ class Factors(Family):
         """Every level against the baseline, or systems two by two."""
         tests = factor_differences if comparison.between == "factor" else system_differences
         return decided(tests(data, comparison, options), comparison, options)
+
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+        """Other normalisations and models of ratings."""
+        kind = RatingAlternatives if comparison.between == "systems" else FactorAlternatives
+        return kind(data, comparison, options).all()
 
     def effect_unit(self, comparison: Comparison) -> str:
         """Levels differ in raters' means."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Alternative, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import confidence_words, n_of
 from dialometer.analysis.families.ratings.agreement import agreement_section
+from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
 from dialometer.analysis.families.ratings.declared import (
     DeclaredTest,
     best_headline,
@@ -52,6 +53,10 @@ class Ratings(Family):
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Systems two by two."""
         return decided(system_differences(data, comparison, options), comparison, options)
+
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+        """Other normalisations and models of ratings."""
+        return RatingAlternatives(data, comparison, options).all()
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything; a part that cannot be computed says why."""

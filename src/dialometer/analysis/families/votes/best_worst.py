@@ -9,8 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.family import (
+    ANALYSES,
+    Alternative,
+    Family,
+    Findings,
+    Options,
+    section_or_problem,
+    with_prefix,
+)
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, with_interval
+from dialometer.analysis.families.votes.best_worst_alternatives import best_worst_alternatives
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
     BestWorstRanking,
@@ -366,6 +375,10 @@ class BestWorstScaling(Family):
         pairs = declared_differences(given, comparison, options)
         tests = {f"{a} against {b}": between(gap, name_of[a], name_of[b]) for (a, b), gap in pairs.items()}
         return decided(tests, comparison, options)
+
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+        """Best or worst picks alone, and simpler models."""
+        return best_worst_alternatives(data, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The ranking of the primary question, every question beside it, and the tests."""

@@ -20,7 +20,7 @@ from dialometer.web.dashboard.running_studies import study_files
 
 _DECIMAL = re.compile(r"\d\.\d")
 ON_AGREEMENT = ("agreement", "consistency")
-ON_RULES = ("rule_effects", "gold_rule")
+ON_RULES = ("rule_effects", "sensitivity", "gold_rule")
 
 
 @page("/studies/{study}/results", role="viewer", of_running=True)

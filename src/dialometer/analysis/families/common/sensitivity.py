@@ -1,0 +1,355 @@
+"""Would a critic's choice change the answer? The primary tests under every other choice that could have been made.
+
+Which raters are excluded, how ratings are normalised, what happens to zeros, which model is used and whether items are a
+sample are decided before the data, but others might have decided otherwise. Each row of the figure changes one of these
+choices and leaves all others as declared (Steegen, Tuerlinckx, Gelman and Vanpaemel 2016 vary them all at once; one at a
+time can be read). The tests come from the deciding family itself, so the declared row is the report's own result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import polars as pl
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import (
+    ALTERNATIVES,
+    ANALYSES,
+    Alternative,
+    Family,
+    Findings,
+    Options,
+    section_or_problem,
+)
+from dialometer.analysis.base.scale_units import log_types
+from dialometer.analysis.base.wording import listed, n_of, p_words, with_interval
+from dialometer.analysis.shared.comparisons import (
+    deciding_family,
+    is_significant,
+    p_adjusted,
+    p_cell,
+    primary_comparison,
+)
+from dialometer.analysis.shared.equivalence import has_margin, is_outside, shown_with_margin
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.study import Comparison, Study
+from dialometer.report.charts import Dot, dot_interval
+
+NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
+DECLARED = "Declared analysis"
+SAME, OTHER = "Same answer", "Other answer"
+EXCLUSIONS, ZEROS, ITEMS = "Exclusions", "Zeros", "Items"
+
+
+class Sensitivity(Family):
+    """The family of every study whose primary comparison some family decides; it gives no answer of its own."""
+
+    rank = 880
+
+    def fits(self, study: Study) -> bool:
+        """Where a comparison of systems or levels can be tested."""
+        return is_decided(study)
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """One section with one figure."""
+        section = section_or_problem(NAME, TITLE, lambda: sensitivity_section(data, options))
+        return Findings("There is no analysis for this design yet.", "", sections=(section,), methods=METHODS)
+
+
+ANALYSES.register("sensitivity")(Sensitivity())
+
+METHODS = (
+    Method(
+        "whether other choices change the answer",
+        "the primary tests again under one other choice at a time: exclusions, normalisation, zeros, model, items",
+        "a result that hangs on a choice must say so",
+        "Steegen, Tuerlinckx, Gelman & Vanpaemel 2016; Simonsohn, Simmons & Nelson 2020",
+    ),
+)
+
+
+def is_decided(study: Study) -> bool:
+    """Whether some family tests the primary comparison."""
+    comparison = primary_comparison(study)
+    able = (family for name in ANALYSES if type(family := ANALYSES.get(name)).decides is not Family.decides)
+    return comparison.between != "items" and any(
+        family.fits(study) and family.decides(study, comparison) for family in able
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The primary tests under one choice; ``problem`` says why there are none."""
+
+    kind: str
+    label: str
+    tests: Mapping[str, Estimate]
+    problem: str = ""
+    claim: str = ""
+
+    @property
+    def name(self) -> str:
+        """How the choice is called in the figure."""
+        about = f" ({self.claim})" if self.claim else ""
+        return f"{self.kind}: {self.label}{about}" if self.label else self.kind
+
+
+def sensitivity_section(data: StudyData, options: Options) -> Section:
+    """The figure, the table behind it and a sentence that says whether all choices agree."""
+    comparison = primary_comparison(data.study)
+    declared, outcomes = all_outcomes(data, comparison, options)
+    shown = contested(declared, outcomes)
+    return Section(
+        NAME,
+        TITLE,
+        _paragraphs(comparison, declared, outcomes, shown),
+        (_figure(comparison, declared, outcomes, shown), _table(declared, outcomes, shown)),
+    )
+
+
+def all_outcomes(data: StudyData, comparison: Comparison, options: Options) -> tuple[Outcome, list[Outcome]]:
+    """The declared tests, and those under every other choice; choices that leave the data as they are do not appear."""
+    family = deciding_family(data.study, comparison)
+    declared = Outcome(DECLARED, "", family.primary_tests(data, comparison, options))
+    choices = [*exclusion_choices(data, comparison, options)]
+    for name in ALTERNATIVES:
+        choices += ALTERNATIVES.get(name)(data, comparison, options)
+    choices += family.alternatives(data, comparison, options)
+    return declared, [_outcome(choice) for choice in choices]
+
+
+def _outcome(choice: Alternative) -> Outcome:
+    try:
+        tests = choice.tests()
+    except DialometerError as error:
+        return Outcome(choice.kind, choice.label, {}, str(error), choice.claim)
+    known = [test for test in tests.values() if not math.isnan(p_adjusted(test))]
+    problem = "" if known else next((note for test in tests.values() for note in test.notes), "no test")
+    return Outcome(choice.kind, choice.label, tests if known else {}, problem, choice.claim)
+
+
+def answer_of(test: Estimate | None) -> str:
+    """What a test says: nothing, or in which direction; two choices agree where they say the same."""
+    if test is None or math.isnan(p_adjusted(test)):
+        return "no test"
+    if "lower_bound" in test.details:
+        return "shown" if is_significant(test) else "beyond the margin" if is_outside(test) else "not shown"
+    if not is_significant(test):
+        return "not significant"
+    return "higher" if test.value > float(test.details.get("null", 0.0)) else "lower"
+
+
+def changed(declared: Outcome, other: Outcome) -> list[str]:
+    """The tests on which another choice gives another answer."""
+    return [label for label, test in declared.tests.items() if answer_of(test) != answer_of(other.tests.get(label))]
+
+
+def contested(declared: Outcome, outcomes: Sequence[Outcome]) -> str:
+    """The test that the figure shows: the one that most choices change, those of the same claim first; else the clearest."""
+    n_changes = dict.fromkeys(declared.tests, 0)
+    for outcome in outcomes:
+        for label in changed(declared, outcome) if outcome.tests else ():
+            n_changes[label] += 1 if outcome.claim else len(outcomes)
+    sure = {label: p for label, test in declared.tests.items() if not math.isnan(p := p_adjusted(test))}
+    return max(n_changes, key=lambda label: (n_changes[label], -sure.get(label, 2.0)))
+
+
+# What applies to data of every kind.
+
+
+def exclusion_choices(data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+    """Nobody excluded, each rule alone, all that rules flag excluded, and only raters who finished; without repetitions."""
+    everyone = pl.concat([data.judgments, data.set_aside], how="diagonal") if len(data.set_aside) else data.judgments
+    raters = set(everyone["rater"].unique())
+    declared = frozenset(data.judgments["rater"].unique())
+    flags = {
+        action: {
+            rule: set(own["rater"]) & raters
+            for (rule,), own in data.findings.filter(pl.col("action") == action).group_by("rule", maintain_order=True)
+        }
+        for action in ("exclude", "flag")
+    }
+    kept = {"nobody excluded": frozenset(raters)}
+    kept |= {f"only by the rule {rule}": frozenset(raters - own) for rule, own in flags["exclude"].items()}
+    kept |= {f"also those whom {rule} flags": declared - own for rule, own in flags["flag"].items()}
+    if len(flags["flag"]) > 1:
+        kept["also all who are flagged"] = declared - set().union(*flags["flag"].values())
+    finished = data.sessions.filter(pl.col("state") == "completed")["rater"]
+    kept["only raters who finished"] = declared & set(finished)
+    seen = {declared, frozenset[str]()}
+    choices = []
+    for label, chosen in kept.items():
+        if chosen not in seen:
+            seen.add(chosen)
+            rows = everyone.filter(pl.col("rater").is_in(list(chosen)))
+            choices.append(_again(EXCLUSIONS, label, _with_raters(data, rows, chosen), comparison, options))
+    return choices
+
+
+def _with_raters(data: StudyData, judgments: pl.DataFrame, raters: frozenset[str]) -> StudyData:
+    inside = pl.col("rater").is_in(list(raters))
+    return replace(data, judgments=judgments, sessions=data.sessions.with_columns((~inside).alias("is_excluded")))
+
+
+def _again(kind: str, label: str, data: StudyData, comparison: Comparison, options: Options) -> Alternative:
+    """The deciding family's own tests on other data or with other settings."""
+    family = deciding_family(data.study, comparison)
+    return Alternative(kind, label, partial(family.primary_tests, data, comparison, options))
+
+
+@ALTERNATIVES.register("zeros")
+def zero_choices(data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+    """The other rule for magnitudes of zero, where there are any."""
+    types = log_types(data.study)
+    if not types or not len(data.judgments.filter(pl.col("scale").is_in(types) & (pl.col("value") <= 0))):
+        return []
+    words = {"exclude": "excluded", "half_minimum": "half of the rater's smallest number"}
+    analysis = data.study.spec.analysis
+    made = []
+    for rule, label in words.items():
+        if rule == analysis.zeros:
+            continue
+        spec = data.study.spec.model_copy(update={"analysis": analysis.model_copy(update={"zeros": rule})})
+        study = replace(data.study, spec=spec)
+        made.append(_again(ZEROS, label, replace(data, study=study), comparison, options))
+    return made
+
+
+@ALTERNATIVES.register("items")
+def item_choices(data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+    """Items as all that the claim is about, or as a sample of others: whichever was not declared."""
+    if comparison.between == "factor":  # raters of all levels judge the same items, which cancel
+        return []
+    label, claim = ("a sample", "other items too") if options.has_fixed_items else ("fixed", "these items only")
+    other = replace(options, has_fixed_items=not options.has_fixed_items)
+    return [replace(_again(ITEMS, label, data, comparison, other), claim=claim)]
+
+
+# Words, table and figure.
+
+
+def _paragraphs(comparison: Comparison, declared: Outcome, outcomes: Sequence[Outcome], shown: str) -> tuple[str, ...]:
+    made = [outcome for outcome in outcomes if outcome.tests]
+    same = [outcome for outcome in made if not outcome.claim]
+    different = [outcome for outcome in same if changed(declared, outcome)]
+    apart = [outcome for outcome in made if outcome.claim and changed(declared, outcome)]
+    n_tests = len(declared.tests)
+    every = "its test" if n_tests == 1 else f"every one of its {n_tests} tests"
+    paragraphs = [
+        f"Each row makes one choice otherwise and keeps all others as declared; the comparison is {comparison.name}. "
+        "Two choices agree where the same tests are significant, after correction, in the same direction."
+    ]
+    if not same:
+        paragraphs.append("There is no other choice to compare with: no rater is excluded, and no other model applies.")
+    elif not different:
+        paragraphs.append(f"All {len(same)} of {len(same)} choices agree with the declared analysis in {every}.")
+    else:
+        n_agree = len(same) - len(different)
+        changes = "; ".join(_changes(declared, outcome) for outcome in different)
+        paragraphs.append(f"{n_agree} of {len(same)} choices agree. The answer changes under: {changes}.")
+    if apart:
+        changes = "; ".join(_changes(declared, outcome) for outcome in apart)
+        paragraphs.append(f"Rows with another claim (named in brackets) answer otherwise: {changes}.")
+    if n_tests > 1:
+        why = "the one that most of these choices change" if different or apart else "the clearest one"
+        paragraphs.append(f"The figure shows one of the tests, {why}: {shown}.")
+    failed = [f"{outcome.name} ({outcome.problem.rstrip('.')})" for outcome in outcomes if not outcome.tests]
+    if failed:
+        paragraphs.append(f"Without a test: {listed(failed)}.")
+    return tuple(paragraphs)
+
+
+def _named(outcomes: Sequence[Outcome], name: str) -> Outcome:
+    return next(outcome for outcome in outcomes if outcome.name == name)
+
+
+def _changes(declared: Outcome, other: Outcome) -> str:
+    """One choice and what it says otherwise."""
+    labels = changed(declared, other)
+    now = {label: answer_of(other.tests.get(label)) for label in labels}
+    parts = [f"{label} is {now[label]} instead of {answer_of(declared.tests[label])}" for label in labels[:3]]
+    more = [n_of(len(labels) - 3, "more test")] if len(labels) > 3 else []
+    return f"{other.name}, where {listed([*parts, *more])}"
+
+
+def _table(declared: Outcome, outcomes: Sequence[Outcome], shown: str) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    is_percent = False
+    for outcome in (declared, *outcomes):
+        test = outcome.tests.get(shown)
+        made, is_share = shown_with_margin(test) if test is not None else (None, False)
+        is_percent = is_percent or is_share
+        labels = changed(declared, outcome) if outcome.tests else []
+        verdict = "declared" if outcome is declared else "no test" if not outcome.tests else "no" if labels else "yes"
+        rows.append(
+            (
+                outcome.name,
+                made if made is not None and made.is_known else None,
+                None if test is None else p_cell(p_adjusted(test)),
+                verdict,
+                len(labels) if outcome.tests else "",
+            )
+        )
+    return Table(
+        NAME,
+        "The primary comparison under other choices",
+        (
+            Column("choice", "Choice"),
+            Column("estimate", "Estimate", "percent_estimate" if is_percent else "estimate"),
+            Column("p", "p, corrected", "p_value"),
+            Column("agrees", "Same answer"),
+            Column("n_changed", f"Of {n_of(len(declared.tests), 'test')} changed", "count"),
+        ),
+        tuple(rows),
+        caption=f"Estimates: {shown}. Those of other units are rescaled to that of the declared analysis by the standard "
+        "deviations of the judgments. Confidence intervals are not corrected for the number of tests, p-values are.",
+    )
+
+
+def _figure(comparison: Comparison, declared: Outcome, outcomes: Sequence[Outcome], shown: str) -> Figure:
+    dots, is_percent, null, is_ratio = [], False, 0.0, False
+    for outcome in (declared, *outcomes):
+        test = outcome.tests.get(shown)
+        if test is None or not test.is_known:
+            continue
+        made, is_share = shown_with_margin(test)
+        is_percent, is_ratio = is_percent or is_share, is_ratio or bool(test.details.get("is_log"))
+        null = 1.0 if is_ratio else float(test.details.get("null", 0.0))
+        is_same = answer_of(test) == answer_of(declared.tests[shown])
+        group = DECLARED if outcome is declared else SAME if is_same else OTHER
+        dots.append(Dot(outcome.name, made, group))
+    unit = "share of choices" if is_percent else "ratio" if is_ratio else "difference"
+    bounds = _bounds(declared.tests[shown], is_ratio) if has_margin(comparison) else ()
+    spec = dot_interval(
+        sorted(dots, key=lambda dot: dot.group != DECLARED),
+        value_title=unit,
+        reference=null,
+        bounds=bounds,
+        is_percent=is_percent,
+        group_order=(DECLARED, OTHER, SAME),
+    )
+    words = "; ".join(
+        f"{dot.label}: {with_interval(dot.estimate, is_percent=is_percent)}, {_p(declared, outcomes, dot.label, shown)}"
+        for dot in dots
+    )
+    return Figure(
+        NAME,
+        f"{shown}, under every choice",
+        spec,
+        f"The primary result under the declared analysis and under other choices, with confidence intervals. {words}.",
+    )
+
+
+def _p(declared: Outcome, outcomes: Sequence[Outcome], name: str, shown: str) -> str:
+    return p_words(p_adjusted(_named([declared, *outcomes], name).tests[shown]))
+
+
+def _bounds(test: Estimate, is_ratio: bool) -> list[float]:
+    ends = [float(test.details.get(f"{end}_bound", math.inf)) for end in ("lower", "upper")]
+    return [math.exp(end) if is_ratio else end for end in ends if math.isfinite(end)]

@@ -1,0 +1,186 @@
+"""Other normalisations and models with which systems (or levels of a factor) might have been compared on ratings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Alternative, Options
+from dialometer.analysis.base.measures import Measure, means_by_group, numeric_measures
+from dialometer.analysis.base.wording import system_label
+from dialometer.analysis.families.ratings.declared import factor_contrasts, measures_of
+from dialometer.analysis.families.ratings.systems import SystemRatings
+from dialometer.analysis.shared.comparisons import between, declared_factor
+from dialometer.analysis.shared.equivalence import decided
+from dialometer.analysis.shared.other_models import OneSample, by_both, by_raters, rescaled, simpler_models
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.study import Comparison
+from dialometer.stats.effects.normalise import Normalisation, normalise
+from dialometer.stats.effects.permutation import permutation_two_groups
+from dialometer.stats.effects.two_groups import welch_t
+from dialometer.stats.observations import Floats, Ints
+
+Compare = Callable[[Measure, list[tuple[int, int]]], list[Estimate]]
+FEWEST = 3
+"""Shared screens of two systems from which on their differences are used."""
+
+
+@dataclass(frozen=True)
+class RatingAlternatives:
+    """One comparison of systems on ratings, ready to be tested otherwise."""
+
+    data: StudyData
+    comparison: Comparison
+    options: Options
+
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """The criteria of the comparison."""
+        return measures_of(self.comparison, numeric_measures(self.data), self.data.study)
+
+    def all(self) -> list[Alternative]:
+        """What applies to these ratings."""
+        made = [
+            Alternative("Ratings", label, partial(self._tests, partial(self._normalised, method)))
+            for method, label in self._normalisations()
+        ]
+        models = [
+            Alternative("Model", label, partial(self._tests, partial(self._simpler, model)), claim)
+            for label, model, claim in simpler_models(self.options)
+        ]
+        return [*made, *models]
+
+    def _normalisations(self) -> list[tuple[Normalisation, str]]:
+        if any(measure.unit == "z" for measure in self.measures):
+            return []
+        if any(measure.is_log for measure in self.measures):
+            return [
+                ("raw", "as given, without logarithm"),
+                ("ln_center", "logarithms, each rater's mean subtracted"),
+                ("ln_z", "logarithms, z within raters"),
+            ]
+        return [("raw_center", "each rater's mean subtracted"), ("raw_z", "z within raters")]
+
+    def _tests(self, compare: Compare) -> dict[str, Estimate]:
+        """The tests under the labels of the declared ones."""
+        tests = {}
+        study = self.data.study
+        for measure in self.measures:
+            names = measure.book.systems
+            present = SystemRatings(study, measure, self.options).systems
+            chosen = sorted(
+                (code for code in present if not self.comparison.levels or names[code] in self.comparison.levels),
+                key=names.__getitem__,
+            )
+            pairs = list(itertools.combinations(chosen, 2))
+            for (a, b), estimate in zip(pairs, compare(measure, pairs), strict=True):
+                first, second = (system_label(study, names[code]) for code in (a, b))
+                named = between(estimate, names[a], names[b], is_log=measure.is_log)
+                tests[f"{measure.label}: {first} against {second}"] = named
+        return decided(tests, self.comparison, self.options)
+
+    def _normalised(self, method: Normalisation, measure: Measure, pairs: list[tuple[int, int]]) -> list[Estimate]:
+        """The declared model on other numbers, back in the unit of the declared ones."""
+        zeros = self.data.study.spec.analysis.zeros
+        values = normalise(measure.raw, measure.rater, method, zeros=zeros).values
+        given = ~np.isnan(values)
+        other = replace(replace(measure, unit="points").where(given), y=values[given])
+        factor = _spread(measure.y, measure.rater) / _spread(other.y, other.rater)
+        ratings = SystemRatings(self.data.study, other, self.options)
+        return [rescaled(pair.difference, factor) for pair in ratings.compare(pairs)]
+
+    def _simpler(self, model: OneSample, measure: Measure, pairs: list[tuple[int, int]]) -> list[Estimate]:
+        y, rater, item = _screens(measure)
+        made = []
+        for a, b in pairs:
+            gap = y[:, a] - y[:, b]
+            if int(np.sum(~np.isnan(gap))) >= FEWEST:
+                made.append(model(gap, rater, item, 0.0, self.options.confidence))
+            else:
+                made.append(self._apart(model, y, rater, item, (a, b)))
+        return made
+
+    def _apart(self, model: OneSample, y: Floats, rater: Ints, item: Ints, pair: tuple[int, int]) -> Estimate:
+        """Systems that nobody saw together: the means of raters, or of items, in two groups."""
+        if model is by_both:
+            return unknown("two-way jackknife", "no rater saw both systems on one item: the declared model is the same")
+        cluster = rater if model is by_raters else item
+        groups = []
+        for code in pair:
+            given = ~np.isnan(y[:, code])
+            means = means_by_group(y[given, code], cluster[given], int(cluster.max()) + 1)
+            groups.append(means[~np.isnan(means)])
+        first, second = groups
+        return welch_t(first, second, confidence=self.options.confidence)
+
+
+@dataclass(frozen=True)
+class FactorAlternatives:
+    """Levels of a factor between raters, ready to be tested otherwise."""
+
+    data: StudyData
+    comparison: Comparison
+    options: Options
+
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """The criteria of the comparison."""
+        return measures_of(self.comparison, numeric_measures(self.data), self.data.study)
+
+    def all(self) -> list[Alternative]:
+        """Raters' plain means instead of adjusted ones, by Welch's test and by permutation; raw instead of logarithms."""
+        made = [
+            Alternative("Model", "raters' plain means, Welch's t-test", partial(self._tests, self._welch)),
+            Alternative("Model", "raters' plain means, permutation test", partial(self._tests, self._permuted)),
+        ]
+        if any(measure.is_log for measure in self.measures):
+            raw = partial(self._tests, self._welch, is_raw=True)
+            made.insert(0, Alternative("Ratings", "as given, without logarithm", raw))
+        return made
+
+    def _tests(self, test: Callable[[Floats, Floats], Estimate], *, is_raw: bool = False) -> dict[str, Estimate]:
+        study, tests = self.data.study, {}
+        factor = declared_factor(study, self.comparison)
+        for measure in self.measures:
+            if measure.unit == "z":
+                continue
+            n = len(measure.book.raters)
+            means = means_by_group(measure.raw if is_raw else measure.y, measure.rater, n)
+            declared = means_by_group(measure.y, measure.rater, n)
+            factor_to_unit = float(np.nanstd(declared) / np.nanstd(means)) if is_raw else 1.0
+            level = np.array([study.cells[cell][factor.name] for cell in measure.book.cell_of_rater])
+            for c in factor_contrasts(self.comparison, factor):
+                own, base = (means[(level == name) & ~np.isnan(means)] for name in (c.level.name, c.base.name))
+                estimate = rescaled(test(own, base), factor_to_unit)
+                named = between(estimate, c.level.name, c.base.name, is_log=measure.is_log)
+                tests[f"{measure.label}: {c.label}"] = named
+        return decided(tests, self.comparison, self.options)
+
+    def _welch(self, own: Floats, base: Floats) -> Estimate:
+        return welch_t(own, base, confidence=self.options.confidence)
+
+    def _permuted(self, own: Floats, base: Floats) -> Estimate:
+        """Welch's interval with the p-value of a permutation test."""
+        drawn = permutation_two_groups(own, base, n_permutations=self.options.n_resamples, seed=self.options.seed)
+        return replace(self._welch(own, base), p_value=drawn.p_value)
+
+
+def _screens(measure: Measure) -> tuple[Floats, Ints, Ints]:
+    """One row for each rater and item with a column for each system, ``nan`` where it was not seen."""
+    n_items, n_systems = len(measure.book.items), len(measure.book.systems)
+    keys, row = np.unique(measure.rater * n_items + measure.item, return_inverse=True)
+    y = means_by_group(measure.y, row * n_systems + measure.system, len(keys) * n_systems)
+    return y.reshape(len(keys), n_systems), keys // n_items, keys % n_items
+
+
+def _spread(values: Floats, raters: Ints) -> float:
+    """The standard deviation of ratings within raters: the unit that all normalisations share."""
+    means = means_by_group(values, raters, int(raters.max()) + 1)
+    rest = values - means[raters]
+    n_raters = len(np.unique(raters[~np.isnan(rest)]))
+    return float(np.sqrt(np.nansum(rest**2) / max(int(np.sum(~np.isnan(rest))) - n_raters, 1)))

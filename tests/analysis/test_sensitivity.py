@@ -1,0 +1,186 @@
+"""Other choices: each row is the family's own test on other data or settings, recomputed here by hand or by scipy."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.family import ALTERNATIVES, Alternative, Options
+from dialometer.analysis.families.common.sensitivity import (
+    DECLARED,
+    NAME,
+    Outcome,
+    all_outcomes,
+    changed,
+    contested,
+    exclusion_choices,
+    sensitivity_section,
+)
+from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
+from dialometer.design.templates import template_names
+from dialometer.model.estimate import Estimate
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.truth import Truth
+
+OPTIONS = Options(confidence=0.95, n_resamples=200, seed=1, correction="holm")
+
+
+def outcomes_of(data, options=OPTIONS):
+    declared, others = all_outcomes(data, primary_comparison(data.study), options)
+    return declared, {outcome.name: outcome for outcome in others}
+
+
+def with_flags(data, excluded, flagged):
+    """The same data where rules exclude some raters and flag others."""
+    rows = [(rater, rule, "exclude", "") for rule, raters in excluded.items() for rater in raters]
+    rows += [(rater, rule, "flag", "") for rule, raters in flagged.items() for rater in raters]
+    findings = pl.DataFrame(rows, schema=data.findings.schema, orient="row")
+    out = pl.col("rater").is_in([rater for raters in excluded.values() for rater in raters])
+    return replace(
+        data, findings=findings, judgments=data.judgments.filter(~out), set_aside=data.judgments.filter(out),
+        sessions=data.sessions.with_columns(out.alias("is_excluded")),
+    )  # fmt: skip
+
+
+def test_exclusions_are_made_one_by_one(template, quick):
+    study = template("likert")
+    everyone = quick(study, n_raters=20)
+    names = sorted(everyone.judgments["rater"].unique())
+    data = with_flags(everyone, {"gold": names[:2], "attention": names[1:4]}, {"speed": names[5:7]})
+    comparison = primary_comparison(study)
+    choices = {choice.label: choice.tests() for choice in exclusion_choices(data, comparison, OPTIONS)}
+    expected = {
+        "nobody excluded": names,
+        "only by the rule gold": names[2:],
+        "only by the rule attention": [names[0], *names[4:]],
+        "also those whom speed flags": [names[4], *names[7:]],
+    }
+    assert set(choices) == set(expected)
+    family = deciding_family(study)
+    for label, raters in expected.items():
+        rows = everyone.judgments.filter(pl.col("rater").is_in(raters))
+        own = family.primary_tests(replace(everyone, judgments=rows), comparison, OPTIONS)
+        assert {k: e.p_value for k, e in choices[label].items()} == pytest.approx(
+            {k: e.p_value for k, e in own.items()}
+        )
+
+
+def test_the_declared_row_is_the_result_of_the_report(template, quick):
+    data = quick(template("likert"), n_raters=20)
+    declared, _ = outcomes_of(data)
+    section = next(section for section in analyse(data.study, data, n_resamples=100).sections if section.name == NAME)
+    row = section.parts[1].rows[0]
+    assert row[0] == DECLARED
+    assert row[1].value in [test.value for test in declared.tests.values()]
+
+
+def test_simpler_models_are_t_tests_of_raters_and_items(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=16)
+    _, others = outcomes_of(data)
+    rows = data.judgments.filter(
+        (pl.col("criterion") == "helpfulness")
+        & pl.col("item").is_in([item.id for item in study.rated_items if item.id not in study.gold_ids])
+    )
+    wide = rows.pivot(on="system", index=["rater", "item"], values="value", aggregate_function="mean")
+    for key, name in (
+        ("rater", "raters' means, t-test (these items only)"),
+        ("item", "items' means, t-test (these raters only)"),
+    ):
+        gaps = wide.group_by(key).agg((pl.col("neural") - pl.col("rules")).mean().alias("gap"))["gap"].drop_nulls()
+        tests = others[f"Model: {name}"].tests
+        test = next(test for label, test in tests.items() if "Neural" in label and "Rules" in label)
+        peer = stats.ttest_1samp(gaps.to_numpy(), 0)
+        sign = 1 if test.details["first"] == "neural" else -1
+        assert sign * test.statistic == pytest.approx(peer.statistic)
+        assert test.p_value == pytest.approx(peer.pvalue)
+
+
+def test_z_scores_come_back_in_points(template, quick):
+    """Raters who use the scale alike: z scores rescaled by the spread within raters give nearly the same difference."""
+    data = quick(template("likert"), n_raters=30)
+    declared, others = outcomes_of(data)
+    for label, test in others["Ratings: z within raters"].tests.items():
+        assert test.value == pytest.approx(declared.tests[label].value, abs=0.15)
+
+
+def test_agreement_and_change_in_words(template, quick):
+    study = template("likert")
+    means = {"rules": -1.0, "retrieval": 0.0, "neural": 1.0}
+    truth = Truth({c.name: means for c in study.spec.criteria}, item_sd=0.0)
+    clear = sensitivity_section(quick(study, n_raters=30, truth=truth), OPTIONS)
+    assert any("All 3 of 3 choices agree" in text for text in clear.paragraphs)
+    equal = quick(study, n_raters=20, truth=Truth({}, item_sd=0.0))
+    # Eight raters who give one system the best mark and another the worst: without them the systems do not differ.
+    names = sorted(equal.judgments["rater"].unique())[:8]
+    mine = pl.col("rater").is_in(names)
+    spoilt = equal.judgments.with_columns(
+        pl.when(mine & (pl.col("system") == "rules")).then(5.0)
+        .when(mine & (pl.col("system") == "neural")).then(1.0)
+        .otherwise(pl.col("value")).alias("value")
+    )  # fmt: skip
+    data = with_flags(replace(equal, judgments=spoilt), {}, {"straight_lining": names})
+    words = " ".join(sensitivity_section(data, OPTIONS).paragraphs)
+    assert "The answer changes under: Exclusions: also those whom straight_lining flags, where Helpfulness" in words
+    assert "is not significant instead of lower" in words
+
+
+def test_changes_and_the_contested_test():
+    def made(p, value=1.0):
+        return Estimate(value, 10, "t", details={"p_adjusted": p})
+
+    declared = Outcome(DECLARED, "", {"a": made(0.01), "b": made(0.2)})
+    same = Outcome("Model", "x", {"a": made(0.04), "b": made(0.9)})
+    weaker = Outcome("Model", "y", {"a": made(0.06), "b": made(0.9)})
+    turned = Outcome("Model", "z", {"a": made(0.01, -1.0), "b": made(0.9)})
+    narrow = Outcome("Model", "w", {"a": made(0.01), "b": made(0.001)}, claim="these items only")
+    assert changed(declared, same) == []
+    assert changed(declared, weaker) == ["a"]
+    assert changed(declared, turned) == ["a"]
+    assert contested(declared, [same]) == "a"
+    assert contested(declared, [same, weaker, narrow]) == "a"
+    assert contested(declared, [same, narrow]) == "b"
+
+
+def test_other_packages_add_rows(template, quick, monkeypatch):
+    def plain(data, comparison, options):
+        tests = deciding_family(data.study, comparison).primary_tests(data, comparison, options)
+        return [Alternative("Model", "of another package", lambda: tests)]
+
+    ALTERNATIVES.names()
+    monkeypatch.setitem(ALTERNATIVES._parts, "another", plain)
+    _, others = outcomes_of(quick(template("likert"), n_raters=10))
+    assert "Model: of another package" in others
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_every_template_has_its_figure_in_time(template, quick, name):
+    study = template(name)
+    data = quick(study, n_raters=24, habits=Habits(careless_share=0.1))
+    sensitivity_section(data, OPTIONS)
+    before = time.process_time()
+    section = sensitivity_section(data, OPTIONS)
+    taken = time.process_time() - before
+    figure, table = section.parts
+    assert len(table.rows) >= 2
+    assert figure.alt
+    assert taken < 3, "many times what it takes, for slow machines"
+    names = [row[0] for row in table.rows]
+    assert len(set(names)) == len(names)
+
+
+def test_zeros_are_decided_otherwise(template, quick):
+    study = template("anchoring")
+    data = quick(study, n_raters=16)
+    _, others = outcomes_of(data)
+    assert not any(name.startswith("Zeros") for name in others)
+    rng = np.random.default_rng(1)
+    is_zero = pl.Series(rng.random(len(data.judgments)) < 0.05)
+    zeros = data.judgments.with_columns(pl.when(is_zero).then(0.0).otherwise(pl.col("value")).alias("value"))
+    declared, others = outcomes_of(replace(data, judgments=zeros))
+    other = others["Zeros: excluded"].tests
+    assert {test.value for test in other.values()} != {test.value for test in declared.tests.values()}
