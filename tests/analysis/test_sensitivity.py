@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.base.family import ALTERNATIVES, Alternative, Options
+from dialometer.analysis.base.family import ALTERNATIVES, Options, OtherChoice
 from dialometer.analysis.families.common.sensitivity import (
     DECLARED,
     NAME,
-    Outcome,
+    ChoiceOutcome,
     all_outcomes,
     changed,
     contested,
@@ -133,11 +133,11 @@ def test_changes_and_the_contested_test():
     def made(p, value=1.0):
         return Estimate(value, 10, "t", details={"p_adjusted": p})
 
-    declared = Outcome(DECLARED, "", {"a": made(0.01), "b": made(0.2)})
-    same = Outcome("Model", "x", {"a": made(0.04), "b": made(0.9)})
-    weaker = Outcome("Model", "y", {"a": made(0.06), "b": made(0.9)})
-    turned = Outcome("Model", "z", {"a": made(0.01, -1.0), "b": made(0.9)})
-    narrow = Outcome("Model", "w", {"a": made(0.01), "b": made(0.001)}, claim="these items only")
+    declared = ChoiceOutcome(DECLARED, "", {"a": made(0.01), "b": made(0.2)})
+    same = ChoiceOutcome("Model", "x", {"a": made(0.04), "b": made(0.9)})
+    weaker = ChoiceOutcome("Model", "y", {"a": made(0.06), "b": made(0.9)})
+    turned = ChoiceOutcome("Model", "z", {"a": made(0.01, -1.0), "b": made(0.9)})
+    narrow = ChoiceOutcome("Model", "w", {"a": made(0.01), "b": made(0.001)}, claim="these items only")
     assert changed(declared, same) == []
     assert changed(declared, weaker) == ["a"]
     assert changed(declared, turned) == ["a"]
@@ -149,7 +149,7 @@ def test_changes_and_the_contested_test():
 def test_other_packages_add_rows(template, quick, monkeypatch):
     def plain(data, comparison, options):
         tests = deciding_family(data.study, comparison).primary_tests(data, comparison, options)
-        return [Alternative("Model", "of another package", lambda: tests)]
+        return [OtherChoice("Model", "of another package", lambda: tests)]
 
     ALTERNATIVES.names()
     monkeypatch.setitem(ALTERNATIVES._parts, "another", plain)

@@ -59,7 +59,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class OtherChoice:
     """A choice that a critic might have made instead of the declared one, and the primary tests under it.
 
     The tests have the labels, the unit and the correction of the declared ones, so that both can be compared.
@@ -101,7 +101,7 @@ class Family(ABC):
         """
         return {}
 
-    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> Sequence[Alternative]:
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> Sequence[OtherChoice]:
         """Other models and normalisations of this kind of data that the comparison might have been tested with.
 
         What applies to every kind of data (exclusions, zeros, items fixed or a sample) is not among them.
@@ -114,7 +114,7 @@ class Family(ABC):
 
 
 ANALYSES: Registry[Family] = Registry("analysis", "dialometer.analysis.families")
-AlternativeSource = Callable[[StudyData, Comparison, Options], Sequence[Alternative]]
+AlternativeSource = Callable[[StudyData, Comparison, Options], Sequence[OtherChoice]]
 ALTERNATIVES: Registry[AlternativeSource] = Registry(
     "alternative", "dialometer.analysis.families", group="dialometer.alternatives"
 )

@@ -19,15 +19,16 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import (
     ALTERNATIVES,
     ANALYSES,
-    Alternative,
     Family,
     Findings,
     Options,
+    OtherChoice,
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import log_types
 from dialometer.analysis.base.wording import listed, n_of, p_words, with_interval
 from dialometer.analysis.shared.comparisons import (
+    compared_systems,
     deciding_family,
     is_significant,
     p_adjusted,
@@ -35,7 +36,7 @@ from dialometer.analysis.shared.comparisons import (
     primary_comparison,
 )
 from dialometer.analysis.shared.equivalence import has_margin, is_outside, shown_with_margin
-from dialometer.errors import DialometerError
+from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Comparison, Study
@@ -77,14 +78,16 @@ METHODS = (
 def is_decided(study: Study) -> bool:
     """Whether some family tests the primary comparison."""
     comparison = primary_comparison(study)
+    if comparison.between == "items" or (
+        comparison.between == "systems" and len(compared_systems(study, comparison)) < 2
+    ):
+        return False
     able = (family for name in ANALYSES if type(family := ANALYSES.get(name)).decides is not Family.decides)
-    return comparison.between != "items" and any(
-        family.fits(study) and family.decides(study, comparison) for family in able
-    )
+    return any(family.fits(study) and family.decides(study, comparison) for family in able)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChoiceOutcome:
     """The primary tests under one choice; ``problem`` says why there are none."""
 
     kind: str
@@ -104,6 +107,8 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
     """The figure, the table behind it and a sentence that says whether all choices agree."""
     comparison = primary_comparison(data.study)
     declared, outcomes = all_outcomes(data, comparison, options)
+    if not declared.tests:
+        raise NotEnoughData("the primary comparison has no test yet", remedy="collect judgments first")
     shown = contested(declared, outcomes)
     return Section(
         NAME,
@@ -113,10 +118,12 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
     )
 
 
-def all_outcomes(data: StudyData, comparison: Comparison, options: Options) -> tuple[Outcome, list[Outcome]]:
+def all_outcomes(
+    data: StudyData, comparison: Comparison, options: Options
+) -> tuple[ChoiceOutcome, list[ChoiceOutcome]]:
     """The declared tests, and those under every other choice; choices that leave the data as they are do not appear."""
     family = deciding_family(data.study, comparison)
-    declared = Outcome(DECLARED, "", family.primary_tests(data, comparison, options))
+    declared = ChoiceOutcome(DECLARED, "", family.primary_tests(data, comparison, options))
     choices = [*exclusion_choices(data, comparison, options)]
     for name in ALTERNATIVES:
         choices += ALTERNATIVES.get(name)(data, comparison, options)
@@ -124,14 +131,14 @@ def all_outcomes(data: StudyData, comparison: Comparison, options: Options) -> t
     return declared, [_outcome(choice) for choice in choices]
 
 
-def _outcome(choice: Alternative) -> Outcome:
+def _outcome(choice: OtherChoice) -> ChoiceOutcome:
     try:
         tests = choice.tests()
     except DialometerError as error:
-        return Outcome(choice.kind, choice.label, {}, str(error), choice.claim)
+        return ChoiceOutcome(choice.kind, choice.label, {}, str(error), choice.claim)
     known = [test for test in tests.values() if not math.isnan(p_adjusted(test))]
     problem = "" if known else next((note for test in tests.values() for note in test.notes), "no test")
-    return Outcome(choice.kind, choice.label, tests if known else {}, problem, choice.claim)
+    return ChoiceOutcome(choice.kind, choice.label, tests if known else {}, problem, choice.claim)
 
 
 def answer_of(test: Estimate | None) -> str:
@@ -145,12 +152,12 @@ def answer_of(test: Estimate | None) -> str:
     return "higher" if test.value > float(test.details.get("null", 0.0)) else "lower"
 
 
-def changed(declared: Outcome, other: Outcome) -> list[str]:
+def changed(declared: ChoiceOutcome, other: ChoiceOutcome) -> list[str]:
     """The tests on which another choice gives another answer."""
     return [label for label, test in declared.tests.items() if answer_of(test) != answer_of(other.tests.get(label))]
 
 
-def contested(declared: Outcome, outcomes: Sequence[Outcome]) -> str:
+def contested(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome]) -> str:
     """The test that the figure shows: the one that most choices change, those of the same claim first; else the clearest."""
     n_changes = dict.fromkeys(declared.tests, 0)
     for outcome in outcomes:
@@ -163,7 +170,7 @@ def contested(declared: Outcome, outcomes: Sequence[Outcome]) -> str:
 # What applies to data of every kind.
 
 
-def exclusion_choices(data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+def exclusion_choices(data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
     """Nobody excluded, each rule alone, all that rules flag excluded, and only raters who finished; without repetitions."""
     everyone = pl.concat([data.judgments, data.set_aside], how="diagonal") if len(data.set_aside) else data.judgments
     raters = set(everyone["rater"].unique())
@@ -197,14 +204,14 @@ def _with_raters(data: StudyData, judgments: pl.DataFrame, raters: frozenset[str
     return replace(data, judgments=judgments, sessions=data.sessions.with_columns((~inside).alias("is_excluded")))
 
 
-def _again(kind: str, label: str, data: StudyData, comparison: Comparison, options: Options) -> Alternative:
+def _again(kind: str, label: str, data: StudyData, comparison: Comparison, options: Options) -> OtherChoice:
     """The deciding family's own tests on other data or with other settings."""
     family = deciding_family(data.study, comparison)
-    return Alternative(kind, label, partial(family.primary_tests, data, comparison, options))
+    return OtherChoice(kind, label, partial(family.primary_tests, data, comparison, options))
 
 
 @ALTERNATIVES.register("zeros")
-def zero_choices(data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+def zero_choices(data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
     """The other rule for magnitudes of zero, where there are any."""
     types = log_types(data.study)
     if not types or not len(data.judgments.filter(pl.col("scale").is_in(types) & (pl.col("value") <= 0))):
@@ -222,7 +229,7 @@ def zero_choices(data: StudyData, comparison: Comparison, options: Options) -> l
 
 
 @ALTERNATIVES.register("items")
-def item_choices(data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+def item_choices(data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
     """Items as all that the claim is about, or as a sample of others: whichever was not declared."""
     if comparison.between == "factor":  # raters of all levels judge the same items, which cancel
         return []
@@ -234,7 +241,9 @@ def item_choices(data: StudyData, comparison: Comparison, options: Options) -> l
 # Words, table and figure.
 
 
-def _paragraphs(comparison: Comparison, declared: Outcome, outcomes: Sequence[Outcome], shown: str) -> tuple[str, ...]:
+def _paragraphs(
+    comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str
+) -> tuple[str, ...]:
     made = [outcome for outcome in outcomes if outcome.tests]
     same = [outcome for outcome in made if not outcome.claim]
     different = [outcome for outcome in same if changed(declared, outcome)]
@@ -265,11 +274,11 @@ def _paragraphs(comparison: Comparison, declared: Outcome, outcomes: Sequence[Ou
     return tuple(paragraphs)
 
 
-def _named(outcomes: Sequence[Outcome], name: str) -> Outcome:
+def _named(outcomes: Sequence[ChoiceOutcome], name: str) -> ChoiceOutcome:
     return next(outcome for outcome in outcomes if outcome.name == name)
 
 
-def _changes(declared: Outcome, other: Outcome) -> str:
+def _changes(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
     """One choice and what it says otherwise."""
     labels = changed(declared, other)
     now = {label: answer_of(other.tests.get(label)) for label in labels}
@@ -278,7 +287,7 @@ def _changes(declared: Outcome, other: Outcome) -> str:
     return f"{other.name}, where {listed([*parts, *more])}"
 
 
-def _table(declared: Outcome, outcomes: Sequence[Outcome], shown: str) -> Table:
+def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     is_percent = False
     for outcome in (declared, *outcomes):
@@ -312,7 +321,7 @@ def _table(declared: Outcome, outcomes: Sequence[Outcome], shown: str) -> Table:
     )
 
 
-def _figure(comparison: Comparison, declared: Outcome, outcomes: Sequence[Outcome], shown: str) -> Figure:
+def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str) -> Figure:
     dots, is_percent, null, is_ratio = [], False, 0.0, False
     for outcome in (declared, *outcomes):
         test = outcome.tests.get(shown)
@@ -346,7 +355,7 @@ def _figure(comparison: Comparison, declared: Outcome, outcomes: Sequence[Outcom
     )
 
 
-def _p(declared: Outcome, outcomes: Sequence[Outcome], name: str, shown: str) -> str:
+def _p(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], name: str, shown: str) -> str:
     return p_words(p_adjusted(_named([declared, *outcomes], name).tests[shown]))
 
 

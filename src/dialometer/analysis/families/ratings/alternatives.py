@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import Alternative, Options
+from dialometer.analysis.base.family import Options, OtherChoice
 from dialometer.analysis.base.measures import Measure, means_by_group, numeric_measures
 from dialometer.analysis.base.wording import system_label
 from dialometer.analysis.families.ratings.declared import factor_contrasts, measures_of
@@ -43,14 +43,14 @@ class RatingAlternatives:
         """The criteria of the comparison."""
         return measures_of(self.comparison, numeric_measures(self.data), self.data.study)
 
-    def all(self) -> list[Alternative]:
+    def all(self) -> list[OtherChoice]:
         """What applies to these ratings."""
         made = [
-            Alternative("Ratings", label, partial(self._tests, partial(self._normalised, method)))
+            OtherChoice("Ratings", label, partial(self._tests, partial(self._normalised, method)))
             for method, label in self._normalisations()
         ]
         models = [
-            Alternative("Model", label, partial(self._tests, partial(self._simpler, model)), claim)
+            OtherChoice("Model", label, partial(self._tests, partial(self._simpler, model)), claim)
             for label, model, claim in simpler_models(self.options)
         ]
         return [*made, *models]
@@ -132,15 +132,15 @@ class FactorAlternatives:
         """The criteria of the comparison."""
         return measures_of(self.comparison, numeric_measures(self.data), self.data.study)
 
-    def all(self) -> list[Alternative]:
+    def all(self) -> list[OtherChoice]:
         """Raters' plain means instead of adjusted ones, by Welch's test and by permutation; raw instead of logarithms."""
         made = [
-            Alternative("Model", "raters' plain means, Welch's t-test", partial(self._tests, self._welch)),
-            Alternative("Model", "raters' plain means, permutation test", partial(self._tests, self._permuted)),
+            OtherChoice("Model", "raters' plain means, Welch's t-test", partial(self._tests, self._welch)),
+            OtherChoice("Model", "raters' plain means, permutation test", partial(self._tests, self._permuted)),
         ]
         if any(measure.is_log for measure in self.measures):
             raw = partial(self._tests, self._welch, is_raw=True)
-            made.insert(0, Alternative("Ratings", "as given, without logarithm", raw))
+            made.insert(0, OtherChoice("Ratings", "as given, without logarithm", raw))
         return made
 
     def _tests(self, test: Callable[[Floats, Floats], Estimate], *, is_raw: bool = False) -> dict[str, Estimate]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Alternative, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
 from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import is_anchor
@@ -95,7 +95,7 @@ class Factors(Family):
         tests = factor_differences if comparison.between == "factor" else system_differences
         return decided(tests(data, comparison, options), comparison, options)
 
-    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
         """Other normalisations and models of ratings."""
         kind = RatingAlternatives if comparison.between == "systems" else FactorAlternatives
         return kind(data, comparison, options).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Alternative, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import confidence_words, n_of
 from dialometer.analysis.families.ratings.agreement import agreement_section
@@ -54,7 +54,7 @@ class Ratings(Family):
         """Systems two by two."""
         return decided(system_differences(data, comparison, options), comparison, options)
 
-    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
         """Other normalisations and models of ratings."""
         return RatingAlternatives(data, comparison, options).all()
 

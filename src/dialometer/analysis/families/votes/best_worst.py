@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import (
     ANALYSES,
-    Alternative,
     Family,
     Findings,
     Options,
+    OtherChoice,
     section_or_problem,
     with_prefix,
 )
@@ -376,7 +376,7 @@ class BestWorstScaling(Family):
         tests = {f"{a} against {b}": between(gap, name_of[a], name_of[b]) for (a, b), gap in pairs.items()}
         return decided(tests, comparison, options)
 
-    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
         """Best or worst picks alone, and simpler models."""
         return best_worst_alternatives(data, comparison, options)
 

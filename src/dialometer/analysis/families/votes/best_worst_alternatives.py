@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import Alternative, Options
+from dialometer.analysis.base.family import Options, OtherChoice
 from dialometer.analysis.families.votes.best_worst_choices import best_worst_data
 from dialometer.analysis.shared.comparisons import between
 from dialometer.analysis.shared.equivalence import decided
@@ -22,7 +22,7 @@ Count = Callable[[Floats], Floats]
 """From marks (1 best, -1 worst, 0 neither) to what is compared."""
 
 
-def best_worst_alternatives(data: StudyData, comparison: Comparison, options: Options) -> list[Alternative]:
+def best_worst_alternatives(data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
     """Best picks alone, worst picks alone, and simpler models of the same scores."""
     given = best_worst_data(data)
     choices = given.on(given.questions(comparison))
@@ -51,9 +51,9 @@ def best_worst_alternatives(data: StudyData, comparison: Comparison, options: Op
         ("only the worst counts", lambda marked: np.minimum(marked, 0)),
     ]
     return [
-        *(Alternative("Choices", label, partial(tests, count, same)) for label, count in counts),
+        *(OtherChoice("Choices", label, partial(tests, count, same)) for label, count in counts),
         *(
-            Alternative("Model", label, partial(tests, lambda marked: marked, model), claim)
+            OtherChoice("Model", label, partial(tests, lambda marked: marked, model), claim)
             for label, model, claim in simpler_models(options)
             if model is not same  # the declared model
         ),
