@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import polars as pl
+from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import (
@@ -123,7 +124,8 @@ def all_outcomes(
 ) -> tuple[ChoiceOutcome, list[ChoiceOutcome]]:
     """The declared tests, and those under every other choice; choices that leave the data as they are do not appear."""
     family = deciding_family(data.study, comparison)
-    declared = ChoiceOutcome(DECLARED, "", family.primary_tests(data, comparison, options))
+    tests = family.primary_tests(data, comparison, options)
+    declared = ChoiceOutcome(DECLARED, "", _with_intervals(tests))
     choices = [*exclusion_choices(data, comparison, options)]
     for name in ALTERNATIVES:
         choices += ALTERNATIVES.get(name)(data, comparison, options)
@@ -131,9 +133,22 @@ def all_outcomes(
     return declared, [_outcome(choice) for choice in choices]
 
 
+def _with_intervals(tests: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Tests that power analysis repeats come without intervals; here Student's are added."""
+    return {label: _with_interval(test) for label, test in tests.items()}
+
+
+def _with_interval(test: Estimate) -> Estimate:
+    error = float(test.details.get("standard_error", math.nan))
+    if not test.is_known or test.has_interval or not test.df or not error > 0:
+        return test
+    half = float(stats.t.isf((1 - test.confidence) / 2, max(test.df[0], 0.5))) * error
+    return replace(test, low=test.value - half, high=test.value + half, interval_method="Student's t")
+
+
 def _outcome(choice: OtherChoice) -> ChoiceOutcome:
     try:
-        tests = choice.tests()
+        tests = _with_intervals(choice.tests())
     except DialometerError as error:
         return ChoiceOutcome(choice.kind, choice.label, {}, str(error), choice.claim)
     known = [test for test in tests.values() if not math.isnan(p_adjusted(test))]
@@ -334,6 +349,7 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         group = DECLARED if outcome is declared else SAME if is_same else OTHER
         dots.append(Dot(outcome.name, made, group))
     unit = "share of choices" if is_percent else "ratio" if is_ratio else "difference"
+    unit += f", {declared.tests[shown].unit}" if declared.tests[shown].unit == "log odds" else ""
     bounds = _bounds(declared.tests[shown], is_ratio) if has_margin(comparison) else ()
     spec = dot_interval(
         sorted(dots, key=lambda dot: dot.group != DECLARED),

@@ -15,7 +15,15 @@ from functools import partial
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.family import (
+    ANALYSES,
+    Family,
+    Findings,
+    Options,
+    OtherChoice,
+    section_or_problem,
+    with_prefix,
+)
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
 from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE, agreement_section
 from dialometer.analysis.families.votes.rankings import SystemRanking, rank_systems
@@ -36,6 +44,7 @@ from dialometer.analysis.families.votes.system_votes import (
     duplicate_votes,
     system_votes,
 )
+from dialometer.analysis.families.votes.vote_alternatives import vote_alternatives
 from dialometer.analysis.families.votes.vote_model import VoteModel, vote_model
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
@@ -54,6 +63,7 @@ from dialometer.analysis.shared.ranking import difference, lead_claims, lead_wor
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
+from dialometer.stats.ranking.votes import Votes
 
 MOST_HEADLINES = 3
 MOST_RIVALS = 5
@@ -248,8 +258,12 @@ class Leaderboard(Family):
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Every two systems of the comparison, by the model that the report shows; a margin is one of shares of choices."""
         given = system_votes(data)
-        votes = comparison_votes(given, comparison)
-        model = vote_model(votes, options, is_order_drawn=is_order_drawn(data.study))
+        return self._tests(data.study, given, comparison_votes(given, comparison), comparison, options)
+
+    def _tests(
+        self, study: Study, given: SystemVotes, votes: Votes, comparison: Comparison, options: Options
+    ) -> dict[str, Estimate]:
+        model = vote_model(votes, options, is_order_drawn=is_order_drawn(study))
         name_of = dict(zip(given.systems, given.names, strict=True))
         if not has_margin(comparison):
             pairs = model.tests()
@@ -259,6 +273,12 @@ class Leaderboard(Family):
             for a, b in model.contrasts
         }
         return decided(shares, comparison, options)
+
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
+        """The model without ties, and direct votes alone."""
+        given = system_votes(data)
+        declared = partial(self._tests, data.study, given, comparison=comparison, options=options)
+        return vote_alternatives(data, comparison, options, declared)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The leaderboard of the primary question, every question beside it, and the tests."""

@@ -1,0 +1,87 @@
+"""Other models with which systems might have been compared by votes: without ties, or by direct votes alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options, OtherChoice
+from dialometer.analysis.families.votes.system_votes import comparison_votes, system_votes, votes_where
+from dialometer.analysis.shared.comparisons import between
+from dialometer.analysis.shared.equivalence import decided, has_margin
+from dialometer.analysis.shared.other_models import OneSample, simpler_models
+from dialometer.model.estimate import Estimate
+from dialometer.model.study import Comparison
+from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.ranking.votes import FIRST, TIE, Votes
+
+Declared = Callable[[Votes], dict[str, Estimate]]
+"""The declared tests of a set of votes."""
+
+
+def vote_alternatives(
+    data: StudyData, comparison: Comparison, options: Options, declared: Declared
+) -> list[OtherChoice]:
+    """The declared model without ties, and models of direct votes that know nothing of other pairs."""
+    given = system_votes(data)
+    votes = comparison_votes(given, comparison)
+    name_of = dict(zip(given.systems, given.names, strict=True))
+    made = []
+    is_tie = votes.outcome == TIE
+    if is_tie.any() and not is_tie.all():
+        made.append(OtherChoice("Ties", "left out", partial(declared, votes_where(votes, ~is_tie))))
+
+    def direct(model: OneSample) -> dict[str, Estimate]:
+        tests = {}
+        for a, b in combinations(range(len(votes.systems)), 2):
+            points, rater, item = _direct(votes, a, b)
+            if len(points):
+                share = model(points, rater, item, 0.5, options.confidence)
+                first, second = votes.systems[a], votes.systems[b]
+                shown = share if has_margin(comparison) else _log_odds(share)
+                null = 0.5 if has_margin(comparison) else 0.0
+                tests[f"{first} against {second}"] = between(shown, name_of[first], name_of[second], null=null)
+        return decided(tests, comparison, options)
+
+    return [
+        *made,
+        *(
+            OtherChoice("Direct votes", label, partial(direct, model), claim)
+            for label, model, claim in simpler_models(options)
+        ),
+    ]
+
+
+def _direct(votes: Votes, a: int, b: int) -> tuple[Floats, Ints, Ints]:
+    """Points for the first of two systems in their direct votes, ties half, with raters and items."""
+    ahead, behind = ((votes.first == x) & (votes.second == y) for x, y in ((a, b), (b, a)))
+    met = ahead | behind
+    points = np.where(votes.outcome == TIE, 0.5, np.where(votes.outcome == FIRST, 1.0, 0.0))
+    points = np.where(behind, 1 - points, points)
+    every = np.arange(votes.n)
+    rater = every if votes.rater is None else votes.rater
+    item = every if votes.item is None else votes.item
+    return points[met], rater[met], item[met]
+
+
+def _log_odds(share: Estimate) -> Estimate:
+    """A share as log odds, the unit of strengths; its test stays that of the share."""
+    if not share.is_known or not 0 < share.value < 1:
+        return replace(share, value=math.nan, low=math.nan, high=math.nan, notes=(*share.notes, "all votes are equal"))
+    slope = 1 / (share.value * (1 - share.value))
+    error = slope * float(share.details.get("standard_error", math.nan))
+    value = math.log(share.value / (1 - share.value))
+    return replace(
+        share,
+        value=value,
+        low=value - slope * (share.value - share.low),
+        high=value + slope * (share.high - share.value),
+        unit="log odds",
+        details={**share.details, "standard_error": error},
+    )
