@@ -13,13 +13,8 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import ANSWER_COLUMNS, data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.common.costs import cost_section
-from dialometer.analysis.families.pairs.choices import (
-    all_shares,
-    declared_shares,
-    marginal_share,
-    pair_choices,
-    pair_items,
-)
+from dialometer.analysis.families.pairs.choices import pair_choices, pair_items
+from dialometer.analysis.families.pairs.results import all_shares, declared_shares, share_here
 from dialometer.analysis.reproduce.guerini import COUNTS, QUESTIONS
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.design.load import load_study
@@ -147,9 +142,10 @@ def test_the_published_table_comes_out_with_its_tests(published):
     assert tests["alignment", "Ease of use"]["chi2"] == pytest.approx(chi2.statistic)
     assert tests["alignment", "Ease of use"]["chi2_p"] == pytest.approx(chi2.pvalue)
     assert found.answer == (
-        "Raters preferred the experimental version for all 5 strategies, from 63% of the choices (alignment) to 75% (empathy)."
+        "In the two transcript pairs of each strategy, raters preferred the experimental version for all 5 strategies, from 63% of "
+        "the choices (alignment) to 75% (empathy); two pairs are too few to say that a strategy is preferred in general."
     )
-    assert "143 raters made 2,860 choices" in found.certainty
+    assert "143 raters made 2,860 choices on 10 transcript pairs" in found.certainty
 
 
 def test_declared_comparisons_are_confirmatory_and_nothing_else_is(published):
@@ -175,7 +171,7 @@ def test_a_rater_who_always_answers_alike_counts_once(study):
     """Four equal answers of each rater are one piece of evidence: the marginal's test is that of 40 raters, not of 160 answers."""
     data = made(study, lambda rater, item, question: 1 if rater < 27 else -1, n_raters=40)
     choices = pair_choices(data)
-    share = marginal_share(choices.where(choices.strategy == 0), confidence=0.95)
+    share = share_here(choices.where(choices.strategy == 0), confidence=0.95)
     by_rater = stats.binomtest(27, 40).pvalue
     pooled = stats.binomtest(108, 160).pvalue
     assert share.p_value == pytest.approx(by_rater, rel=0.35)
@@ -186,10 +182,10 @@ def test_a_rater_who_always_answers_alike_counts_once(study):
 def test_two_pairs_of_a_strategy_by_one_rater_are_not_independent_cells(study):
     data = made(study, lambda rater, item, question: 1 if rater < 20 else -1, n_raters=30, items_per_block=2)
     shares = all_shares(pair_choices(data), OPTIONS)
-    cell = shares.cells[0, 0]
+    cell = shares.cells[0, 0].here
     assert cell.n == 60
     assert "cluster-robust" in cell.method
-    assert "tested by rater" in table(run(data), "preference-tests").notes[0]
+    assert "tested by rater" in table(run(data), "preference-tests").notes[-1]
 
 
 def test_an_open_question_and_a_rejected_strategy_are_told_apart(study):
@@ -199,7 +195,7 @@ def test_an_open_question_and_a_rejected_strategy_are_told_apart(study):
     answer = run(data).answer
     assert "experimental version is preferred for empathy" in answer
     assert "control version is preferred for formality" in answer
-    assert "told from chance for" in answer.split("formality")[1]
+    assert "No preference is significant for" in answer.split("formality")[1]
 
 
 def test_subgroups_that_differ_are_found_and_single_raters_only_shown(study):
@@ -212,10 +208,11 @@ def test_subgroups_that_differ_are_found_and_single_raters_only_shown(study):
     data = made(study, choose, n_raters=81)
     data = with_answers(data, "gender", lambda k: "Non-binary" if k == 80 else ("Man", "Woman")[k % 2])
     found = section(run(data), "subgroup-gender")
-    assert "differ in their preference for facing." in found.paragraphs[0]
+    assert "differ significantly in their preference for facing." in found.paragraphs[0]
     shown = found.parts[0]
     assert [c.label for c in shown.columns[1:4]] == ["Woman (n = 40)", "Man (n = 40)", "Non-binary (n = 1)"]
-    assert "With one rater only, Non-binary" in shown.notes[0]
+    assert "Exploratory" in shown.notes[0]
+    assert "With one rater only, Non-binary" in shown.notes[1]
     facing = next(row for row in rows_of(shown) if row["strategy"] == "facing")
     assert facing["group-0"].value > facing["group-1"].value
     assert facing["p_adjusted"] < 0.01
@@ -257,7 +254,7 @@ def test_the_place_on_the_screen(study):
     fixed = section(
         run(made(study, choose, n_raters=20, first_shown=lambda item: firsts.setdefault("now", item.a.system))), "side"
     )
-    assert "cannot be told from that of the side" in fixed.paragraphs[0]
+    assert "cannot be separated from that of the side" in fixed.paragraphs[0]
 
 
 def test_cost_and_duration_are_counted(study, folder):
@@ -295,7 +292,7 @@ def test_pairs_that_differ_are_said_in_the_summary(study):
 
     found = run(made(study, choose, n_raters=80))
     assert any("For empathy the preference depends on which pair was read" in warning for warning in found.warnings)
-    assert "The pairs differ for empathy" in section(found, "transcripts").paragraphs[0]
+    assert "The pairs differ significantly for empathy" in section(found, "transcripts").paragraphs[0]
 
 
 @pytest.mark.parametrize(
@@ -339,7 +336,7 @@ def test_strange_choices_are_left_out_and_said(study):
         pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("purple")).otherwise(pl.col("choice")).alias("choice")
     )
     found = run(dataclasses.replace(data, judgments=spoilt))
-    assert "3 answers named neither transcript (purple) and were left out." in found.warnings
+    assert "3 answers named neither transcript (purple) and were excluded." in found.warnings
 
 
 def test_no_judgments_at_all(study):
@@ -357,7 +354,7 @@ def test_intervals_hold_the_truth_and_tests_the_null():
         signed = np.where(rng.random((n_raters, n_answers)) < lean[:, None], 1.0, -1.0)
         raters = np.repeat(np.arange(n_raters), n_answers)
         choices = _choices(signed.ravel(), raters)
-        share = marginal_share(choices, confidence=0.95)
+        share = share_here(choices, confidence=0.95)
         n_held += share.low <= 0.5 <= share.high
         n_false += share.p_value <= 0.05
         n_pooled += stats.binomtest(int((signed == 1).sum()), signed.size).pvalue <= 0.05
@@ -381,9 +378,10 @@ def _choices(signed, raters):
 def test_declared_families_are_corrected_each_by_itself(study, published):
     choices = pair_choices(published)
     for one in declared_shares(study, choices, OPTIONS):
-        raw = sorted(share.p_value for share in one.shares)
-        smallest = min(one.shares, key=lambda share: share.p_value)
-        assert p_adjusted(smallest) == pytest.approx(min(1.0, len(raw) * raw[0]))
+        for reach in ("here", "general"):
+            tests = [getattr(result, reach) for result in one.results]
+            smallest = min(tests, key=lambda test: test.p_value)
+            assert p_adjusted(smallest) == pytest.approx(min(1.0, len(tests) * smallest.p_value))
 
 
 def test_every_number_of_a_table_is_whole(published):

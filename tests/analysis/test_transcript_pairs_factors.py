@@ -68,7 +68,7 @@ def test_main_effects_and_interaction_with_a_control_apart(template):
     study = crossed_study(template, list(itertools.product(STYLES, EMPATHIES)))
     found = crossed_effects(study, choices_of(study, lambda v: UTILITY[v] - 0.5, n_raters=400), OPTIONS)
     assert found.versions[0] == "control"
-    effects = {effect.label: effect.estimate for effect in found.effects}
+    effects = {effect.result.label: effect.result.here for effect in found.effects}
     style = effects["style: formal rather than informal"]
     both = effects["style: formal rather than informal × empathy: high rather than low"]
     truth_style = (UTILITY["formal", "low"] + UTILITY["formal", "high"] - UTILITY["informal", "high"]) / 2
@@ -86,9 +86,9 @@ def test_the_control_as_one_of_the_combinations(template):
     assert "control" not in found.versions
     assert found.missing == ()
     for effect, truth in zip(found.effects, (1.15, 0.85, 0.9), strict=True):
-        assert effect.estimate.low < truth < effect.estimate.high
+        assert effect.result.here.low < truth < effect.result.here.high
     preferred = found.effects[0].preferred
-    assert preferred.value == pytest.approx(expit(found.effects[0].estimate.value))
+    assert preferred.value == pytest.approx(expit(found.effects[0].result.value))
 
 
 def test_without_the_controls_levels_a_missing_combination_is_said(template):
@@ -110,7 +110,7 @@ def test_levels_of_one_factor_find_the_best(template):
     study = dataclasses.replace(template, items=tuple(items))
     odds = {("slight",): 0.2, ("clear",): 1.5, ("strong",): -0.8}
     section = factors_section(study, choices_of(study, odds.get, n_raters=120), OPTIONS)
-    assert section.paragraphs[0].startswith("The version clear has the highest utility; it came out best in 100%")
+    assert section.paragraphs[0].startswith("The version clear has the highest utility in these transcript pairs.")
     effects = next(part for part in section.parts if part.name == "factor-effects")
     assert [row[0] for row in effects.rows] == [
         "formality: clear rather than slight",
@@ -139,7 +139,7 @@ def test_interaction_tests_keep_their_level_when_raters_lean(template):
     for seed in range(n_sims):
         choices = choices_of(study, lambda v: 0.6 * (v[0] == "formal"), n_raters=25, seed=seed, spread=0.8)
         effects = crossed_effects(study, choices, options).effects
-        n_false += effects[2].estimate.p_value <= 0.05
-        n_held += effects[1].estimate.low <= 0.0 <= effects[1].estimate.high
+        n_false += effects[2].result.here.p_value <= 0.05
+        n_held += effects[1].result.here.low <= 0.0 <= effects[1].result.here.high
     assert n_false / n_sims < 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_sims)
     assert n_held / n_sims > 0.95 - 3 * np.sqrt(0.05 * 0.95 / n_sims) - 0.03

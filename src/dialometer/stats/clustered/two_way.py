@@ -55,10 +55,14 @@ class _Factor:
         """How many equally weighty clusters would weigh as much in this contrast (Satterthwaite's count of clusters)."""
         if not len(self.information):
             return float(self.n)
-        direction = inverse @ contrast
-        weight = np.einsum("p,gpq,q->g", direction, self.information, direction)
+        weight = self.weights(contrast, inverse)
         total = float(weight.sum())
         return total**2 / float(weight @ weight) if total > 0 else 0.0
+
+    def weights(self, contrast: Floats, inverse: Floats) -> Floats:
+        """How much each cluster weighs in this contrast."""
+        direction = inverse @ contrast
+        return np.asarray(np.einsum("p,gpq,q->g", direction, self.information, direction))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +74,12 @@ class TwoWayVariance:
     items: _Factor | None
     meetings: _Factor | None
 
-    def contrast(self, weights: ArrayLike) -> tuple[float, float]:
-        """Standard error and degrees of freedom of a linear combination of the parameters."""
+    def contrast(self, weights: ArrayLike, strata: ArrayLike | None = None) -> tuple[float, float]:
+        """Standard error and degrees of freedom of a linear combination of the parameters.
+
+        ``strata`` says for each item (in the order of :func:`codes`) to which group it belongs, where groups have items of
+        their own and the contrast compares groups: then each group's mean takes one of its items, as in Welch's test.
+        """
         c = np.asarray(weights, dtype=np.float64)
         of_raters = self.raters.variance(c)
         df = self.raters.effective(c, self.inverse) - 1
@@ -79,8 +87,22 @@ class TwoWayVariance:
             return math.sqrt(of_raters), df
         of_items = self.items.variance(c)
         together = of_raters + of_items - self.meetings.variance(c)
-        df = min(df, self.items.effective(c, self.inverse) - 1)
-        return math.sqrt(max(together, of_raters, of_items)), df
+        of_design = self.items.effective(c, self.inverse) - 1 if strata is None else self._within(c, strata)
+        return math.sqrt(max(together, of_raters, of_items)), min(df, of_design)
+
+    def _within(self, contrast: Floats, strata: ArrayLike) -> float:
+        """Welch's degrees of freedom as the design alone gives them: 0 where a group that counts has a single item."""
+        if self.items is None or not len(self.items.information):
+            return math.inf
+        group, levels = codes(strata)
+        weight = self.items.weights(contrast, self.inverse)
+        total = np.bincount(group, weights=weight, minlength=len(levels))
+        squares = np.bincount(group, weights=weight**2, minlength=len(levels))
+        counts = total > 1e-9 * max(float(total.sum()), 1e-300)
+        spare = total[counts] ** 2 / squares[counts] - 1
+        if not counts.any() or np.any(spare < 1e-9):
+            return 0.0
+        return float(total.sum() ** 2 / np.sum(total[counts] ** 2 / spare))
 
     @cached_property
     def n_raters(self) -> int:
@@ -178,6 +200,11 @@ def _factor(
             product = weights * rows[:, j] * rows[:, k]
             information[:, j, k] = information[:, k, j] = np.bincount(cluster, weights=product, minlength=n)
     changes = np.empty((n, p))
+    if p == 1:  # one parameter, as in every share: no need to solve cluster by cluster
+        left = total[0, 0] - information[:, 0, 0]
+        is_open = left <= 1e-12 * total[0, 0]
+        changes[:, 0] = np.where(is_open, 0.0, sums[:, 0] / np.where(is_open, 1.0, left))
+        return _Factor(changes, information, (n - 1) / n if n > 1 else 1.0)
     for g in range(n):
         rest = total - information[g]
         try:

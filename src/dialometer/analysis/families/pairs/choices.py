@@ -1,4 +1,4 @@
-"""Choices between a control transcript and its experimental version as arrays, and how often each version was preferred."""
+"""Choices between a control transcript and its experimental version as arrays."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
-from dialometer.analysis.shared.comparisons import corrected, corrected_by_name
-from dialometer.analysis.shared.equivalence import differences_of
 from dialometer.errors import NotEnoughData
-from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.model.values import CANNOT_TELL, TIE
-from dialometer.stats.clustered.clustered import clustered_preference
-from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
-from dialometer.stats.clustered.preference import chi2_goodness_of_fit, preference_of
 from dialometer.stats.observations import Floats, Ints
 
 Flags = NDArray[np.bool_]
@@ -60,6 +53,11 @@ class PairChoices:
     def n_raters(self) -> int:
         """How many raters gave them."""
         return len(np.unique(self.rater))
+
+    @property
+    def n_pairs(self) -> int:
+        """On how many transcript pairs a preference was given."""
+        return len(np.unique(self.item[~np.isnan(self.share)]))
 
     @property
     def share(self) -> Floats:
@@ -174,132 +172,9 @@ def _strategy_label(study: Study, name: str) -> str:
 def _notes(frame: pl.DataFrame, joined: pl.DataFrame, kept: pl.DataFrame) -> tuple[str, ...]:
     notes = []
     if len(frame) > len(joined):
-        notes.append(f"{n_of(len(frame) - len(joined), 'choice')} on items that the study no longer has were left out.")
+        notes.append(f"{n_of(len(frame) - len(joined), 'choice')} on items that the study no longer has were excluded.")
     if len(joined) > len(kept):
         strange = joined.filter(~pl.col("is_read").fill_null(value=False))["choice"].drop_nulls().unique().sort()
         named = f" ({listed(strange.to_list(), most=5)})" if len(strange) else ""
-        notes.append(f"{n_of(len(joined) - len(kept), 'answer')} named neither transcript{named} and were left out.")
+        notes.append(f"{n_of(len(joined) - len(kept), 'answer')} named neither transcript{named} and were excluded.")
     return tuple(notes)
-
-
-# A cell (one strategy, one question) holds one answer of each rater and is tested exactly. Marginals, and cells in which
-# raters judged several pairs, are tested with each rater as one cluster.
-
-
-def cell_share(choices: PairChoices, *, confidence: float, label: str = "") -> Estimate:
-    """The share of one cell: exact where every rater answered once, else by rater. χ² is in the details."""
-    if choices.is_repeated:
-        return marginal_share(choices, confidence=confidence, label=label)
-    share = _as_share(preference_of(choices.signed, confidence=confidence, label=label))
-    n_for, n_against = int(np.sum(choices.signed == 1)), int(np.sum(choices.signed == -1))
-    if not share.is_known:
-        return share
-    chi2 = chi2_goodness_of_fit([n_for, n_against])
-    return replace(share, details={**share.details, "chi2": chi2.statistic, "chi2_p": chi2.p_value})
-
-
-def marginal_share(choices: PairChoices, *, confidence: float, label: str = "") -> Estimate:
-    """The share over several answers of each rater, with a test that takes each rater as one cluster."""
-    return _as_share(clustered_preference(choices.signed, choices.rater, confidence=confidence, label=label))
-
-
-def _as_share(estimate: Estimate) -> Estimate:
-    """Marked as a share whose test is about one half, so that it is written and drawn as such."""
-    return replace(estimate, unit="share", details={**estimate.details, "null": 0.5})
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Every share of a study: cells by strategy and question, and the marginals; p values are corrected by family."""
-
-    cells: dict[tuple[int, int], Estimate]
-    by_strategy: tuple[Estimate, ...]
-    by_question: tuple[Estimate, ...]
-    overall: Estimate
-
-
-def all_shares(choices: PairChoices, options: Options) -> Shares:
-    """Cells, marginals and the whole. Cells that the design does not ask are absent, those without answers unknown."""
-    strategies, questions = range(len(choices.strategies)), range(len(choices.questions))
-    places = [(s, q) for s in strategies for q in questions]
-    cells = [
-        cell_share(
-            choices.where((choices.strategy == s) & (choices.question == q)),
-            confidence=options.confidence,
-            label=f"{choices.strategy_labels[s]}, {choices.question_labels[q]}",
-        )
-        for s, q in places
-    ]
-    by_strategy = [
-        marginal_share(
-            choices.where(choices.strategy == s), confidence=options.confidence, label=choices.strategy_labels[s]
-        )
-        for s in strategies
-    ]
-    by_question = [
-        marginal_share(
-            choices.where(choices.question == q), confidence=options.confidence, label=choices.question_labels[q]
-        )
-        for q in questions
-    ]
-    return Shares(
-        cells=dict(zip(places, corrected(cells, options), strict=True)),
-        by_strategy=corrected(by_strategy, options),
-        by_question=corrected(by_question, options),
-        overall=marginal_share(choices, confidence=options.confidence, label="all"),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class DeclaredShares:
-    """One declared comparison: the share of each strategy over the comparison's questions, tested as one family."""
-
-    comparison: Comparison
-    is_primary: bool
-    strategies: tuple[int, ...]
-    questions: tuple[str, ...]
-    shares: tuple[Estimate, ...]
-
-    def covers(self, choices: PairChoices) -> bool:
-        """Whether it is about all strategies and all questions, as the marginals are."""
-        return self.questions == choices.questions and len(self.strategies) == len(choices.strategies)
-
-
-def declared_shares(
-    study: Study, choices: PairChoices, options: Options, only: Comparison | None = None
-) -> tuple[DeclaredShares, ...]:
-    """The comparisons between systems that the study declares, the primary one first; ``only`` names a single one."""
-    analysis = study.spec.analysis
-    declared = []
-    for comparison in (only,) if only is not None else differences_of(study):
-        if comparison.between != "systems":
-            continue
-        questions = tuple(q for q in choices.questions if not comparison.criteria or q in comparison.criteria)
-        strategies = tuple(
-            s for s, name in enumerate(choices.strategies) if not comparison.blocks or name in comparison.blocks
-        )
-        if not questions or not strategies:
-            continue
-        inside = choices.asked(list(questions))
-        shares = [
-            marginal_share(
-                inside.where(inside.strategy == s), confidence=options.confidence, label=choices.strategy_labels[s]
-            )
-            for s in strategies
-        ]
-        is_primary = comparison.name == analysis.primary
-        declared.append(DeclaredShares(comparison, is_primary, strategies, questions, corrected(shares, options)))
-    return tuple(sorted(declared, key=lambda comparison: not comparison.is_primary))
-
-
-def differs(choices: PairChoices, by: str, *, label: str = "") -> Estimate:
-    """Whether the preference differs between strategies, questions or items, each rater as one cluster."""
-    return homogeneity_clustered(choices.share, getattr(choices, by), choices.rater, label=label)
-
-
-def strategy_differences(choices: PairChoices, options: Options) -> dict[tuple[str, str], Estimate]:
-    """Every two strategies: difference of their shares, corrected as one family."""
-    differences = pairwise_clustered(choices.share, choices.strategy, choices.rater, confidence=options.confidence)
-    labels = choices.strategy_labels
-    named = {(labels[int(first)], labels[int(second)]): gap for (first, second), gap in differences.items()}
-    return corrected_by_name(named, options)

@@ -1,76 +1,84 @@
-"""The sections of a report on controlled pairs: preferences, differences, subgroups of raters, place on the screen."""
+"""The sections of a report on controlled pairs: declared comparisons, preferences, differences between strategies and questions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import first_note, listed, n_of, p_words, percent, sentence, with_interval
-from dialometer.analysis.families.pairs.choices import (
+from dialometer.analysis.families.pairs.choices import PairChoices
+from dialometer.analysis.families.pairs.result_words import pairs_words, verdict
+from dialometer.analysis.families.pairs.results import (
+    NO_PREFERENCE,
     DeclaredShares,
-    Flags,
-    PairChoices,
+    Result,
     Shares,
-    differs,
-    marginal_share,
+    corrected_results,
+    difference_test,
     strategy_differences,
 )
-from dialometer.analysis.shared.comparisons import (
-    CORRECTIONS,
-    corrected,
-    is_significant,
-    known_cell,
-    p_adjusted,
-    p_cell,
-    p_cells,
-    p_columns,
-)
-from dialometer.analysis.shared.ranking import pair_columns, pair_rows
-from dialometer.analysis.shared.subgroups import (
-    FEWEST_RATERS,
-    GroupTest,
-    RaterGroups,
-    corrected_groups,
-    groups_test,
-    no_difference_words,
-    rater_groups,
-)
-from dialometer.errors import NotEnoughData
+from dialometer.analysis.shared.comparisons import CORRECTIONS, is_significant, known_cell, p_adjusted, p_cell
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.model.report import Cell, Column, ColumnKind, Figure, Section, Table
 from dialometer.report.charts import Dot, HeatCell, dot_interval, forest, heatmap
-from dialometer.stats.clustered.clustered import clustered_proportion
 
 EXPERIMENTAL = "prefer the experimental version"
-NO_PREFERENCE = 0.5
+HERE, IN_GENERAL = "in these pairs", "in general"
 
 
-def share_columns(options: Options, *, has_chi2: bool = False) -> tuple[Column, ...]:
-    """Columns for a share and its test."""
-    columns = [
-        Column("n", "Answers", "count"),
-        Column("share", "Prefer experimental", "percent_estimate"),
-        Column("p", "p", "p_value"),
-    ]
-    if options.correction in CORRECTIONS:
-        columns.append(Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value"))
-    if has_chi2:
-        columns += [Column("chi2", "χ²", "number"), Column("chi2_p", "p (χ²)", "p_value")]
-    return tuple(columns)
+class ResultColumns:
+    """The columns of a table of results: in general where the data allow it, and in these pairs."""
 
+    def __init__(self, results: Iterable[Result], options: Options) -> None:
+        given = tuple(results)
+        self.has_general = any(result.has_general_test for result in given)
+        self.is_fixed = options.has_fixed_items
+        self.correction = CORRECTIONS.get(options.correction, "")
 
-def share_cells(share: Estimate, options: Options, *, has_chi2: bool = False) -> tuple[Cell, ...]:
-    """The cells under those columns."""
-    cells: list[Cell] = [share.n, share if share.is_known else None, p_cell(share.p_value)]
-    if options.correction in CORRECTIONS:
-        cells.append(p_cell(p_adjusted(share)))
-    if has_chi2:
-        cells += [p_cell(float(share.details.get(key, math.nan))) for key in ("chi2", "chi2_p")]
-    return tuple(cells)
+    def columns(self, value: str, kind: ColumnKind = "percent_estimate") -> tuple[Column, ...]:
+        """A value with its tests at each reach."""
+        parts: list[Column] = []
+        if self.has_general:
+            parts += [Column("share", f"{value}, {IN_GENERAL}", kind), *self._tests("p", "")]
+        last = "" if self.has_general else "p"
+        parts.append(Column("share_here" if self.has_general else "share", f"{value}, {HERE}", kind))
+        return (*parts, *self._tests(last or "p_here", f", {HERE}" if self.has_general else ""))
+
+    def _tests(self, name: str, where: str) -> list[Column]:
+        columns = [Column(name, f"p{where}", "p_value")]
+        if self.correction:
+            columns.append(Column(f"{name}_adjusted", f"p ({self.correction}){where}", "p_value"))
+        return columns
+
+    def cells(self, result: Result) -> tuple[Cell, ...]:
+        """The cells under those columns."""
+        general = result.general if self.has_general else None
+        parts = [] if general is None else self._estimate(general)
+        return (*parts, *self._estimate(result.here))
+
+    def _estimate(self, estimate: Estimate) -> list[Cell]:
+        tested: list[Cell] = [known_cell(estimate), p_cell(estimate.p_value)]
+        return [*tested, p_cell(p_adjusted(estimate))] if self.correction else tested
+
+    @property
+    def note(self) -> str:
+        """What the two reaches mean."""
+        here = (
+            "“In these pairs”: raters are a sample, the texts are as they are (each rater as one cluster, CR2); a claim about "
+            "these texts."
+        )
+        if self.is_fixed:
+            return f"{here} The study declares its transcript pairs as fixed."
+        if not self.has_general:
+            return f"{here} With a single pair for each strategy nothing can be tested about other pairs."
+        return (
+            "“In general”: raters and transcript pairs are both samples (two-way jackknife), so the test holds for other pairs of "
+            f"the same strategy. {here}"
+        )
 
 
 def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, options: Options) -> Section | None:
@@ -84,26 +92,29 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
         words = name.replace("_", " ").replace("-", " ")
         asked = listed(choices.question_labels[choices.questions.index(q)] for q in comparison.questions)
         role = "the comparison that decides the study" if comparison.is_primary else "declared beforehand"
-        paragraphs.append(f"{sentence(words)[:-1]} ({role}): {verdict(comparison.shares)}")
-        rows = [(share.label, *share_cells(share, options)) for share in comparison.shares]
+        paragraphs.append(f"{sentence(words)[:-1]} ({role}): {verdict(comparison.results)}")
+        shown = ResultColumns(comparison.results, options)
         tables.append(
             Table(
                 f"declared-{name}",
                 f"{sentence(words)[:-1]}: share that preferred the experimental version, by strategy",
-                (Column("strategy", "Strategy"), *share_columns(options)),
-                tuple(rows),
+                (
+                    Column("strategy", "Strategy"),
+                    Column("n", "Answers", "count"),
+                    Column("pairs", "Pairs", "count"),
+                    *shown.columns("Prefer experimental"),
+                ),
+                tuple((c.label, c.here.n, c.n_pairs, *shown.cells(c)) for c in comparison.results),
                 caption=f"Questions: {asked}. " + (f"Hypothesis: {declaration.hypothesis}" if declaration.hypothesis else ""),
-                notes=(CLUSTER_NOTE, *tie_note(choices)),
+                notes=(shown.note, *_confirmed_note(shown), *tie_note(choices)),
                 is_confirmatory=True,
             )
         )  # fmt: skip
     return Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)
 
 
-CLUSTER_NOTE = (
-    "Each rater answers several questions, so answers are not independent: the interval and the test take each rater as one "
-    "cluster (cluster-robust, CR2)."
-)
+def _confirmed_note(shown: ResultColumns) -> tuple[str, ...]:
+    return ("The test in general decides on the hypothesis.",) if shown.has_general else ()
 
 
 def tie_note(choices: PairChoices) -> tuple[str, ...]:
@@ -111,41 +122,23 @@ def tie_note(choices: PairChoices) -> tuple[str, ...]:
     n_ties, n_unsure = int(np.sum(choices.signed == 0)), int(np.sum(np.isnan(choices.signed)))
     parts = [f"{n_ties:,} ties"] if n_ties else []
     parts += [f"{n_unsure:,} answers “cannot tell”"] if n_unsure else []
-    return (f"Shares are of those who preferred one of the two; {' and '.join(parts)} are left out.",) if parts else ()
-
-
-def verdict(shares: Sequence[Estimate]) -> str:
-    """One sentence on which strategies are preferred, which rejected, and which left open."""
-    up = [s for s in shares if is_significant(s) and s.value > NO_PREFERENCE]
-    down = [s for s in shares if is_significant(s) and s.value < NO_PREFERENCE]
-    unknown = [s for s in shares if not s.is_known]
-    untested = [s for s in shares if s.is_known and math.isnan(p_adjusted(s))]
-    known = {id(s) for s in (*up, *down, *unknown, *untested)}
-    unclear = [s for s in shares if id(s) not in known]
-    parts = []
-    if up:
-        whole = " all strategies:" if len(up) == len(shares) > 1 else ""
-        parts.append(f"the experimental version is preferred for{whole} {_with_shares(up)}")
-    if down:
-        parts.append(f"the control version is preferred for {_with_shares(down)}")
-    if unclear:
-        parts.append(f"no preference can be told from chance for {_with_shares(unclear)}")
-    if untested:
-        parts.append(f"there are too few raters for a test on {_with_shares(untested)}")
-    if unknown:
-        why = first_note(unknown).partition(":")[0]
-        parts.append(f"there are not enough data on {listed(s.label for s in unknown)}" + (f" ({why})" if why else ""))
-    return sentence("; ".join(parts))
-
-
-def _with_shares(shares: Sequence[Estimate]) -> str:
-    return listed(f"{s.label} ({percent(s.value)})" for s in sorted(shares, key=lambda s: -s.value))
+    return (f"Shares are of those who preferred one of the two; {' and '.join(parts)} are excluded.",) if parts else ()
 
 
 def preference_section(
     choices: PairChoices, shares: Shares, options: Options, declared: Sequence[DeclaredShares]
 ) -> Section:
     """The table of the published studies: strategies by questions with marginals, then the tests behind it."""
+    parts: list[Table | Figure] = [
+        _preference_table(choices, shares, options),
+        _heatmap(choices, shares),
+        _cell_tests(choices, shares, options),
+    ]
+    margins = _margins_table(choices, shares, options, declared)
+    return Section("preference", "Preference by strategy and question", _preference_words(shares), (*parts, *margins))
+
+
+def _preference_table(choices: PairChoices, shares: Shares, options: Options) -> Table:
     labels, asked = choices.strategy_labels, choices.question_labels
     has_margin = len(asked) > 1
     columns = [Column("strategy", "Strategy")]
@@ -153,33 +146,69 @@ def preference_section(
     columns += [Column("marginal", "All questions", "percent_estimate")] if has_margin else []
     rows: list[tuple[Cell, ...]] = []
     for s, label in enumerate(labels):
-        cells = [known_cell(shares.cells[s, q]) for q in range(len(asked))]
-        rows.append((label, *cells, *([known_cell(shares.by_strategy[s])] if has_margin else [])))
+        cells = [known_cell(shares.cells[s, q].here) for q in range(len(asked))]
+        rows.append((label, *cells, *([known_cell(shares.by_strategy[s].here)] if has_margin else [])))
     if len(labels) > 1:
-        margin = [known_cell(share) for share in shares.by_question]
-        rows.append(("All strategies", *margin, *([known_cell(shares.overall)] if has_margin else [])))
-    wide = Table(
+        margin = [known_cell(result.here) for result in shares.by_question]
+        rows.append(("All strategies", *margin, *([known_cell(shares.overall.here)] if has_margin else [])))
+    cells_by = "by rater, as raters judged several pairs" if _any_repeated(choices) else "Wilson's"
+    return Table(
         "preference",
-        "Share of raters who preferred the experimental version",
+        "Share of raters who preferred the experimental version in these transcript pairs",
         tuple(columns),
         tuple(rows),
-        caption=f"Intervals hold {100 * options.confidence:g}%; 50% would be no preference.",
-        notes=(_interval_note(choices), *tie_note(choices)),
+        caption=f"{100 * options.confidence:g}% confidence intervals; 50% would be no preference.",
+        notes=(
+            "As in the published studies, shares and confidence intervals are about these very transcript pairs, for other raters "
+            "who would read them; they do not say how other pairs of the same strategy would do.",
+            f"Confidence intervals of single cells are {cells_by}; those of marginals take each rater as one cluster.",
+            *tie_note(choices),
+        ),
     )
-    tests = Table(
+
+
+def _cell_tests(choices: PairChoices, shares: Shares, options: Options) -> Table:
+    labels, asked = choices.strategy_labels, choices.question_labels
+    results = list(shares.cells.values())
+    has_general = any(result.has_general_test for result in results)
+    correction = CORRECTIONS.get(options.correction, "")
+    columns = [
+        Column("strategy", "Strategy"),
+        Column("question", "Question"),
+        Column("n", "Answers", "count"),
+        Column("share", f"Prefer experimental, {HERE}", "percent_estimate"),
+        Column("p", "p", "p_value"),
+        *([Column("p_adjusted", f"p ({correction})", "p_value")] if correction else []),
+        Column("chi2", "χ²", "number"),
+        Column("chi2_p", "p (χ²)", "p_value"),
+    ]
+    if has_general:
+        columns.append(Column("p_general", f"p, {IN_GENERAL}", "p_value"))
+        columns += [Column("p_general_adjusted", f"p ({correction}), {IN_GENERAL}", "p_value")] if correction else []
+    rows: list[tuple[Cell, ...]] = []
+    for (s, q), result in shares.cells.items():
+        here = result.here
+        cells: list[Cell] = [labels[s], asked[q], here.n, known_cell(here), p_cell(here.p_value)]
+        cells += [p_cell(p_adjusted(here))] if correction else []
+        cells += [p_cell(float(here.details.get(key, math.nan))) for key in ("chi2", "chi2_p")]
+        if has_general and result.general is not None:
+            cells.append(p_cell(result.general.p_value))
+            cells += [p_cell(p_adjusted(result.general))] if correction else []
+        rows.append(tuple(cells))
+    notes = ["The exact test and χ² are about these very transcript pairs."]
+    if has_general:
+        notes.append("p in general takes raters and transcript pairs as samples (two-way jackknife).")
+    if _any_repeated(choices):
+        notes.append("Raters judged several pairs of a strategy; those cells are tested by rater.")
+    n_tests = sum(not math.isnan(result.here.p_value) for result in results)
+    return Table(
         "preference-tests",
         "Tests of each strategy and question",
-        (Column("strategy", "Strategy"), Column("question", "Question"), *share_columns(options, has_chi2=True)),
-        tuple(
-            (labels[s], asked[q], *share_cells(share, options, has_chi2=True)) for (s, q), share in shares.cells.items()
-        ),
-        caption=f"Exact binomial tests, corrected as one family of {_n_tests(shares.cells.values())}; χ² stands beside "
-        "them as in the published studies.",
-        notes=() if not _any_repeated(choices) else ("Raters judged several pairs of a strategy; those cells are tested by rater.",),
-    )  # fmt: skip
-    parts: list[Table | Figure] = [wide, _heatmap(choices, shares), tests]
-    margins = _margins_table(choices, shares, options, declared)
-    return Section("preference", "Preference by strategy and question", _preference_words(shares), (*parts, *margins))
+        tuple(columns),
+        tuple(rows),
+        caption=f"Exact binomial tests, corrected as one family of {n_tests}; χ² stands beside them as in the published studies.",
+        notes=tuple(notes),
+    )
 
 
 def _any_repeated(choices: PairChoices) -> bool:
@@ -188,34 +217,37 @@ def _any_repeated(choices: PairChoices) -> bool:
     return len(np.unique(key)) < len(key)
 
 
-def _interval_note(choices: PairChoices) -> str:
-    cells = "by rater, as raters judged several pairs" if _any_repeated(choices) else "Wilson's"
-    return f"Intervals of single cells are {cells}; those of marginals take each rater as one cluster."
-
-
-def _n_tests(shares: object) -> int:
-    return sum(not math.isnan(share.p_value) for share in shares)  # type: ignore[attr-defined]
-
-
 def _preference_words(shares: Shares) -> tuple[str, ...]:
-    cells = [share for share in shares.cells.values() if share.is_known]
-    up = sum(is_significant(share) and share.value > NO_PREFERENCE for share in cells)
-    down = sum(is_significant(share) and share.value < NO_PREFERENCE for share in cells)
-    if not shares.overall.is_known:
-        return (sentence(f"there are no shares to show: {first_note([shares.overall])}"),)
-    text = f"Over all strategies and questions, {with_interval(shares.overall, is_percent=True)} of the choices went to the "
-    text += "experimental version."
+    overall = shares.overall
+    if not overall.here.is_known:
+        return (sentence(f"there are no shares to show: {first_note([overall.here])}"),)
+    text = f"Over all strategies and questions, {with_interval(overall.shown, is_percent=True)} of the choices went to the "
+    whom = (
+        "other raters and other transcript pairs" if overall.has_general_test else "other raters who read these pairs"
+    )
+    text += f"experimental version; the interval holds for {whom}."
+    cells = [result for result in shares.cells.values() if result.here.is_known]
     if len(cells) > 1:
-        text += f" Of {len(cells)} combinations of strategy and question, {up} show a preference for it"
-        text += f" and {down} for the control version" if down else ""
-        text += " after correction."
+        text += f" Of {len(cells)} combinations of strategy and question, "
+        if any(result.has_general_test for result in cells):
+            general = [c.value for c in cells if c.reach == "general"]
+            text += f"{_sides(general)} in general, and "
+        here = [c.value for c in cells if is_significant(c.here)]
+        text += f"{_sides(here)} in these transcript pairs, after correction."
     return (text,)
+
+
+def _sides(values: Sequence[float]) -> str:
+    up = sum(value > NO_PREFERENCE for value in values)
+    down = sum(value < NO_PREFERENCE for value in values)
+    text = f"{up} {'shows' if up == 1 else 'show'} a significant preference for it"
+    return f"{text} and {down} for the control version" if down else text
 
 
 def _heatmap(choices: PairChoices, shares: Shares) -> Figure:
     cells = [
         HeatCell(choices.strategy_labels[s], choices.question_labels[q], share.value if share.is_known else None)
-        for (s, q), share in shares.cells.items()
+        for (s, q), share in shares.cells_here.items()
     ]
     spec = heatmap(cells, value_title=f"share who {EXPERIMENTAL}", midpoint=NO_PREFERENCE, is_percent=True)
     details = "; ".join(
@@ -228,106 +260,177 @@ def _margins_table(
     choices: PairChoices, shares: Shares, options: Options, declared: Sequence[DeclaredShares]
 ) -> tuple[Table, ...]:
     """Marginals with tests; those of strategies only where no declared comparison already is exactly that."""
-    rows: list[tuple[Cell, ...]] = []
     is_declared = any(comparison.covers(choices) for comparison in declared)
+    listed_results: list[tuple[str, Result]] = []
     if len(choices.questions) > 1 and not is_declared:
-        rows += [(share.label, "strategy", *share_cells(share, options)) for share in shares.by_strategy]
+        listed_results += [("strategy", result) for result in shares.by_strategy]
     if len(choices.strategies) > 1:
-        rows += [(share.label, "question", *share_cells(share, options)) for share in shares.by_question]
-    if not rows:
+        listed_results += [("question", result) for result in shares.by_question]
+    if not listed_results:
         return ()
-    notes = [CLUSTER_NOTE]
+    shown = ResultColumns([result for _, result in listed_results], options)
+    notes = [shown.note]
     if is_declared and len(choices.questions) > 1:
         notes.append("Marginals of the strategies are tested under “Declared comparisons”.")
     return (
         Table(
             "marginals",
             "Tests of the marginals",
-            (Column("what", "Marginal of"), Column("kind", "which is a"), *share_columns(options)),
-            tuple(rows),
+            (
+                Column("what", "Marginal of"),
+                Column("kind", "which is a"),
+                Column("n", "Answers", "count"),
+                Column("pairs", "Pairs", "count"),
+                *shown.columns("Prefer experimental"),
+            ),
+            tuple((result.label, kind, result.here.n, result.n_pairs, *shown.cells(result)) for kind, result in listed_results),
             caption="Strategies and questions are corrected as two families." if not is_declared else "",
             notes=tuple(notes),
         ),
-    )
+    )  # fmt: skip
 
 
 def differences_section(choices: PairChoices, options: Options) -> Section:
     """Do strategies differ, do questions differ, and which strategy is above which?"""
-    rows: list[tuple[Cell, ...]] = []
-    tested: dict[str, Estimate] = {}
+    tested: list[Result] = []
     if len(choices.strategies) > 1:
-        tested["between strategies"] = differs(choices, "strategy", label="between strategies")
+        tested += corrected_results([difference_test(choices, "strategy", options, "between strategies")], options)
     if len(choices.questions) > 1:
-        tested["between questions"] = differs(choices, "question", label="between questions")
-    for label, test in tested.items():
-        rows.append((label, test.n, known_cell(test), p_cell(test.statistic), _df(test), p_cell(test.p_value)))
-    columns = (
-        Column("what", "Differences"),
-        Column("n", "Answers", "count"),
-        Column("effect", "Effect size", "number"),
-        Column("f", "F", "number"),
-        Column("df", "df"),
-        Column("p", "p", "p_value"),
-    )
-    homogeneity = Table(
-        "homogeneity",
-        "Does the preference differ between strategies, and between questions?",
-        columns,
-        tuple(rows),
-        notes=(
-            "Homogeneity of shares, cluster-robust by rater (CR2, HTZ test); the effect size is Cramér's V.",
-            *dict.fromkeys(note for test in tested.values() for note in test.notes),
-        ),
-    )
-    parts: list[Table | Figure] = [homogeneity]
-    paragraphs = [_homogeneity_words(name, test, options) for name, test in tested.items()]
+        tested += corrected_results([difference_test(choices, "question", options, "between questions")], options)
+    parts: list[Table | Figure] = [_homogeneity_table(tested)]
+    paragraphs = [_homogeneity_words(result) for result in tested]
     if len(choices.strategies) > 1:
         pairs = strategy_differences(choices, options)
-        apart = [f"{a} and {b}" for (a, b), gap in pairs.items() if is_significant(gap)]
-        n_pairs = sum(gap.is_known for gap in pairs.values())
-        if n_pairs:
-            paragraphs.append(
-                f"Of {n_pairs} pairs of strategies, {len(apart)} differ after correction"
-                + (f": {listed(apart)}." if apart else ".")
-            )
-        table = Table(
-            "strategy-differences",
-            "Differences between strategies",
-            (
-                Column("first", "Strategy"),
-                *pair_columns(options.correction, value="Difference of shares", kind="percent_estimate")[1:],
-            ),
-            pair_rows(pairs, options.correction),
-            caption="In percentage points, over all questions.",
-            notes=(
-                "The same raters judged all strategies, so each serves as their own comparison (cluster-robust by rater, CR2).",
-            ),
-        )
-        figures = _differences_figure(pairs)
-        parts += [table, *figures]
+        paragraphs += _apart_words(pairs)
+        parts += [_differences_table(pairs, options), *_differences_figure(pairs)]
     return Section("differences", "Do strategies and questions differ?", tuple(paragraphs), tuple(parts))
 
 
-def _differences_figure(pairs: dict[tuple[str, str], Estimate]) -> list[Figure]:
-    dots = [Dot(f"{a} − {b}", gap) for (a, b), gap in pairs.items() if gap.is_known]
-    if not dots:
-        return []
-    details = "; ".join(f"{dot.label} {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
-    spec = forest(dots, value_title="difference of shares", is_percent=True)
-    title = "Differences between strategies"
-    return [Figure("strategy-differences-figure", title, spec, f"Differences of shares with intervals: {details}.")]
+def _homogeneity_table(tested: Sequence[Result]) -> Table:
+    has_general = any(result.general is not None for result in tested)
+    rows: list[tuple[Cell, ...]] = []
+    for result in tested:
+        cells: list[Cell] = [result.label, result.here.n, known_cell(result.here)]
+        for test in (result.general, result.here) if has_general else (result.here,):
+            cells += [None, "", None] if test is None else [p_cell(test.statistic), _df(test), p_cell(test.p_value)]
+        rows.append(tuple(cells))
+    columns = [
+        Column("what", "Differences"),
+        Column("n", "Answers", "count"),
+        Column("effect", "Effect size", "number"),
+    ]
+    if has_general:
+        columns += [
+            Column("f", "min F′, in general", "number"),
+            Column("df", "df"),
+            Column("p", "p, in general", "p_value"),
+            Column("f_here", "F, in these pairs", "number"),
+            Column("df_here", "df, in these pairs"),
+            Column("p_here", "p, in these pairs", "p_value"),
+        ]
+    else:
+        columns += [Column("f", "F, in these pairs", "number"), Column("df", "df"), Column("p", "p", "p_value")]
+    notes = [
+        "In these pairs: homogeneity of shares, cluster-robust by rater (CR2, HTZ test). The effect size is Cramér's V."
+    ]
+    if has_general:
+        notes.append(
+            "In general: Clark's min F′, from the test by raters and the test by transcript pairs. Strategies have pairs of their "
+            "own; questions are asked about the same pairs, but a pair may do better on one question than on another."
+        )
+    notes += dict.fromkeys(
+        sentence(note) for c in tested for e in (c.general, c.here) if e is not None for note in e.notes
+    )
+    title = "Does the preference differ between strategies, and between questions?"
+    return Table("homogeneity", title, tuple(columns), tuple(rows), notes=tuple(notes))
 
 
 def _df(test: Estimate) -> str:
     return ", ".join(f"{value:.4g}" for value in test.df)
 
 
-def _homogeneity_words(name: str, test: Estimate, options: Options) -> str:
-    if math.isnan(test.p_value):
-        reason = test.notes[-1] if test.notes else "not enough data"
+def _homogeneity_words(result: Result) -> str:
+    name, here = result.label, p_words(p_adjusted(result.here))
+    if result.reach in ("unknown", "untested"):
+        reason = result.here.notes[-1] if result.here.notes else "not enough data"
         return f"Whether the preference differs {name} cannot be tested: {reason}."
-    is_clear = test.p_value <= 1 - options.confidence
-    return f"The preference {'differs' if is_clear else 'shows no clear difference'} {name} ({p_words(test.p_value)})."
+    if result.reach == "general" and result.general is not None:
+        return f"The preference differs {name} ({p_words(p_adjusted(result.general))})."
+    if result.reach == "here":
+        text = f"In these transcript pairs the preference differs {name} ({here})"
+        if result.general is None:
+            return f"{text}."
+        if not result.has_general_test:
+            return f"{text}; for other pairs this cannot be tested."
+        return f"{text}; for other pairs the difference is not significant ({p_words(p_adjusted(result.general))})."
+    p = here if not result.has_general_test or result.general is None else p_words(p_adjusted(result.general))
+    where = "" if result.has_general_test else " in these transcript pairs"
+    return f"The difference {name} is not significant{where} ({p})."
+
+
+def _apart_words(pairs: dict[tuple[str, str], Result]) -> list[str]:
+    known = {names: result for names, result in pairs.items() if result.here.is_known}
+    if not known:
+        return []
+    n = n_of(len(known), "pair of strategies", "pairs of strategies")
+    general = [f"{a} and {b}" for (a, b), result in known.items() if result.reach == "general"]
+    here = [f"{a} and {b}" for (a, b), result in known.items() if result.reach == "here"]
+    text = f"Of {n}, {len(general)} differ significantly after correction" + (f": {listed(general)}" if general else "")
+    is_general = any(result.has_general_test for result in known.values())
+    if not is_general:
+        text = f"Of {n}, {len(here)} differ significantly in these transcript pairs after correction"
+        return [text + (f": {listed(here)}." if here else ".")]
+    if here:
+        text += (
+            f"; {len(here)} more {'does' if len(here) == 1 else 'do'} in these transcript pairs only: {listed(here)}"
+        )
+    return [f"{text}."]
+
+
+def _differences_table(pairs: dict[tuple[str, str], Result], options: Options) -> Table:
+    shown = ResultColumns(pairs.values(), options)
+    rows: list[tuple[Cell, ...]] = []
+    for (a, b), result in pairs.items():
+        is_turned = result.here.is_known and result.value < 0
+        names = (b, a) if is_turned else (a, b)
+        rows.append((*names, result.here.n, *shown.cells(_turned(result) if is_turned else result)))
+    columns = [Column("first", "Strategy"), Column("second", "compared with"), Column("n", "n", "count")]
+    notes = [
+        "In these pairs: the same raters judged all strategies, so each serves as their own comparison (cluster-robust by rater, "
+        "CR2).",
+    ]
+    if shown.has_general:
+        notes.append(
+            "In general: raters and the pairs of both strategies are samples (two-way jackknife, Welch's degrees of freedom)."
+        )
+    return Table(
+        "strategy-differences",
+        "Differences between strategies",
+        (*columns, *shown.columns("Difference of shares")),
+        tuple(rows),
+        caption="In percentage points, over all questions.",
+        notes=tuple(notes),
+    )
+
+
+def _turned(result: Result) -> Result:
+    def turned(e: Estimate) -> Estimate:
+        return replace(e, value=0.0 - e.value, low=0.0 - e.high, high=0.0 - e.low, statistic=-e.statistic)
+
+    return replace(result, here=turned(result.here), general=None if result.general is None else turned(result.general))
+
+
+def _differences_figure(pairs: dict[tuple[str, str], Result]) -> list[Figure]:
+    known = {names: result for names, result in pairs.items() if result.shown.is_known}
+    if not known:
+        return []
+    dots = [Dot(f"{a} − {b}", result.shown) for (a, b), result in known.items()]
+    details = "; ".join(f"{dot.label} {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
+    spec = forest(dots, value_title="difference of shares", is_percent=True)
+    is_general = all(result.has_general_test for result in known.values())
+    where = "for other raters and other transcript pairs" if is_general else "in these transcript pairs"
+    title = f"Differences between strategies, {where}"
+    return [Figure("strategy-differences-figure", title, spec, f"Differences of shares with intervals: {details}.")]
 
 
 def question_section(
@@ -339,51 +442,76 @@ def question_section(
         for comparison in declared
         if len(comparison.questions) < len(choices.questions)
     }
-    tested = corrected(
+    tested = corrected_results(
         [
-            differs(choices.where(choices.strategy == s), "question", label=label)
+            difference_test(choices.where(choices.strategy == s), "question", options, label)
             for s, label in enumerate(choices.strategy_labels)
         ],
         options,
     )
+    has_general = any(result.has_general_test for result in tested)
+    cells = shares.cells_here
     rows: list[tuple[Cell, ...]] = []
-    clear = []
     for s, label in enumerate(choices.strategy_labels):
-        known = {q: shares.cells[s, k] for k, q in enumerate(choices.questions) if shares.cells[s, k].is_known}
-        if is_significant(tested[s]):
-            clear.append(label)
+        known = {q: cells[s, k] for k, q in enumerate(choices.questions) if cells[s, k].is_known}
         within = [_top(choices, {q: e for q, e in known.items() if q in questions}) for questions in groups.values()]
         lowest = _top(choices, {q: known[q] for q in sorted(known, key=lambda q: known[q].value)[:1]})
-        rows.append(
-            (label, _top(choices, known), lowest, *within, p_cell(tested[s].p_value), p_cell(p_adjusted(tested[s])))
-        )
-    columns = (
+        here, general = tested[s].here, tested[s].general
+        p_values = [p_cell(here.p_value), p_cell(p_adjusted(here))]
+        if has_general:
+            p_values += [None if general is None else p_cell(p_adjusted(general))]
+        rows.append((label, _top(choices, known), lowest, *within, *p_values))
+    columns = [
         Column("strategy", "Strategy"),
         Column("most", "Most preferred on"),
         Column("least", "Least preferred on"),
         *(Column(f"most-{k}", f"Most within {name}") for k, name in enumerate(groups)),
-        Column("p", "p (questions differ)", "p_value"),
+        Column("p", "p (questions differ in these pairs)", "p_value"),
         Column("p_adjusted", "p, corrected", "p_value"),
+    ]
+    columns += [Column("p_general", "p, corrected, in general", "p_value")] if has_general else []
+    table = Table("questions-by-strategy", "Which question each strategy moves most", tuple(columns), tuple(rows))
+    return Section(
+        "questions",
+        "Which question does each strategy move most?",
+        (_question_words(tested),),
+        (table, _questions_figure(choices, shares)),
     )
-    rest = [label for label in choices.strategy_labels if label not in clear]
-    text = f"The preference depends on the question for {listed(clear)}." if clear else ""
-    if rest:
-        whom = listed(rest) if clear else "every strategy"
-        text += (
-            f" For {whom} the differences between questions are within chance after correction: there, which question "
+
+
+def _question_words(tested: Sequence[Result]) -> str:
+    general = [result.label for result in tested if result.reach == "general"]
+    here = [result for result in tested if result.reach == "here"]
+    rest = [result.label for result in tested if result.reach not in ("general", "here")]
+    parts = []
+    if general:
+        parts.append(f"The preference depends on the question for {listed(general)}.")
+    if here:
+        names = listed(result.label for result in here)
+        parts.append(
+            f"In {pairs_words(here)}, the preference depends on the question for {names}; for other pairs of "
+            f"{'this strategy' if len(here) == 1 else 'these strategies'} that is not shown."
         )
-        text += "comes first is a description, not a finding."
-    table = Table("questions-by-strategy", "Which question each strategy moves most", columns, tuple(rows))
+    if rest:
+        whom = listed(rest) if len(rest) < len(tested) else "every strategy"
+        parts.append(
+            f"For {whom} the differences between questions are not significant after correction: there, which question "
+            "comes first is a description, not a finding."
+        )
+    return " ".join(parts)
+
+
+def _questions_figure(choices: PairChoices, shares: Shares) -> Figure:
     dots = [
         Dot(choices.strategy_labels[s], share, group=choices.question_labels[q])
-        for (s, q), share in shares.cells.items()
+        for (s, q), share in shares.cells_here.items()
     ]
     details = "; ".join(f"{dot.label}, {dot.group}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
     spec = dot_interval(
-        dots, value_title=f"share who {EXPERIMENTAL}", group_title="Question", reference=0.5, is_percent=True
+        dots, value_title=f"share who {EXPERIMENTAL}", group_title="Question", reference=NO_PREFERENCE, is_percent=True
     )
-    figure = Figure("questions-figure", "Preference by question", spec, f"Shares with intervals: {details}.")
-    return Section("questions", "Which question does each strategy move most?", (text.strip(),), (table, figure))
+    title = "Preference by question, in these transcript pairs"
+    return Figure("questions-figure", title, spec, f"Shares with intervals: {details}.")
 
 
 def _top(choices: PairChoices, shares: dict[str, Estimate]) -> Cell:
@@ -391,145 +519,3 @@ def _top(choices: PairChoices, shares: dict[str, Estimate]) -> Cell:
         return None
     best = max(shares, key=lambda q: shares[q].value)
     return f"{choices.question_labels[choices.questions.index(best)]} ({percent(shares[best].value)})"
-
-
-def subgroup_section(data: StudyData, choices: PairChoices, question: str, options: Options) -> Section:
-    """Marginals of each strategy by the raters' answers to one question, and whether the groups differ."""
-    groups = rater_groups(data, question, choices.rater_names)
-
-    def by_group(inside: PairChoices, label: str) -> GroupTest:
-        def share(chosen: Flags) -> Estimate:
-            return marginal_share(inside.where(chosen), confidence=options.confidence)
-
-        return groups_test(groups, inside.share, inside.rater, share, label=label)
-
-    labels = choices.strategy_labels
-    outcomes = [by_group(choices.where(choices.strategy == s), label) for s, label in enumerate(labels)]
-    outcomes = corrected_groups(outcomes, options)
-    whole = by_group(choices, "all strategies")
-    rows: list[tuple[Cell, ...]] = [
-        (outcome.test.label, *map(known_cell, outcome.by_level), *p_cells(outcome.test, options.correction))
-        for outcome in outcomes
-    ]
-    if len(labels) > 1:
-        last = ("",) if options.correction in CORRECTIONS else ()
-        rows.append((whole.test.label, *map(known_cell, whole.by_level), p_cell(whole.test.p_value), *last))
-    table = Table(
-        f"subgroup-{question}",
-        f"Share that preferred the experimental version by “{groups.text}”",
-        (
-            Column("strategy", "Strategy"),
-            *groups.columns("percent_estimate", "group-{}", first=0),
-            *p_columns(options.correction, "p (groups differ)"),
-        ),
-        tuple(rows),
-        notes=_group_notes(groups),
-    )
-    title = f"Subgroups of raters: {question.replace('_', ' ')}"
-    words = _group_words([outcome.test for outcome in outcomes], whole.test)
-    return Section(f"subgroup-{question}", title, (words,), (table,))
-
-
-def _group_notes(groups: RaterGroups) -> tuple[str, ...]:
-    notes = [groups.note] if groups.note else []
-    few = [level for k, level in enumerate(groups.levels) if groups.n_raters(k) < FEWEST_RATERS]
-    if few:
-        notes.append(f"With one rater only, {listed(few)} is shown but not tested.")
-    if groups.n_without:
-        notes.append(f"{n_of(groups.n_without, 'rater')} gave no answer to this question.")
-    return tuple(notes)
-
-
-def _group_words(tests: Sequence[Estimate], whole: Estimate) -> str:
-    known = [test for test in tests if not np.isnan(test.p_value)]
-    apart = [test.label for test in known if is_significant(test)]
-    if not known:
-        return no_difference_words([*tests, whole])
-    if apart:
-        return (
-            f"The groups differ in their preference for {listed(apart)}. This was not randomised: it describes raters."
-        )
-    text = "No difference between the groups can be told from chance"
-    if len(tests) > 1:
-        smallest = min(p_adjusted(test) for test in known)
-        return (
-            f"{text}, for any strategy (smallest corrected {p_words(smallest)}) or over all ({p_words(whole.p_value)})."
-        )
-    return f"{text} ({p_words(known[0].p_value)})."
-
-
-def side_section(data: StudyData, choices: PairChoices, options: Options) -> Section:
-    """Whether the transcript shown first had an advantage, overall and for each strategy."""
-    if not np.isfinite(choices.chose_first).any():
-        raise NotEnoughData(
-            "the data do not say which transcript stood first", remedy="import the column with the side or the order"
-        )
-    overall = clustered_proportion(
-        choices.chose_first, choices.rater, confidence=options.confidence, label="all strategies"
-    )
-    by_strategy = corrected(
-        [
-            clustered_proportion(
-                choices.chose_first[choices.strategy == s],
-                choices.rater[choices.strategy == s],
-                confidence=options.confidence,
-                label=label,
-            )
-            for s, label in enumerate(choices.strategy_labels)
-        ],
-        options,
-    )
-    was_first = choices.chose_first == (choices.signed == 1)
-    is_known = np.isfinite(choices.chose_first)
-    rows: list[tuple[Cell, ...]] = []
-    for s, share in enumerate((*by_strategy, overall)):
-        here = is_known & ((choices.strategy == s) if s < len(by_strategy) else True)
-        when = [
-            known_cell(marginal_share(choices.where(here & side), confidence=options.confidence))
-            for side in (was_first, ~was_first)
-        ]
-        p = p_adjusted(share) if s < len(by_strategy) else share.p_value
-        rows.append((share.label, share.n, known_cell(share), p_cell(p), *when))
-    if len(by_strategy) == 1:
-        rows = rows[-1:]
-    columns = (
-        Column("strategy", "Strategy"),
-        Column("n", "Answers", "count"),
-        Column("first", "Chose the first shown", "percent_estimate"),
-        Column("p", "p, corrected" if len(by_strategy) > 1 else "p", "p_value"),
-        Column("when_first", "Prefer experimental, shown first", "percent_estimate"),
-        Column("when_second", "Prefer experimental, shown second", "percent_estimate"),
-    )
-    table = Table(
-        "side",
-        "Choice by place on the screen",
-        columns,
-        tuple(rows),
-        notes=(
-            "Cluster-robust by rater (CR2); p values of strategies are corrected as one family, that of the whole is not.",
-        ),
-    )
-    return Section(
-        "side", "Did the place on the screen matter?", _side_words(data, overall, was_first[is_known]), (table,)
-    )
-
-
-def _side_words(data: StudyData, overall: Estimate, was_first: Flags) -> tuple[str, ...]:
-    share = float(np.mean(was_first))
-    if not 0 < share < 1:
-        return (
-            "The experimental version always stood on the same side, so its advantage cannot be told from that of the side. "
-            "Set system_order to random or counterbalanced.",
-        )
-    text = f"{with_interval(overall, is_percent=True)} of the choices went to the transcript shown first "
-    text += f"({p_words(overall.p_value)}). "
-    drawn = data.study.spec.design.system_order
-    if drawn == "fixed":
-        return (
-            text + "The order was fixed by the item file; where sides are unequal, the preferences carry some of this.",
-        )
-    return (
-        text
-        + f"Sides were {'counterbalanced' if drawn == 'counterbalanced' else 'drawn at random'} (the experimental version "
-        f"stood first in {percent(share)}), so a preference for a side does not favour either version.",
-    )

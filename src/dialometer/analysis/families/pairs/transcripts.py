@@ -8,7 +8,8 @@ import numpy as np
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, with_interval
-from dialometer.analysis.families.pairs.choices import PairChoices, differs, marginal_share, pair_items, strategy_of
+from dialometer.analysis.families.pairs.choices import PairChoices, pair_items, strategy_of
+from dialometer.analysis.families.pairs.results import pairs_differ, share_here
 from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant, known_cell, p_cell
 from dialometer.design.pairs import PairReport, inspect_pair
 from dialometer.model.estimate import Estimate
@@ -27,7 +28,7 @@ def transcripts_section(study: Study, choices: PairChoices, options: Options) ->
     """Every pair with its share, its change of length and its difference, in the order of the item file."""
     items = pair_items(study)
     shares = [
-        marginal_share(choices.where(choices.item == k), confidence=options.confidence, label=item.id)
+        share_here(choices.where(choices.item == k), confidence=options.confidence, label=item.id)
         for k, item in enumerate(items)
     ]
     reports = [inspect_pair(item) for item in items]
@@ -84,7 +85,7 @@ def _tests(choices: PairChoices, options: Options) -> dict[str, Estimate]:
     for s, label in enumerate(choices.strategy_labels):
         inside = choices.where(choices.strategy == s)
         if len(np.unique(inside.item)) > 1:
-            tests[label] = differs(inside, "item", label=label)
+            tests[label] = pairs_differ(inside, label=label)
     return corrected_by_name(tests, options)
 
 
@@ -116,15 +117,14 @@ def _same_pairs(choices: PairChoices, options: Options) -> Table | None:
 def _reach_words(choices: PairChoices, options: Options) -> tuple[str, ...]:
     tests = _tests(choices, options)
     apart = pairs_that_differ(choices, options)
-    text = (
-        "Intervals in this report speak of other raters who would read these same transcripts. How far they hold for other "
-        "transcripts shows in the pairs of one strategy. "
-    )
+    text = "How far a preference holds for other transcripts shows in how alike the pairs of one strategy do. "
     if not tests:
         return (text + "Each strategy was shown in one pair only, so that cannot be judged here.",)
     if apart:
-        return (text + f"The pairs differ for {listed(apart)}: there the wording of the single pair matters.",)
-    return (text + "No strategy shows a difference between its pairs that goes beyond chance.",)
+        return (
+            text + f"The pairs differ significantly for {listed(apart)}: there the wording of the single pair matters.",
+        )
+    return (text + "No strategy shows a significant difference between its pairs.",)
 
 
 def _turns(item: PairItem, report: PairReport, share: Estimate, strategy: str) -> Turns:

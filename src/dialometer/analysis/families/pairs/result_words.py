@@ -1,0 +1,192 @@
+"""Sentences about preferences that say how far each reaches: a strategy in general, or the texts that were shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import (
+    confidence_words,
+    first_note,
+    interval_only,
+    listed,
+    n_of,
+    p_words,
+    percent,
+    sentence,
+)
+from dialometer.analysis.families.pairs.choices import PairChoices
+from dialometer.analysis.families.pairs.results import NO_PREFERENCE, DeclaredShares, Result
+from dialometer.analysis.shared.comparisons import CORRECTIONS, is_significant, p_adjusted
+from dialometer.model.estimate import Estimate
+
+ENOUGH_PAIRS = 5
+"""With fewer transcript pairs a strategy, even a strong preference is hardly ever significant in general."""
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def number_word(n: int) -> str:
+    """Small numbers in words."""
+    return _NUMBERS[n] if n < len(_NUMBERS) else f"{n:,}"
+
+
+def answer_words(results: Sequence[Result]) -> str:
+    """What a reader wants to know first."""
+    up = [result for result in results if result.value > NO_PREFERENCE]
+    reaches = {result.reach for result in results}
+    if len(up) < len(results) or len(results) < 2 or len(reaches) > 1 or not reaches <= {"general", "here"}:
+        return verdict(results)
+    low, high = min(results, key=lambda c: c.value), max(results, key=lambda c: c.value)
+    text = (
+        f"raters preferred the experimental version for all {len(results)} strategies, from {percent(low.value)} of the "
+        f"choices ({low.label}) to {percent(high.value)} ({high.label})"
+    )
+    if reaches == {"general"}:
+        return sentence(text)
+    return f"In {pairs_words(results)}, {text}{why_not_general(results)}"
+
+
+def verdict(results: Sequence[Result]) -> str:
+    """Which strategies are preferred in general, which in these pairs only, which rejected, and which left open."""
+    parts = [*_preferred([result for result in results if result.reach == "general"], len(results))]
+    text = sentence("; ".join(parts))
+    shown = [result for result in results if result.reach == "here"]
+    if shown:
+        found = " and ".join(_preferred(shown, len(results)))
+        text = f"{text} In {pairs_words(shown)}, {found}{why_not_general(shown)}"
+    left_open = [result for result in results if result.reach == "open"]
+    untested = [result for result in results if result.reach == "untested"]
+    unknown = [result for result in results if result.reach == "unknown"]
+    rest = []
+    if left_open:
+        rest.append(f"no preference is significant for {_with_shares(left_open)}")
+    if untested:
+        rest.append(f"there are too few raters for a test on {_with_shares(untested)}")
+    if unknown:
+        why = first_note([result.here for result in unknown]).partition(":")[0]
+        rest.append(f"there are not enough data on {listed(c.label for c in unknown)}" + (f" ({why})" if why else ""))
+    return " ".join(part for part in (text.strip(), sentence("; ".join(rest))) if part)
+
+
+def _preferred(results: Sequence[Result], n_all: int) -> list[str]:
+    up = [result for result in results if result.value > NO_PREFERENCE]
+    down = [result for result in results if result.value < NO_PREFERENCE]
+    parts = []
+    if up:
+        whole = " all strategies:" if len(up) == n_all > 1 else ""
+        parts.append(f"the experimental version is preferred for{whole} {_with_shares(up)}")
+    if down:
+        parts.append(f"the control version is preferred for {_with_shares(down, is_control=True)}")
+    return parts
+
+
+def _with_shares(results: Sequence[Result], *, is_control: bool = False) -> str:
+    shares = {result.label: 1 - result.value if is_control else result.value for result in results}
+    return listed(f"{label} ({percent(shares[label])})" for label in sorted(shares, key=lambda label: -shares[label]))
+
+
+def pairs_words(results: Sequence[Result]) -> str:
+    """The pairs that a claim of limited reach is about."""
+    counts = {result.n_pairs for result in results}
+    if len(counts) > 1:
+        return "the transcript pairs shown"
+    (n,) = counts
+    of_each = "" if len(results) == 1 else " of each strategy"
+    return f"the {'single' if n == 1 else number_word(n)} transcript {'pair' if n == 1 else 'pairs'}{of_each}"
+
+
+def why_not_general(results: Sequence[Result]) -> str:
+    """The end of a sentence on these pairs: why it says nothing about the strategies in general."""
+    if all(result.general is None for result in results):
+        return ". This is a claim about these texts: the study declares its transcript pairs as fixed."
+    most = max(result.n_pairs for result in results)
+    if most == 1:
+        return ". This is about these texts only: one pair cannot show that a strategy is preferred in general."
+    what = "the strategy is" if len(results) == 1 else "a strategy is"
+    if most < ENOUGH_PAIRS:
+        how_many = (
+            number_word(most) if len({result.n_pairs for result in results}) == 1 else f"{number_word(most)} or fewer"
+        )
+        return f"; {how_many} pairs are too few to say that {what} preferred in general."
+    return f"; that {what} preferred in other transcript pairs too is not significant."
+
+
+def certainty_words(
+    results: Sequence[Result], choices: PairChoices, options: Options, deciding: DeclaredShares | None
+) -> str:
+    """How many tests are significant at which reach, on how many data, and what is left open."""
+    what = "The comparison was declared beforehand." if deciding else "No comparison was declared: this is exploratory."
+    basis = f"{n_of(choices.n_raters, 'rater')} made {n_of(choices.n, 'choice')} on {n_of(choices.n_pairs, 'transcript pair')}"
+    if all(result.reach in ("untested", "unknown") for result in results):
+        return f"{basis}; that is not enough for a test. {what}"
+    has_correction = options.correction in CORRECTIONS and len(results) > 1
+    found = f"after {CORRECTIONS[options.correction]}'s correction, " if has_correction else ""
+    general = [result.general for result in results if result.general is not None]
+    tested = [one for one in general if not math.isnan(one.p_value)]
+    these = "for other raters who read these same transcript pairs"
+    here = [result.here for result in results]
+    if tested:
+        found += f"{_counted(tested, 'significant ')}for other raters and other transcript pairs, and {_counted(here)} {these}"
+    else:
+        found += f"{_counted(here, 'significant ')}{these}"
+        found += "; for other transcript pairs nothing can be tested" if general else ""
+    return f"{sentence(found)} {sentence(basis)} {what}{_left_open(results, options)}"
+
+
+def _counted(tests: Sequence[Estimate], word: str = "") -> str:
+    tests = [test for test in tests if not math.isnan(p_adjusted(test))]
+    clear = [p_adjusted(test) for test in tests if is_significant(test)]
+    largest = f"({'largest ' if len(clear) > 1 else ''}{p_words(max(clear))})" if clear else ""
+    verb = ("is " if len(clear) == 1 else "are ") + word if word else ""
+    counted = f"{len(clear)} of {n_of(len(tests), 'preference') if word else len(tests)} {verb}{largest}".strip()
+    return f"{counted} " if word else counted
+
+
+def _left_open(results: Sequence[Result], options: Options) -> str:
+    unclear = [c for c in results if c.reach in ("open", "here") and c.has_general_test and c.declared.has_interval]
+    unclear = unclear or [c for c in results if c.reach == "open" and c.shown.has_interval]
+    if not unclear:
+        return ""
+    widest = max(unclear, key=lambda c: c.shown.high - c.shown.low)
+    few = widest.n_pairs < ENOUGH_PAIRS and widest.has_general_test
+    what = "transcript pairs" if few else "raters and transcript pairs" if widest.has_general_test else "raters"
+    where = " in general" if widest.has_general_test else ""
+    ends = f"{percent(widest.shown.low)} to {percent(widest.shown.high)}"
+    return (
+        f" What is not significant{where} may be no preference, or one that so few {what} cannot show: for {widest.label} the "
+        f"{confidence_words(options.confidence)} confidence interval reaches from {ends}."
+    )
+
+
+def headline_words(result: Result) -> str:
+    """One strategy in one sentence."""
+    side = "experimental" if result.value >= NO_PREFERENCE else "control"
+    preferring = percent(result.value if side == "experimental" else 1 - result.value)
+    n = f"{number_word(result.n_pairs)} {'pair' if result.n_pairs == 1 else 'pairs'}"
+    here_p = p_words(p_adjusted(result.here))
+    if result.reach == "general":
+        return (
+            f"{preferring} prefer the {side} version, other transcript pairs included (corrected {_p(result.general)})."
+        )
+    if result.reach == "here":
+        ends = interval_only(result.here, is_percent=True)
+        text = f"In these {n}, {preferring} prefer the {side} version (corrected {here_p}, {ends})"
+        if result.n_pairs == 1:
+            text = text.replace("In these one pair", "In this one pair")
+        if result.general is None:
+            return f"{text}; a claim about these texts."
+        if not result.has_general_test:
+            return f"{text}; about {'this pair' if result.n_pairs == 1 else 'these pairs'} only."
+        if result.n_pairs < ENOUGH_PAIRS:
+            return f"{text}; {n} are too few to say so in general (corrected {_p(result.general)})."
+        return f"{text}; not significant for other pairs (corrected {_p(result.general)})."
+    chose = f"{percent(result.value)} chose the experimental version"
+    if result.reach == "untested":
+        return f"{chose} (no test)."
+    p_text = f"corrected {_p(result.general)}" if result.has_general_test else f"corrected {here_p}, these pairs only"
+    return f"{chose}; not significant ({p_text})."
+
+
+def _p(estimate: Estimate | None) -> str:
+    return p_words(math.nan if estimate is None else p_adjusted(estimate))
