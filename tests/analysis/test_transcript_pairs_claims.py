@@ -14,7 +14,8 @@ from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.pairs.choices import pair_choices, pair_items
 from dialometer.analysis.families.pairs.results import all_shares, share_result
-from dialometer.analysis.planning.power import primary_tests, resized
+from dialometer.analysis.planning.power import primary_tests
+from dialometer.analysis.planning.simulated_study import resized
 from dialometer.analysis.shared.comparisons import is_significant, p_adjusted, primary_comparison
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
@@ -81,7 +82,7 @@ def test_strategies_that_do_nothing_are_not_claimed_to(study):
         n_here += any(is_significant(test) for test in primary_tests(data, FIXED).values())
         if seed < 8:
             found = run(data)
-            n_said += bool(general_claims(found.answer))
+            n_said += bool(general_claims(found.answer)) + any(claim.is_general for claim in found.claims)
     assert n_claims <= 3 + 2 * math.sqrt(3 * 0.95)
     assert n_said == 0
     assert n_here > 50
@@ -104,6 +105,7 @@ def test_with_enough_pairs_a_strategy_is_claimed_in_general(study):
     found = run(simulated(with_pairs(study, 10), seed=3, effect=1.2))
     assert found.answer.startswith("Raters preferred the experimental version for all 5 strategies, from ")
     assert "in general" not in found.answer
+    assert [claim.is_general for claim in found.claims] == [True] * 5
     assert "5 of 5 preferences are significant (largest" in found.certainty
     assert "for other raters and other transcript pairs, and 5 of 5" in found.certainty
     assert all("other transcript pairs included" in headline.sentence for headline in found.headlines[1:])
@@ -116,6 +118,7 @@ def test_what_holds_for_these_texts_only_is_worded_so(study):
     )
     assert found.answer.endswith("two pairs are too few to say that a strategy is preferred in general.")
     assert not general_claims(found.answer)
+    assert [claim.is_general for claim in found.claims] == [False] * 5
     assert "two pairs are too few to say so in general" in found.headlines[1].sentence
     declared = next(table for table in tables(found) if table.name == "pairs-declared-strategies_preferred")
     assert [c.label for c in declared.columns if c.name in ("share", "share_here")] == [
