@@ -75,7 +75,20 @@ def test_a_good_study_loads(study_dir):
 def test_templates_are_in_order(name):
     study, found = check_study(template_folder(name))
     assert study is not None
-    assert found == []
+    few_pairs = [problem for problem in found if "few transcript pairs for" in problem.message]
+    assert found == few_pairs
+    assert len(few_pairs) == (name == "strategies")
+
+
+def test_few_transcript_pairs_are_said_unless_claims_are_about_them_only(tmp_path):
+    copy_template("strategies", tmp_path / "s")
+    (found,) = check_study(tmp_path / "s")[1]
+    assert found.severity == "warning"
+    assert "empathy (2), formality (2)" in found.message
+    assert "items: fixed" in found.remedy
+    file = tmp_path / "s" / "study.yaml"
+    file.write_text(file.read_text().replace("  correction: holm", "  correction: holm\n  items: fixed"))
+    assert check_study(tmp_path / "s")[1] == []
 
 
 def test_the_templates_that_are_promised():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
@@ -12,11 +13,13 @@ from dialometer.model.item import PairItem, ResponsesItem
 from dialometer.model.quality import CheckQuestion
 from dialometer.model.scale import Scale
 from dialometer.model.study import Change, Comparison, Question, Study
-from dialometer.quality.gold import Gold
+from dialometer.quality.gold import Gold, is_gold
 from dialometer.recruit.platforms import PLATFORMS, platform_of
 from dialometer.registry import did_you_mean
 
 STUDY_FILE = "study.yaml"
+FEWEST_PAIRS = 5
+"""Transcript pairs of a strategy from which on a claim about the strategy in general is within reach."""
 STANDARD_VARIABLES = ("title", "contact", "minutes", "pay")
 
 
@@ -421,6 +424,25 @@ def _pairs_of_dialogues_name_them(c: _Checker) -> None:
             c.add_item(item.line, f"the dialogue is not named ({names})", "give its id in the metadata", "metadata")
 
 
+def _pairs_carry_general_claims(c: _Checker) -> None:
+    """Transcript pairs are a sample of what can carry a strategy; very few of them say nothing about it in general."""
+    if c.spec.items.pairs != "controlled" or c.spec.analysis.items == "fixed":
+        return
+    gold = c.study.gold_ids | {item.id for item in c.study.items if is_gold(item)}
+    pairs = [item for item in c.study.rated_items if isinstance(item, PairItem) and item.id not in gold]
+    counts = Counter(item.block if c.spec.design.blocks else item.b.system for item in pairs)
+    few = [f"{name} ({n})" for name, n in counts.items() if n < FEWEST_PAIRS]
+    if few:
+        c.add(
+            ("items", "file"),
+            f"few transcript pairs for {', '.join(few)}: with fewer than {FEWEST_PAIRS} the report can hardly ever say that a "
+            "strategy is preferred in general, only in the pairs shown",
+            "add pairs ('dialometer power --items' says how many are needed), or make claims about these texts only with "
+            "'items: fixed' under analysis",
+            "warning",
+        )
+
+
 def _platform_can_be_used(c: _Checker) -> None:
     recruitment = c.spec.recruitment
     if c.known(recruitment.platform, PLATFORMS, PLATFORMS.kind, ("recruitment", "platform")):
@@ -443,5 +465,6 @@ _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _placeholders_have_values,
     _controlled_pairs_are_pairs,
     _pairs_of_dialogues_name_them,
+    _pairs_carry_general_claims,
     _platform_can_be_used,
 )

@@ -19,10 +19,9 @@ from dialometer.analysis.base.wording import (
 from dialometer.analysis.families.pairs.choices import PairChoices
 from dialometer.analysis.families.pairs.results import NO_PREFERENCE, DeclaredShares, Result
 from dialometer.analysis.shared.comparisons import CORRECTIONS, is_significant, p_adjusted
+from dialometer.design.consistency import FEWEST_PAIRS
 from dialometer.model.estimate import Estimate
 
-ENOUGH_PAIRS = 5
-"""With fewer transcript pairs a strategy, even a strong preference is hardly ever significant in general."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -104,7 +103,7 @@ def why_not_general(results: Sequence[Result]) -> str:
     if most == 1:
         return ". This is about these texts only: one pair cannot show that a strategy is preferred in general."
     what = "the strategy is" if len(results) == 1 else "a strategy is"
-    if most < ENOUGH_PAIRS:
+    if most < FEWEST_PAIRS:
         how_many = (
             number_word(most) if len({result.n_pairs for result in results}) == 1 else f"{number_word(most)} or fewer"
         )
@@ -149,7 +148,7 @@ def _left_open(results: Sequence[Result], options: Options) -> str:
     if not unclear:
         return ""
     widest = max(unclear, key=lambda c: c.shown.high - c.shown.low)
-    few = widest.n_pairs < ENOUGH_PAIRS and widest.has_general_test
+    few = widest.n_pairs < FEWEST_PAIRS and widest.has_general_test
     what = "transcript pairs" if few else "raters and transcript pairs" if widest.has_general_test else "raters"
     where = " in general" if widest.has_general_test else ""
     ends = f"{percent(widest.shown.low)} to {percent(widest.shown.high)}"
@@ -178,7 +177,7 @@ def headline_words(result: Result) -> str:
             return f"{text}; a claim about these texts."
         if not result.has_general_test:
             return f"{text}; about {'this pair' if result.n_pairs == 1 else 'these pairs'} only."
-        if result.n_pairs < ENOUGH_PAIRS:
+        if result.n_pairs < FEWEST_PAIRS:
             return f"{text}; {n} are too few to say so in general (corrected {_p(result.general)})."
         return f"{text}; not significant for other pairs (corrected {_p(result.general)})."
     chose = f"{percent(result.value)} chose the experimental version"
