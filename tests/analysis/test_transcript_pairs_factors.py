@@ -143,3 +143,52 @@ def test_interaction_tests_keep_their_level_when_raters_lean(template):
         n_held += effects[1].result.here.low <= 0.0 <= effects[1].result.here.high
     assert n_false / n_sims < 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_sims)
     assert n_held / n_sims > 0.95 - 3 * np.sqrt(0.05 * 0.95 / n_sims) - 0.03
+
+
+def repeated(template, n_pairs):
+    """Each of the four versions in several pairs with the control."""
+    first = pair_items(template)[0]
+    items = [
+        dataclasses.replace(
+            first, id=f"{style}-{empathy}-{k}", metadata={"factors": {"style": style, "empathy": empathy}}
+        )
+        for style, empathy in itertools.product(STYLES, EMPATHIES)
+        for k in range(n_pairs)
+    ]
+    return dataclasses.replace(template, items=tuple(items))
+
+
+def test_one_pair_of_each_version_is_about_these_pairs_only(template):
+    study = crossed_study(template, list(itertools.product(STYLES, EMPATHIES)))
+    choices = choices_of(study, lambda v: UTILITY[v] - 0.5, n_raters=60)
+    effect = crossed_effects(study, choices, OPTIONS).effects[0].result
+    assert np.isnan(effect.general.p_value)
+    assert "one transcript pair only" in effect.general.notes[-1]
+    section = factors_section(study, choices, OPTIONS)
+    assert "of choices in these transcript pairs, all else equal" in section.paragraphs[1]
+
+
+def test_effects_in_general_are_not_found_in_pairs_that_differ_by_chance(template):
+    """Pairs differ, versions do not: over raters alone nearly half of the effects are significant."""
+    study = repeated(template, 3)
+    rng = np.random.default_rng(8)
+    n_sims, n_general, n_here = 40, 0, 0
+    for seed in range(n_sims):
+        levels = dict(zip((item.id for item in study.items), rng.normal(0, 0.8, len(study.items)), strict=True))
+        choices = choices_of(study, lambda v: 0.0, n_raters=25, seed=seed)
+        odds = np.array([levels[name] for name in choices.items])[choices.item]
+        signed = np.where(rng.random(choices.n) < expit(odds), 1.0, -1.0)
+        effects = crossed_effects(study, dataclasses.replace(choices, signed=signed), OPTIONS).effects
+        n_general += sum(effect.result.general.p_value <= 0.05 for effect in effects)
+        n_here += sum(effect.result.here.p_value <= 0.05 for effect in effects)
+    assert n_general <= 0.05 * 3 * n_sims + 3 * np.sqrt(0.05 * 0.95 * 3 * n_sims)
+    assert n_here > 0.25 * 3 * n_sims
+
+
+def test_effects_that_every_pair_shows_hold_in_general(template):
+    study = repeated(template, 4)
+    choices = choices_of(study, lambda v: UTILITY[v] - 0.5, n_raters=60)
+    style = crossed_effects(study, choices, OPTIONS).effects[0].result
+    assert style.reach == "general"
+    assert style.general.low < 1.15 < style.general.high
+    assert style.general.value == pytest.approx(style.here.value)

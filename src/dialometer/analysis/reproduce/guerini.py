@@ -73,6 +73,8 @@ def guerini(_data: Path | None = None) -> Reproduction:
             "Counts are the printed ratios times 143, rounded; where two counts fit a ratio the nearer one is taken.",
             "The same subjects answered all questions, so tests of marginals that pool answers are too optimistic; they "
             "are shown because the published test pools. dialometer's own reports test marginals by rater.",
+            "The published tests take the transcript pairs as fixed: they are about these very texts. dialometer's own reports say "
+            "so, and test a strategy in general over raters and transcript pairs.",
         ),
     )
 
@@ -135,7 +137,9 @@ def _cells(other: dict[str, dict[str, dict[str, float]]]) -> list[NumberComparis
             ComparedNumber(f"{label}: high", high, there["wilson_high"]),
         ]
     return [
-        NumberComparison("Exact binomial test of each cell", "scipy.stats.binomtest", tuple(exact)),
+        NumberComparison(
+            "Exact binomial test of each cell, in these transcript pairs", "scipy.stats.binomtest", tuple(exact)
+        ),
         NumberComparison("χ² test of each cell", "scipy.stats.chisquare", tuple(chi2)),
         NumberComparison(
             "Wilson intervals of each cell", "statsmodels proportion_confint(method='wilson')", tuple(wilson)

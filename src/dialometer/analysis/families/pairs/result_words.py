@@ -169,17 +169,15 @@ def headline_words(result: Result) -> str:
             f"{preferring} prefer the {side} version, other transcript pairs included (corrected {_p(result.general)})."
         )
     if result.reach == "here":
+        these = f"In {'this' if result.n_pairs == 1 else 'these'} {n}"
         ends = interval_only(result.here, is_percent=True)
-        text = f"In these {n}, {preferring} prefer the {side} version (corrected {here_p}, {ends})"
-        if result.n_pairs == 1:
-            text = text.replace("In these one pair", "In this one pair")
+        text = f"{these}, {preferring} prefer the {side} version (corrected {here_p}, {ends})"
         if result.general is None:
             return f"{text}; a claim about these texts."
         if not result.has_general_test:
             return f"{text}; about {'this pair' if result.n_pairs == 1 else 'these pairs'} only."
-        if result.n_pairs < FEWEST_PAIRS:
-            return f"{text}; {n} are too few to say so in general (corrected {_p(result.general)})."
-        return f"{text}; not significant for other pairs (corrected {_p(result.general)})."
+        few = f": {n} are too few" if result.n_pairs < FEWEST_PAIRS else ""
+        return f"In general (the interval shown) not significant, corrected {_p(result.general)}{few}. {text}."
     chose = f"{percent(result.value)} chose the experimental version"
     if result.reach == "untested":
         return f"{chose} (no test)."
