@@ -437,7 +437,7 @@ def _pairs_carry_general_claims(c: _Checker) -> None:
             ("items", "file"),
             f"few transcript pairs for {', '.join(few)}: with fewer than {FEWEST_PAIRS} the report can hardly ever say that a "
             "strategy is preferred in general, only in the pairs shown",
-            "add pairs ('dialometer power --items' says how many are needed), or make claims about these texts only with "
+            "add pairs ('dialometer power' says how many are needed), or make claims about these texts only with "
             "'items: fixed' under analysis",
             "warning",
         )
