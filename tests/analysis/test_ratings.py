@@ -147,7 +147,7 @@ def test_drift_over_the_session_is_found(template, quick):
     data = quick(study, n_raters=30, seed=11)
     risen = pl.when(pl.col("position") > 12).then((pl.col("value") + 1).clip(1, 5)).otherwise(pl.col("value"))
     for rows, word in (
-        (data.judgments, "did not demonstrably drift"),
+        (data.judgments, "did not drift significantly"),
         (data.judgments.with_columns(value=risen), "rose"),
     ):
         one = dataclasses.replace(data, judgments=rows)

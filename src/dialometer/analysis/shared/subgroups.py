@@ -163,4 +163,4 @@ def no_difference_words(tests: Sequence[Estimate]) -> str:
     if not known:
         reason = next((note for test in tests for note in test.notes), "not enough data")
         return f"The groups cannot be compared: {reason}."
-    return f"No difference between the groups can be told from chance (smallest corrected {p_words(min(known))})."
+    return f"No difference between the groups is significant (smallest corrected {p_words(min(known))})."

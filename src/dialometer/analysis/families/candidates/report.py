@@ -126,7 +126,7 @@ def headlines(main: CandidateResults) -> tuple[Headline, ...]:
         level = judged.lead.level
         who = listed(judged.lead.first)
         sentence = (
-            f"{best} cannot be told from {listed(level)}."
+            f"{best} does not differ significantly from {listed(level)}."
             if level
             else "Ahead of every other system."
             if judged.lead.behind

@@ -220,7 +220,7 @@ def _ranking_sentence(order: list[str], means: dict[str, Estimate], agreement: E
     if not agreement.is_known:
         return f"{text} How far they agree is not known: {agreement.notes[0]}."
     if agreement.p_value >= 0.05 or not excludes(agreement):
-        verdict = "raters do not demonstrably agree on an order"
+        verdict = "agreement of raters on an order is not significant"
     else:
         strength = "weakly" if agreement.value < 0.3 else "moderately" if agreement.value < 0.6 else "strongly"
         verdict = f"raters agree {strength} on it"

@@ -262,7 +262,7 @@ def _why(row: dict[str, object], *, is_correlation: bool) -> list[str]:
     if enough and number("agreement_z") < -FAR:
         reasons.append("agrees far less with the rest than other raters do")
     elif enough and is_correlation and number("agreement_low") <= 0:
-        reasons.append("no demonstrable agreement with the rest")
+        reasons.append("no significant agreement with the rest")
     if number("pace_z") < -FAR:
         reasons.append(f"much faster than the others ({number('median_s'):.1f} s per screen)")
     if number("n_answers") >= FEWEST_ANSWERS and number("same_share") >= MONOTONOUS:

@@ -200,7 +200,7 @@ def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
     changed, absent, unclear = _outcomes(evidence, contrast)
     if not changed and not absent:
         return f"{name}: not enough data to tell."
-    left = f" No demonstrable change in {listed(absent, conjunction='or')}." if absent else ""
+    left = f" No significant change in {listed(absent, conjunction='or')}." if absent else ""
     if unclear:
         left += f" Unclear: {listed(unclear)}."
     if changed:
@@ -209,7 +209,7 @@ def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
 
 
 def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
-    """What changed, what did not demonstrably change, and what is unclear or not known, in words."""
+    """What changed, what did not change significantly, and what is unclear or not known, in words."""
     ratings: list[str] = []
     raters: list[str] = []
     absent: list[str] = []
@@ -283,7 +283,7 @@ def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
     tests = [test for term, test in main.terms().items() if term in terms]
     verdict = ""
     if len(tests) == 1 and tests[0].is_known:
-        changed = "differs" if tests[0].p_value < 1 - main.options.confidence else "does not demonstrably differ"
+        changed = "differs" if tests[0].p_value < 1 - main.options.confidence else "does not differ significantly"
         verdict = f" The effect {changed} between them ({p_words(tests[0].p_value)})."
     what = "ratio" if main.measure.is_log else "difference"
     return [f"The {what} under each condition: {'; '.join(entries)}.{verdict}"]
@@ -302,7 +302,7 @@ def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
     if changed:
         paragraphs.append(f"The effect differs between groups of raters by {listed(changed)}; exploratory.")
     if same:
-        paragraphs.append(f"The effect does not demonstrably differ between groups of raters by {listed(same)}.")
+        paragraphs.append(f"The effect does not differ significantly between groups of raters by {listed(same)}.")
     return paragraphs
 
 
@@ -318,7 +318,7 @@ def _steady_sentences(evidence: Evidence, contrast: Contrast) -> list[str]:
         state = consistency_change(change, evidence.main.options.confidence)
         verdict = {
             "changed": f"are {'more' if change.value > 0 else 'less'} consistent",
-            "same": "are not demonstrably more or less consistent",
+            "same": "are not significantly more or less consistent",
             "unclear": f"are perhaps {'more' if change.value > 0 else 'less'} consistent",
         }[state]
         first, second = (number(float(change.details[key]), 2) for key in ("icc_first", "icc_second"))

@@ -330,7 +330,9 @@ def _sentence(effects: FactorEffects, contrast: Contrast, options: Options) -> s
     details = f"{interval_only(difference)} minutes, {p_words(difference.p_value)}"
     if excludes(difference):
         return f"Raters took {size:.1f} minutes {longer} under “{level}” than under “{base}” ({details})."
-    return f"Times under “{level}” and “{base}” are not demonstrably different: {difference.value:+.1f} minutes ({details})."
+    return (
+        f"Times under “{level}” and “{base}” do not differ significantly: {difference.value:+.1f} minutes ({details})."
+    )
 
 
 def _tests(effects: FactorEffects, options: Options) -> Table:

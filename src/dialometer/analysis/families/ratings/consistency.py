@@ -371,4 +371,4 @@ def _sentence(first: Measure, second: Measure, estimate: Estimate) -> str:
     details = f"the difference in ICC is {with_interval(estimate)}, {p_words(estimate.p_value)}"
     if excludes(estimate):
         return f"Raters are more consistent on {more.label} than on {less.label}: {details}."
-    return f"{first.label} and {second.label} are not demonstrably different in consistency: {details}."
+    return f"{first.label} and {second.label} do not differ significantly in consistency: {details}."

@@ -379,7 +379,7 @@ def nearness_sentence(distance: Nearness) -> str:
     if not distance.ratio.is_known:
         return f"Whether raters came nearer to {distance.anchor:g} is not known: {distance.ratio.notes[0]}."
     level, base = level_label(distance.contrast.level), level_label(distance.contrast.base)
-    moved = {True: "drew raters towards its value", False: "did not demonstrably draw raters towards its value"}
+    moved = {True: "drew raters towards its value", False: "did not draw raters significantly towards its value"}
     verb = moved[bool(distance.is_nearer)]
     if distance.ratio.value > 1 and excludes(distance.ratio, 1.0):
         verb = "went with means further from its value"

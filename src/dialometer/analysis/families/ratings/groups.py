@@ -211,7 +211,7 @@ def _sentence(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, o
     change = interaction(effects, contrast, groups, options)
     if not change.is_known:
         return text
-    verdict = "differs" if excludes(change) else "does not demonstrably differ"
+    verdict = "differs" if excludes(change) else "does not differ significantly"
     return f"{text} The effect {verdict} between the groups ({p_words(change.p_value)})."
 
 
@@ -310,4 +310,4 @@ def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[
     )
     if sure:
         return table, f"Groups compare these systems differently: {listed(sure)}."
-    return table, "The groups do not demonstrably differ in how they compare systems."
+    return table, "The groups do not differ significantly in how they compare systems."

@@ -291,7 +291,7 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table
 def _place_sentence(measure: Measure, places: list[tuple[int, Estimate]]) -> str:
     clear = [(place, estimate) for place, estimate in places if excludes(estimate)]
     if not clear:
-        return "The place on the screen made no demonstrable difference."
+        return "The place on the screen made no significant difference."
     details = listed(
         f"place {place}: {value_only(shown(measure, estimate))} ({interval_only(shown(measure, estimate))})"
         for place, estimate in clear
@@ -330,7 +330,7 @@ def _drift_sentence(measure: Measure, drift: Estimate) -> str:
     details = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
     if excludes(change, null_of(measure)):
         return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session, {details}."
-    return f"Ratings did not demonstrably drift over the session: they changed {details}."
+    return f"Ratings did not drift significantly over the session: they changed {details}."
 
 
 def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:

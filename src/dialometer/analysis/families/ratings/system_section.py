@@ -338,7 +338,7 @@ class Shift:
 
     @property
     def is_reversed(self) -> bool:
-        """Whether the two systems demonstrably change places."""
+        """Whether the two systems change places significantly."""
         is_sure = excludes(self.at_level) and excludes(self.at_base)
         return is_sure and (self.at_level.value > 0) != (self.at_base.value > 0)
 
@@ -407,7 +407,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
 
 
 def shift_sentences(effects: FactorEffects, found_shifts: list[Shift]) -> list[str]:
-    """For every contrast: whether systems change places, only their distance changes, or nothing is demonstrable."""
+    """For every contrast: whether systems change places, only their distance changes, or nothing is significant."""
     paragraphs = []
     alpha = 1 - effects.options.confidence
     for factor in effects.factors:
@@ -421,8 +421,8 @@ def shift_sentences(effects: FactorEffects, found_shifts: list[Shift]) -> list[s
             elif moved:
                 paragraphs.append(
                     f"Between “{level}” and “{base}” the distance between {listed(moved)} changes; none change places "
-                    "demonstrably."
+                    "significantly."
                 )
             else:
-                paragraphs.append(f"Differences between systems do not demonstrably depend on “{level}” or “{base}”.")
+                paragraphs.append(f"Differences between systems do not depend significantly on “{level}” or “{base}”.")
     return paragraphs
