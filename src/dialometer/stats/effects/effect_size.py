@@ -92,7 +92,7 @@ def cliffs_delta(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
     if not n_a or not n_b:
         return unknown(method, "one of the two groups is empty: recruit raters for both", n=n_a + n_b, label=label)
     rows, columns = _dominance(a, b), -_dominance(b, a)
-    delta = float(rows.mean())
+    delta = round(float(rows.sum()) * n_b) / (n_a * n_b)  # a ratio of whole numbers: no trace of rounding around zero
     low, high = math.nan, math.nan
     if n_a > 1 and n_b > 1:
         low, high = _cliff_interval(rows, columns, a, b, check_confidence(confidence))

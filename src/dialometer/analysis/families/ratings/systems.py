@@ -228,6 +228,20 @@ class SystemRatings:
             details={**details, "standard_error": error},
         )
 
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], Estimate]:
+        """Differences computed so far: several sections ask for the same ones."""
+        return {}
+
+    def _difference(self, first: int, second: int) -> Estimate:
+        if not {first, second} <= set(self.systems):
+            return unknown("difference of means", "one of the two has no judgments; collect some for both")
+        if (first, second) not in self._known:
+            place = {system: index for index, system in enumerate(self.systems)}
+            weights = {place[first]: 1.0, place[second]: -1.0}
+            self._known[first, second] = self._combination(weights, is_test=True)
+        return self._known[first, second]
+
     def differences(self, first: int, second: int) -> tuple[Floats, Ints, Ints]:
         """Paired differences with their raters and items."""
         gap = self.table.y[:, first] - self.table.y[:, second]
@@ -250,14 +264,7 @@ class SystemRatings:
 
     def compare(self, chosen: Sequence[tuple[int, int]]) -> list[SystemPair]:
         """These pairs as one family of tests."""
-        place = {system: index for index, system in enumerate(self.systems)}
-        why = "one of the two has no judgments; collect some for both"
-        differences = [
-            self._combination({place[first]: 1.0, place[second]: -1.0}, is_test=True)
-            if first in place and second in place
-            else unknown("difference of means", why)
-            for first, second in chosen
-        ]
+        differences = [self._difference(*pair) for pair in chosen]
         return [
             SystemPair(*pair, difference, self._raters_for(*pair))
             for pair, difference in zip(chosen, corrected(differences, self.options), strict=True)
