@@ -173,3 +173,54 @@ def test_dialogues_rated_again_are_set_beside_the_users_ratings(talks, tmp_path)
 def test_too_few_dialogues_to_rate_again_are_refused(talks, tmp_path):
     message = invoke("learn", "rerate", str(talks), "--n", "5000", "--out", str(tmp_path / "x"), fails=True)
     assert "5000 are wanted" in message
+
+
+@pytest.fixture(scope="module")
+def expert_file(talks):
+    """A verdict on pairs of neighbours, by their ratings: what an expert who agrees with the users would say."""
+    rated = read_rated(talks)
+    pairs = [(a, b) for a, b in zip(rated[0:160:2], rated[1:160:2], strict=True) if a.rating != b.rating]
+    rows = [f"{a.id},{b.id},{'first' if a.rating > b.rating else 'second'}" for a, b in pairs]
+    file = talks.parent / "pairs.csv"
+    file.write_text("\n".join(["first,second,better", *rows]))
+    return file
+
+
+def test_the_table_of_the_paper_on_all_expert_pairs(talks, expert_file, tiny_encoder_folder, tmp_path):
+    words = ["learn", "ablate", str(talks), "--pairs", str(expert_file), "--rows", "pairwise,tfidf-ridge", "--json"]
+    words += ["--encoder", str(tiny_encoder_folder), "--pooling", "first", "--group-size", "0", "--k", "10"]
+    lines = json.loads(invoke(*words, "--epochs", "1,1,1", "--out", str(tmp_path / "out")))
+    assert [line["row"] for line in lines] == ["tfidf-ridge", "pairwise"]
+    for line in lines:
+        assert next(iter(line["accuracy"])) == "experts"
+        assert line["kappa_standard_error"] > 0
+    splits = json.loads((tmp_path / "out" / "splits.json").read_text())["splits"]
+    assert len(splits) == 1
+
+
+def test_training_reports_pairs_that_nothing_was_chosen_by(talks, expert_file, tiny_encoder_folder, tmp_path):
+    words = ["learn", "train", str(talks), "--recipe", "published", "--pairs", str(expert_file), "--json", "--k", "10"]
+    words += [
+        "--encoder",
+        str(tiny_encoder_folder),
+        "--epochs",
+        "1,1,1",
+        "--stages",
+        "none",
+        "--out",
+        str(tmp_path / "ev"),
+    ]
+    about = json.loads(invoke(*words))
+    n_pairs = about["n_development_pairs"] + about["n_stopping_pairs"] + about["test"]["n_pairs"]
+    assert n_pairs == len(expert_file.read_text().splitlines()) - 1
+    assert 0 <= about["test"]["accuracy"] <= 1
+
+
+def test_the_curve_on_expert_pairs_with_features_trained_without_them(
+    talks, expert_file, tiny_encoder_folder, tmp_path
+):
+    words = ["learn", "curve", str(talks), "--pairs", str(expert_file), "--train", "--epochs", "1,1,1", "--k", "10"]
+    words += ["--encoder", str(tiny_encoder_folder), "--neighbours", "1,5", "--json", "--out", str(tmp_path / "curve")]
+    report = json.loads(invoke(*words))
+    assert "expert pairs" in report["summary"]["certainty"]
+    assert (tmp_path / "curve" / "encoder-experts-1").is_dir()
