@@ -100,6 +100,49 @@ def test_simpler_models_are_t_tests_of_raters_and_items(template, quick):
         assert test.p_value == pytest.approx(peer.pvalue)
 
 
+def test_shares_of_raters_in_pairs_and_in_direct_votes(template, quick):
+    study = template("strategies")
+    data = quick(study, n_raters=20)
+    declared, others = outcomes_of(data)
+    tests = others["Model: raters' means, t-test (these items only)"].tests
+    assert set(tests) == set(declared.tests)
+    block = study.blocks[0]
+    rows = data.judgments.filter(
+        pl.col("item").is_in([item.id for item in study.block_items(block)])
+        & pl.col("choice").is_in(["control", "experimental"])
+    )
+    shares = rows.group_by("rater").agg((pl.col("choice") == "experimental").mean().alias("share"))["share"]
+    assert tests[block.name].p_value == pytest.approx(stats.ttest_1samp(shares.to_numpy(), 0.5).pvalue)
+
+    data = quick(template("acute"), n_raters=20)
+    declared, others = outcomes_of(data)
+    tests = others["Direct votes: raters' means, t-test (these items only)"].tests
+    assert set(tests) == set(declared.tests)
+    rows = data.judgments.filter(
+        (pl.col("criterion") == "engagingness") & pl.col("order").is_in(["fern|moss", "moss|fern"])
+        & pl.col("item").is_in([item.id for item in data.study.rated_items if item.id not in data.study.gold_ids])
+    )  # fmt: skip
+    points = pl.when(pl.col("choice") == "fern").then(1.0).when(pl.col("choice") == "moss").then(0.0).otherwise(0.5)
+    shares = rows.group_by("rater").agg(points.mean().alias("share"))["share"].to_numpy()
+    test = tests["Fern against Moss"]
+    assert test.p_value == pytest.approx(stats.ttest_1samp(shares, 0.5).pvalue)
+    assert test.value == pytest.approx(np.log(shares.mean() / (1 - shares.mean())))
+
+
+def test_only_the_best_counts(template, quick):
+    data = quick(template("best-worst"), n_raters=20)
+    declared, others = outcomes_of(data, replace(OPTIONS, has_fixed_items=True))
+    assert set(others["Choices: only the best counts"].tests) == set(declared.tests)
+    rows = data.judgments.filter(
+        (pl.col("criterion") == "quality")
+        & pl.col("item").is_in([item.id for item in data.study.rated_items if item.id not in data.study.gold_ids])
+    )
+    gap = (pl.col("choice") == "template").cast(pl.Float64) - (pl.col("choice") == "retrieval").cast(pl.Float64)
+    means = rows.group_by("rater").agg(gap.mean().alias("gap"))["gap"].to_numpy()
+    test = others["Choices: only the best counts"].tests["Template against Retrieval"]
+    assert test.statistic == pytest.approx(stats.ttest_1samp(means, 0).statistic)
+
+
 def test_z_scores_come_back_in_points(template, quick):
     """Raters who use the scale alike: z scores rescaled by the spread within raters give nearly the same difference."""
     data = quick(template("likert"), n_raters=30)

@@ -270,7 +270,7 @@ def _paragraphs(
         "Two choices agree where the same tests are significant, after correction, in the same direction."
     ]
     if not same:
-        paragraphs.append("There is no other choice to compare with: no rater is excluded, and no other model applies.")
+        paragraphs.append("No other choice applies that would make the same claim: no rater is excluded or flagged.")
     elif not different:
         paragraphs.append(f"All {len(same)} of {len(same)} choices agree with the declared analysis in {every}.")
     else:

@@ -11,12 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.family import (
+    ANALYSES,
+    Family,
+    Findings,
+    Options,
+    OtherChoice,
+    section_or_problem,
+    with_prefix,
+)
 from dialometer.analysis.base.wording import listed, percent, system_label, with_interval
 from dialometer.analysis.families.pairs.choices import PairChoices, asked_pairwise, pair_choices, pair_items
 from dialometer.analysis.families.pairs.factors import factors_section, has_factors
+from dialometer.analysis.families.pairs.pair_alternatives import pair_alternatives
 from dialometer.analysis.families.pairs.rater_sections import side_section, subgroup_section
 from dialometer.analysis.families.pairs.result_words import answer_words, certainty_words, headline_words
 from dialometer.analysis.families.pairs.results import (
@@ -67,10 +77,12 @@ class TranscriptPairs(Family):
         choices = pair_choices(data)
         declared = declared_comparison(data.study, choices, comparison, options)
         results = declared.results if declared else strategy_results(choices, options)
-        tests = {result.label: result.declared for result in results}
-        if not has_margin(comparison):
-            return tests
-        return decided({label: _named(test, data.study) for label, test in tests.items()}, comparison, options)
+        tests = {result.label: _named(result.declared, data.study) for result in results}
+        return decided(tests, comparison, options) if has_margin(comparison) else tests
+
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
+        """Ties counted, and one share for each rater or each pair of transcripts."""
+        return pair_alternatives(data, comparison, options, partial(_named, study=data.study))
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Everything the published report says, and the tests behind it."""
