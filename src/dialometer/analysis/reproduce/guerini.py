@@ -28,7 +28,10 @@ RATIOS = {
     "formal": (0.74, 0.80, 0.73, 0.66),
     "vocabulary": (0.74, 0.71, 0.73, 0.77),
 }
-"""Share of the 143 subjects who preferred the experimental transcript, by strategy and question (Table 2)."""
+"""Share of the 143 subjects who preferred the experimental transcript, by strategy and question (Table 2).
+
+For formality it is the share of the control transcript, which is the formal one (footnote 2).
+"""
 MARGINALS = {"alignment": 0.63, "empathy": 0.75, "facing": 0.68, "formal": 0.73, "vocabulary": 0.74}
 BY_GENDER = {
     "alignment": (0.68, 0.61),
@@ -70,6 +73,8 @@ def guerini(_data: Path | None = None) -> Reproduction:
         CITATION,
         (_printed(), _claims(), *_cells(other), _marginals(other), _homogeneity(other)),
         (
+            "For formality the paper prints the share of the control transcript (its footnote 2): 73% prefer the formal control to "
+            "the informal version, so the informal strategy is not preferred.",
             "Counts are the printed ratios times 143, rounded; where two counts fit a ratio the nearer one is taken.",
             "The same subjects answered all questions, so tests of marginals that pool answers are too optimistic; they "
             "are shown because the published test pools. dialometer's own reports test marginals by rater.",
