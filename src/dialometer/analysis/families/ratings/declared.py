@@ -367,7 +367,7 @@ def declared_headlines(
     return tuple(
         Headline(
             f"{test.measure.label}: {test.first} against {test.second}",
-            test.shown,
+            replace(test.shown, p_value=test.p_adjusted),
             declared_sentence(test, options),
             is_confirmatory=True,
         )
@@ -375,21 +375,26 @@ def declared_headlines(
     )
 
 
-def declared_best(ratings: SystemRatings, tests: list[DeclaredTest]) -> tuple[Best, bool]:
-    """The best system on a measure, and whether this is confirmatory: all its pairs were declared.
-
-    Then its p-values are the confirmatory ones, so that no sentence can contradict the confirmatory tests.
-    """
+def declared_p(ratings: SystemRatings, tests: list[DeclaredTest]) -> dict[tuple[int, int], float]:
+    """The corrected p-values of those pairs of a measure that were declared, the higher mean first."""
     declared = {
         frozenset((test.first, test.second)): test.p_adjusted
         for test in tests
         if test.measure is ratings.measure and test.comparison.between == "systems" and test.outcome == SIZE
     }
-    p_of = {
+    return {
         (pair.first, pair.second): declared[names]
         for pair in ratings.pairs
         if (names := frozenset((ratings.label(pair.first), ratings.label(pair.second)))) in declared
     }
+
+
+def declared_best(ratings: SystemRatings, tests: list[DeclaredTest]) -> tuple[Best, bool]:
+    """The best system on a measure, and whether this is confirmatory: all its pairs were declared.
+
+    Then its p-values are the confirmatory ones, so that no sentence can contradict the confirmatory tests.
+    """
+    p_of = declared_p(ratings, tests)
     is_declared = bool(p_of) and len(p_of) == len(ratings.pairs)
     return best_system(ratings, p_of if is_declared else None), is_declared
 
@@ -397,5 +402,5 @@ def declared_best(ratings: SystemRatings, tests: list[DeclaredTest]) -> tuple[Be
 def best_headline(ratings: SystemRatings, tests: list[DeclaredTest]) -> Headline:
     """The best system on a measure; confirmatory, with the declared correction, where its comparison was declared."""
     best, is_declared = declared_best(ratings, tests)
-    lead = None if best.lead is None else shown(ratings.measure, best.lead)
+    lead = None if best.lead is None else replace(shown(ratings.measure, best.lead), p_value=best.p)
     return Headline(f"Best system, {ratings.measure.label}", lead, best.sentence, is_confirmatory=is_declared)

@@ -41,6 +41,7 @@ from dialometer.analysis.families.ratings.declared import (
     best_headline,
     declared_best,
     declared_headlines,
+    declared_p,
     declared_section,
     declared_tests,
     factor_differences,
@@ -203,7 +204,14 @@ class _FactorRun(RatingRun):
                     lambda: criteria_section(self.measures, self.rows, self.options),
                 )
             )
-        made += [section_or_problem("systems", "Systems", lambda: system_section(self.systems)), self.shifts]
+        made += [
+            section_or_problem(
+                "systems",
+                "Systems",
+                lambda: system_section(self.systems, [declared_p(ratings, self.tests) for ratings in self.systems]),
+            ),
+            self.shifts,
+        ]
         made += [
             section_or_problem(
                 "distribution",

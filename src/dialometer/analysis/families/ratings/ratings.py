@@ -15,6 +15,7 @@ from dialometer.analysis.families.ratings.declared import (
     best_headline,
     declared_best,
     declared_headlines,
+    declared_p,
     declared_section,
     declared_tests,
     is_about_ratings,
@@ -104,7 +105,11 @@ class _RatingRun(RatingRun):
                 "Declared comparisons",
                 lambda: declared_section(self.study, self.tests, self.options),
             ),
-            section_or_problem("systems", "Systems", lambda: system_section(self.systems)),
+            section_or_problem(
+                "systems",
+                "Systems",
+                lambda: system_section(self.systems, [declared_p(ratings, self.tests) for ratings in self.systems]),
+            ),
             section_or_problem(
                 "distribution",
                 "Distribution of the ratings",

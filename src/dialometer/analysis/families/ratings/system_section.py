@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,6 +50,8 @@ class Best:
     """Only the numbers: the lead over the next system."""
     behind: tuple[str, ...] = ()
     """Systems that are significantly behind it."""
+    p: float = math.nan
+    """The corrected p-value of the lead over the next system."""
 
     @property
     def is_certain(self) -> bool:
@@ -120,7 +122,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     near = {pair.second for pair in rivals}
     behind = tuple(ratings.label(pair.second) for pair in own if pair.second not in near)
     level = tuple(ratings.label(pair.second) for pair in rivals)
-    return Best(best, label, level, nearest, f"{text}{few}", f"{short}{few}", numbers, behind)
+    return Best(best, label, level, nearest, f"{text}{few}", f"{short}{few}", numbers, behind, p_of(nearest))
 
 
 def item_limit(ratings: SystemRatings) -> str:
@@ -133,13 +135,22 @@ def item_limit(ratings: SystemRatings) -> str:
 TITLE = "Systems"
 
 
-def system_section(by_measure: list[SystemRatings], *, is_confirmatory: bool = False) -> Section:
-    """Means of the systems on every measure and all pairwise differences; the first measure is drawn."""
-    paragraphs = [best_system(ratings).sentence for ratings in by_measure]
+def system_section(
+    by_measure: list[SystemRatings], declared: Sequence[Mapping[tuple[int, int], float]] = ()
+) -> Section:
+    """Means of the systems on every measure and all pairwise differences; the first measure is drawn.
+
+    ``declared`` gives for each measure the p-values of pairs that were declared, which are corrected with other tests.
+    """
+    declared = declared or [{} for _ in by_measure]
+    paragraphs = [
+        best_system(ratings, p_of if p_of and len(p_of) == len(ratings.pairs) else None).sentence
+        for ratings, p_of in zip(by_measure, declared, strict=True)
+    ]
     parts: list[Table | Figure] = [*mean_figures(by_measure), _means_table(by_measure)]
     if len(by_measure[0].systems) > 1:
-        parts += [_pairs_table(by_measure), *_pair_figure(by_measure[0])]
-    return Section("systems", TITLE, tuple(paragraphs), tuple(parts), is_confirmatory=is_confirmatory)
+        parts += [_pairs_table(by_measure, declared), *_pair_figure(by_measure[0])]
+    return Section("systems", TITLE, tuple(paragraphs), tuple(parts))
 
 
 def _means_table(by_measure: list[SystemRatings]) -> Table:
@@ -171,13 +182,13 @@ def _headed(measure: Measure) -> str:
     return measure.label
 
 
-def _pairs_table(by_measure: list[SystemRatings]) -> Table:
+def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tuple[int, int], float]]) -> Table:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     units = {
         (ratings.measure.unit, _headed(ratings.measure).removeprefix(ratings.measure.label)) for ratings in by_measure
     }
-    for ratings in by_measure:
+    for ratings, p_of in zip(by_measure, declared, strict=True):
         for pair in ratings.pairs:
             difference = pair.difference
             is_known = difference.has_interval
@@ -190,7 +201,7 @@ def _pairs_table(by_measure: list[SystemRatings]) -> Table:
                     shown(ratings.measure, difference),
                     test,
                     difference.p_value if is_known else None,
-                    pair.p_adjusted if is_known else None,
+                    p_of.get((pair.first, pair.second), pair.p_adjusted) if is_known else None,
                     pair.raters_for_first,
                 )
             )
@@ -210,7 +221,8 @@ def _pairs_table(by_measure: list[SystemRatings]) -> Table:
             Column("raters_for_first", "Raters who rate the first higher", "percent_estimate"),
         ),
         tuple(body),
-        caption=f"{LAYOUT_WORDS[by_measure[0].layout]} p-values are corrected over the pairs of each criterion.",
+        caption=f"{LAYOUT_WORDS[by_measure[0].layout]} p-values are corrected over the pairs of each criterion"
+        + (", those of declared comparisons as declared." if any(declared) else "."),
         notes=tuple(dict.fromkeys(notes)),
     )
 
