@@ -37,6 +37,10 @@ def add_to(app: typer.Typer) -> None:
         spread: Annotated[
             float, typer.Option("--spread", min=0, help="How far systems are apart, in standard deviations.")
         ] = 0.5,
+        item_sd: Annotated[float, typer.Option(min=0, help="How much each system differs from item to item.")] = 0.6,
+        taste_sd: Annotated[
+            float, typer.Option(min=0, help="How much raters differ in what they think of a system.")
+        ] = 0.0,
         anchor_pull: Annotated[float, typer.Option(min=0, max=1, help="How far a shown number draws estimates.")] = 0.5,
         careless: Annotated[
             float, typer.Option(min=0, max=1, help="Share of raters who mostly answer at random.")
@@ -67,9 +71,13 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.simulate.truth import draw_truth, keep_truth
 
         study = open_study(folder)
-        truth = draw_truth(study, seed, spread=spread)
+        truth = draw_truth(study, seed, spread=spread, item_sd=item_sd)
         habits = Habits(
-            anchor_pull=anchor_pull, careless_share=careless, position_bias=position_bias, drop_out=drop_out
+            taste_sd=taste_sd,
+            anchor_pull=anchor_pull,
+            careless_share=careless,
+            position_bias=position_bias,
+            drop_out=drop_out,
         )
         keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
 
