@@ -15,24 +15,25 @@ TEMPLATES = ("strategies", "acute", "best-worst", "anchoring", "likert", "chat",
 IMPORTED = ("ratings-crossed", "ratings-nested")
 """Ratings as they are imported: raters judge one system per item, which all systems share or which shows only that one."""
 DESIGNS = (*TEMPLATES, *IMPORTED)
+RATED = ("likert", "anchoring", "ratings-crossed")
+"""Designs whose reports show an intraclass correlation, which careless raters touch most."""
 FEW = {"strategies": 20, "acute": 8, "best-worst": 8, "anchoring": 16, "likert": 10, "chat": 16, "avatar": 8}
 MANY = {"strategies": 60, "acute": 15, "best-worst": 24, "anchoring": 40, "likert": 30, "chat": 60, "avatar": 20}
 EFFECT = {"anchoring": 0.8, "chat": 0.5, "likert": 0.5, "strategies": 0.8, "best-worst": 0.5, "avatar": 1.0}
 """Planted in cells with an effect: sizes at which a test neither always nor never finds it."""
 SECONDS = {
-    "strategies": 0.2,
-    "acute": 0.4,
-    "best-worst": 0.2,
-    "anchoring": 4.0,
-    "likert": 0.8,
-    "chat": 0.25,
-    "avatar": 0.8,
-    "ratings-crossed": 0.6,
-    "ratings-nested": 0.6,
+    "strategies": 0.12,
+    "acute": 0.35,
+    "best-worst": 0.1,
+    "anchoring": 0.7,
+    "likert": 0.35,
+    "chat": 0.3,
+    "avatar": 1.0,
+    "ratings-crossed": 0.15,
+    "ratings-nested": 0.15,
 }
 """Seconds of one whole analysis on one core, for the estimate of the cost before anything is measured."""
-WALKING_SECONDS = 0.15  # of each rater
-TEST_SECONDS = {"likert": 0.08, "anchoring": 0.4, "ratings-crossed": 0.05, "ratings-nested": 0.05}
+TEST_SECONDS = {"likert": 0.05, "anchoring": 0.06, "acute": 0.04}
 
 
 Kind = Literal["tests", "report", "walked"]
@@ -73,8 +74,10 @@ class Cell:
     @property
     def seconds(self) -> float:
         """About how long all its studies take on one core."""
-        each = TEST_SECONDS.get(self.design, 0.02) if self.kind == "tests" else SECONDS[self.design]
-        return self.n_studies * (each + 0.03 + (WALKING_SECONDS * self.n_raters if self.kind == "walked" else 0.0))
+        each = TEST_SECONDS.get(self.design, 0.025) if self.kind == "tests" else SECONDS[self.design]
+        if self.kind == "walked":
+            each += self.n_raters * (0.3 if self.design == "anchoring" else 0.1)  # every screen of every rater
+        return self.n_studies * each
 
 
 def study_of(design: str, n_items: int | None = None) -> Study:
@@ -119,7 +122,6 @@ def _imported(design: str) -> Study:
 def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
     few, many = FEW.get(design, 12), MANY.get(design, 30)
     effect = EFFECT.get(design, 0.6)
-    n_reports = max(100, n_whole // 2) if design == "anchoring" else n_whole
     cells = []
     for item_sd in (0.6, 0.3, 0.0):
         for taste_sd in (0.4, 0.0):
@@ -127,15 +129,16 @@ def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
                 assumed = Assumptions(item_sd=item_sd, taste_sd=taste_sd, careless=careless)
                 # Answers are made where it decides: items and raters vary most and least, with and without careless raters.
                 decides = (item_sd, taste_sd) in ((0.6, 0.4), (0.6, 0.0), (0.0, 0.0)) and careless == 0.05
+                decides |= design in RATED and (item_sd, taste_sd) == (0.6, 0.4)
                 for n_raters in (many, few):
                     if decides and (n_raters == many or item_sd):
-                        cells.append(Cell(design, n_raters, 0.0, assumed, "report", n_reports))
+                        cells.append(Cell(design, n_raters, 0.0, assumed, "report", n_whole))
                     else:
                         cells.append(Cell(design, n_raters, 0.0, assumed, "tests", n_tests))
                 if careless and (taste_sd > 0) == (item_sd > 0):
                     cells.append(Cell(design, many, effect, assumed, "tests", n_tests))
                     if item_sd == 0.6:
-                        cells.append(Cell(design, many, effect, assumed, "report", n_reports))
+                        cells.append(Cell(design, many, effect, assumed, "report", n_whole))
     return cells
 
 
