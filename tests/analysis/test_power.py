@@ -8,6 +8,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from dialometer.analysis.planning.power import DEFAULT, PowerAnalysis, Setting, simulate_tests
+from dialometer.analysis.planning.power_report import advice_words, answer_words
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, resized
 from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.cli import build_app
@@ -34,8 +35,7 @@ def share_found(name, n_raters, effect, n=40, alpha=0.05, assumed=DEFAULT):
 @pytest.mark.parametrize("name", ["strategies", "likert", "best-worst", "acute", "chat"])
 def test_nothing_planted_is_found_at_the_nominal_rate(name):
     """40 studies without any effect: 2 expected at 5 %; more than 8 happen less than once in 5,000 times."""
-    assumed = Assumptions(item_sd=0.0) if name in ("strategies", "best-worst") else DEFAULT
-    assert share_found(name, 16, 0.0, assumed=assumed) <= 8 / 40
+    assert share_found(name, 16, 0.0) <= 8 / 40
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -136,3 +136,46 @@ def test_the_command(tmp_path):
     assert (tmp_path / "s" / "power" / "index.html").stat().st_size > 10_000
     wrong = CliRunner().invoke(build_app(), ["power", str(tmp_path / "s"), "--raters", "many"])
     assert "no list of numbers" in str(wrong.exception)
+
+
+def test_a_test_that_could_not_be_made_is_not_significant():
+    """One transcript pair per strategy leaves no test of a general claim, however many raters read it."""
+    study = study_of("strategies")
+    found = simulate_tests(study, Setting(30, 5, 2.0, 0.05, 1), range(5))
+    assert not any(p <= 0.05 for one in found for p in one.values())
+
+
+def test_more_items_are_tried_where_no_number_of_raters_is_enough():
+    study = study_of("strategies")
+    analysis = PowerAnalysis(study, 1.5, n_simulations=10, seed=2, n_processes=1, needs_all=True)
+    result = analysis.run([20])
+    assert result.smallest is None
+    assert result.limit is not None
+    assert result.limit.setting.n_raters == 100
+    assert all(point.all_tests.value <= point.power.value for point in result.points)
+    words = answer_words(study, result) + advice_words(study, result)
+    assert words.startswith("With 2 transcript pairs per block, no number of raters reaches 80% power")
+    assert "more raters alone do not help" in words
+    if result.with_items is not None:
+        assert f"{result.with_items.setting.n_items // 5} transcript pairs per block reach" in words
+
+
+def test_fixed_items_are_no_sample():
+    """With ``items: fixed`` the claim is about these items: power is that of raters alone, and much higher."""
+    study = study_of("strategies")
+    declared = study.spec.analysis.model_copy(update={"items": "fixed"})
+    fixed = type(study)(study.spec.model_copy(update={"analysis": declared}), study.items, study.texts)
+    shares = []
+    for one in (study, fixed):
+        found = simulate_tests(one, Setting(40, 10, 0.8, 0.05, 1), range(20))
+        shares.append(np.mean([any(p <= 0.05 for p in tests.values()) for tests in found]))
+    assert shares[1] > shares[0] + 0.4
+
+
+def test_gold_and_practice_items_are_no_items():
+    assert n_items_of(study_of("likert")) == 20
+    assert n_items_of(study_of("acute")) == 24
+    assert n_items_of(study_of("avatar")) == 30
+    larger = resized(study_of("acute"), 48)
+    assert n_items_of(larger) == 48
+    assert larger.gold_ids == study_of("acute").gold_ids
