@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         train_evaluator,
     )
     from dialometer.public.judged import compare, equivalence, icc
+    from dialometer.public.models import generalizability, ordinal_model, rater_severity
     from dialometer.public.retrievers import evaluate_retrievers
     from dialometer.public.statistics import bootstrap, compute, dawid_skene, fleiss_kappa, mace, statistics
     from dialometer.public.studies import new_study, power, read_judgments, simulate_raters
@@ -62,6 +63,7 @@ _HOMES = {
     "evaluate_retrievers": "dialometer.public.retrievers",
     "fleiss_kappa": "dialometer.public.statistics",
     "friedman": "dialometer.stats.effects.ranks",
+    "generalizability": "dialometer.public.models",
     "hedges_g": "dialometer.stats.effects.effect_size",
     "icc": "dialometer.public.judged",
     "kendall": "dialometer.stats.effects.correlation",
@@ -72,10 +74,12 @@ _HOMES = {
     "mann_whitney": "dialometer.stats.effects.two_groups",
     "mcnemar": "dialometer.stats.clustered.preference",
     "new_study": "dialometer.public.studies",
+    "ordinal_model": "dialometer.public.models",
     "pearson": "dialometer.stats.effects.correlation",
     "permutation_two_groups": "dialometer.stats.effects.permutation",
     "power": "dialometer.public.studies",
     "proportion_difference": "dialometer.stats.clustered.proportion",
+    "rater_severity": "dialometer.public.models",
     "read_dialogues": "dialometer.readers",
     "read_judgments": "dialometer.public.studies",
     "read_ratings": "dialometer.learned.data.rated",
@@ -107,6 +111,7 @@ __all__ = [
     "evaluate_retrievers",
     "fleiss_kappa",
     "friedman",
+    "generalizability",
     "hedges_g",
     "icc",
     "kendall",
@@ -117,10 +122,12 @@ __all__ = [
     "mann_whitney",
     "mcnemar",
     "new_study",
+    "ordinal_model",
     "pearson",
     "permutation_two_groups",
     "power",
     "proportion_difference",
+    "rater_severity",
     "read_dialogues",
     "read_judgments",
     "read_ratings",

@@ -9,8 +9,12 @@ from statsmodels.stats.inter_rater import fleiss_kappa as peer_fleiss
 from statsmodels.stats.weightstats import ttost_paired
 
 import dialometer as dm
+from crossed_ratings import crossed
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.stats import STATISTICS, statistic
+from dialometer.stats.effects.generalizability import g_study
+from dialometer.stats.effects.ordinal import fit_ordinal
+from dialometer.stats.effects.rasch import many_facet_rasch
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +159,20 @@ def test_a_broken_statistic_is_named(temporary, ratings):
     empty = dm.compute("broken", ratings.with_columns(value=pl.lit(None, pl.Float64)))
     assert not empty.is_known
     assert "no judgment has value" in empty.notes[0]
+
+
+def test_models_of_ratings_are_those_of_the_statistics():
+    y, s, r, i = crossed(2, 20, 8, 2)
+    judgments = pl.DataFrame(
+        {"criterion": "quality", "value": y, "system": np.array(["old", "new"])[s], "rater": r, "item": i}
+    ).with_columns(pl.col("rater", "item").cast(pl.String))
+    ordinal = dm.ordinal_model(judgments, "quality")
+    fit = fit_ordinal(y, (s == 0)[:, None], {"r": r, "rs": 2 * r + s, "i": i, "is": 2 * i + s})
+    assert ordinal.log_odds("old", "new")[0] == pytest.approx(fit.coefficients[0], abs=1e-6)
+    assert dm.generalizability(judgments).components == pytest.approx(g_study(y, s, i, r).components)
+    severities = {row.rater: row.severity.value for row in dm.rater_severity(judgments).raters}
+    assert severities == pytest.approx(
+        {str(row.rater): row.severity.value for row in many_facet_rasch(y, s, i, r).raters}
+    )
+    with pytest.raises(DialometerError, match="number"):
+        dm.generalizability(judgments.with_columns(pl.lit(None, dtype=pl.Float64).alias("value")))

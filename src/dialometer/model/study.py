@@ -249,6 +249,10 @@ class Analysis(Part):
         default="sample",
         description="Whether the items stand for others like them, or are all that claims are about.",
     )
+    model: Literal["linear", "ordinal"] = Field(
+        default="linear",
+        description="How ratings on Likert scales compare systems: as numbers, or by their order alone (cumulative link).",
+    )
     correction: Literal["holm", "benjamini-hochberg", "none"] = "holm"
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     n_resamples: int = Field(default=2000, ge=100)

@@ -153,6 +153,7 @@ def analyse(
         seed=study.spec.seed if seed is None else seed,
         correction=declared.correction,
         has_fixed_items=declared.items == "fixed",
+        model=declared.model,
     )
     findings = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")

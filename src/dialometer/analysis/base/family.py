@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.errors import DialometerError
@@ -34,6 +34,8 @@ class Options:
     correction: Correction
     has_fixed_items: bool = False
     """Whether claims are about the items of the study only, as its analysis may declare."""
+    model: Literal["linear", "ordinal"] = "linear"
+    """How systems are compared on Likert scales."""
 
     @property
     def resampling(self) -> BootstrapSettings:

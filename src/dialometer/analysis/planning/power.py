@@ -113,6 +113,7 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
         seed=0,
         correction=declared.correction,
         has_fixed_items=declared.items == "fixed",
+        model=declared.model,
     )
     p_values = []
     for number in numbers:

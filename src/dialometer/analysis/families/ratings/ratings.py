@@ -8,6 +8,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import confidence_words, n_of
+from dialometer.analysis.families.ratings import generalisability, ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
 from dialometer.analysis.families.ratings.declared import (
@@ -22,7 +23,11 @@ from dialometer.analysis.families.ratings.declared import (
     system_differences,
 )
 from dialometer.analysis.families.ratings.factors import KINDS
+from dialometer.analysis.families.ratings.generalisability import generalisability_section
 from dialometer.analysis.families.ratings.groups import rating_group_section
+from dialometer.analysis.families.ratings.ordinal import ordinal_section
+from dialometer.analysis.families.ratings.ordinal_model import has_order
+from dialometer.analysis.families.ratings.severity import severity_section
 from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
     Best,
@@ -70,7 +75,7 @@ class Ratings(Family):
             headlines=work.headlines(),
             figure=figures[0] if figures else None,
             sections=(*work.sections(), agreement, *work.later_sections()),
-            methods=(*system_methods(work.systems), *methods),
+            methods=(*system_methods(work.systems), *methods, *work.model_methods()),
             warnings=work.measures.notes,
             claims=tuple(claim for best, _ in work.best for claim in best.claims()),
         )
@@ -93,6 +98,13 @@ class _RatingRun(RatingRun):
             and (not primary.criteria or ratings.measure.criteria[0] in primary.criteria)
         ]
         return own or self.systems[:1]
+
+    @property
+    def primary(self) -> list[SystemRatings]:
+        """The criteria of the primary comparison; all of them where it names none."""
+        analysis = self.study.spec.analysis
+        names = {name for c in analysis.comparisons if c.name == analysis.primary for name in c.criteria}
+        return [ratings for ratings in self.systems if not names or set(ratings.measure.criteria) <= names]
 
     @cached_property
     def tests(self) -> list[DeclaredTest]:
@@ -131,7 +143,37 @@ class _RatingRun(RatingRun):
                 "order", "Order of presentation", lambda: order_section(self.data, self.measures.main, self.options)
             ),
             section_or_problem("disputed", "Most disputed items", lambda: disputed_section(self.study, self.measures)),
+            *self.model_sections(),
         )
+
+    def model_sections(self) -> tuple[Section, ...]:
+        """Other models of the same ratings: exploratory, and only where the design has something for them."""
+        made = []
+        has_systems = len(self.deciding.systems) > 1
+        if any(has_order(measure) for measure in self.measures.criteria):
+            if has_systems:
+                made.append(section_or_problem(ordinal.NAME, ordinal.TITLE, lambda: ordinal_section(self.primary)))
+            made.append(
+                section_or_problem(
+                    severity.NAME, severity.TITLE, lambda: severity_section(self.measures.criteria, self.options)
+                )
+            )
+        if has_systems:
+            recruitment = self.study.spec.recruitment
+            made.append(
+                section_or_problem(
+                    generalisability.NAME,
+                    generalisability.TITLE,
+                    lambda: generalisability_section(self.deciding, recruitment),
+                )
+            )
+        return tuple(made)
+
+    def model_methods(self) -> tuple[Method, ...]:
+        """How the models of the exploratory sections work, and which one compares the systems."""
+        is_ordered = any(has_order(measure) for measure in self.measures.criteria)
+        made = (ordinal.METHOD, severity.METHOD) if is_ordered else ()
+        return (*made, generalisability.METHOD) if len(self.deciding.systems) > 1 else made
 
     def _group(self, name: str) -> Section:
         title = f"{name.replace('_', ' ').capitalize()}: groups of raters"

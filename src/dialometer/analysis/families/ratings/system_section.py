@@ -30,6 +30,7 @@ from dialometer.model.report import Cell, Claim, Column, Figure, Method, Section
 from dialometer.report.charts import Dot, dot_interval, forest
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.multiplicity import adjust
+from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
 from dialometer.stats.effects.system_means import MIXED, ROBUST, ROBUST_FIXED
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats
@@ -312,6 +313,8 @@ def system_methods(by_measure: list[SystemRatings]) -> tuple[Method, ...]:
 
 
 METHOD_WORDS = {
+    ORDINAL: "Cumulative link mixed model (logit) with random raters and items and their slopes for systems, Laplace's approximation, "
+    "Wald's t; means and differences in points as the model expects them",
     MIXED: "Differences within screens in a linear mixed model with random raters and items (REML; one model for each "
     "difference, screens weighted alike for all), Satterthwaite's t",
     ROBUST: "Means of the linear mixed model rating ~ system + (1 | rater) + (1 | item); their uncertainty by a two-way "
@@ -320,6 +323,7 @@ METHOD_WORDS = {
     "over raters, with the items as they are, Student's t",
 }
 METHOD_REASONS = {
+    ORDINAL: "declared: the points of a Likert scale have an order, but nobody knows their distances",
     MIXED: "raters judged all systems on the same item: the rater's level and the item's difficulty cancel, and random raters "
     "and items of a difference are the rater × system and item × system variation",
     ROBUST: "not every screen shows all systems, or raters or items are fewer than four; the jackknife covers rater × system and "
@@ -327,6 +331,7 @@ METHOD_REASONS = {
     ROBUST_FIXED: "the claim is about the items shown: only raters are a sample",
 }
 METHOD_SOURCES = {
+    ORDINAL: "Agresti 2010; Christensen 2019; Liddell & Kruschke 2018",
     MIXED: "Baayen, Davidson & Bates 2008; Barr et al. 2013",
     ROBUST: "Barr et al. 2013; Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023",
     ROBUST_FIXED: "MacKinnon, Nielsen & Webb 2023",

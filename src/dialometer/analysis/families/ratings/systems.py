@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -20,11 +20,14 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, RaterRows, means_by_group, numeric_measures, rater_rows
 from dialometer.analysis.base.wording import as_geometric_mean, n_of, system_label
+from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_of
 from dialometer.analysis.shared.comparisons import corrected
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.study import Study
 from dialometer.stats.clustered.proportion import proportion
+from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
+from dialometer.stats.effects.ordinal_systems import OrdinalSystems
 from dialometer.stats.effects.system_means import MOST_LEVELS, SystemMeans, fitted, system_means
 from dialometer.stats.observations import Floats, Ints
 
@@ -151,9 +154,24 @@ class SystemRatings:
         except NotEnoughData as error:
             return str(error)
 
+    @property
+    def is_by_order(self) -> bool:
+        """Whether the study declares the ordinal model and the criterion is rated on an ordered scale."""
+        return self.options.model == "ordinal" and len(self.systems) > 1 and has_order(self.measure)
+
+    @cached_property
+    def ordinal(self) -> OrdinalSystems | str:
+        """The ordinal model, or why there is none; it stands behind all means and differences where it is declared."""
+        try:
+            return ordinal_of(self.measure, replace(self.options, has_fixed_items=self.is_about_these_items))
+        except NotEnoughData as error:
+            return str(error)
+
     @cached_property
     def method(self) -> str:
         """The name of the model that was fitted; empty where none was."""
+        if self.is_by_order:
+            return "" if isinstance(self.ordinal, str) else ORDINAL
         return "" if isinstance(self.fit, str) else self.fit.method
 
     @cached_property
@@ -170,11 +188,29 @@ class SystemRatings:
     @cached_property
     def means(self) -> dict[int, Estimate]:
         """The mean of every system; geometric for magnitudes."""
+        if self.is_by_order:
+            return {system: self._mean_by_order(system) for system in self.systems}
         means = {}
         for place, system in enumerate(self.systems):
             mean = self._combination({place: 1.0}, label=self.label(system))
             means[system] = as_geometric_mean(mean) if self.measure.is_log else mean
         return means
+
+    def _mean_by_order(self, system: int) -> Estimate:
+        if isinstance(self.ordinal, str):
+            own = self.measure.y[self.measure.system == system]
+            return Estimate(float(own.mean()), len(own), "mean", label=self.label(system), notes=(self.ordinal,))
+        return replace(self.ordinal.mean(system), label=self.label(system))
+
+    def _difference(self, first: int, second: int) -> Estimate:
+        place = {system: index for index, system in enumerate(self.systems)}
+        if first not in place or second not in place:
+            return unknown("difference of means", "one of the two has no judgments; collect some for both")
+        if not self.is_by_order:
+            return self._combination({place[first]: 1.0, place[second]: -1.0}, is_test=True)
+        if isinstance(self.ordinal, str):
+            return unknown(ORDINAL, self.ordinal, n=len(self.measure.y))
+        return self.ordinal.difference(first, second)
 
     def _combination(self, weights: dict[int, float], *, label: str = "", is_test: bool = False) -> Estimate:
         """A weighted sum of the systems' means (by their places among ``systems``), with a test that it is zero."""
@@ -252,7 +288,7 @@ class SystemRatings:
     def order(self) -> list[int]:
         """Systems from the highest mean to the lowest."""
         fit = self.fit
-        if isinstance(fit, str):
+        if isinstance(fit, str) or self.is_by_order:
             return sorted(self.systems, key=lambda system: -self.means[system].value)
         value = dict(zip(self.systems, fit.means.tolist(), strict=True))
         return sorted(self.systems, key=lambda system: -value[system])

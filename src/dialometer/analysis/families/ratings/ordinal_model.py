@@ -1,0 +1,48 @@
+"""The ordinal model of one measure: for studies that declare it, and as another way to look at those that do not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import Measure
+from dialometer.analysis.base.scale_units import alpha_level
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate, unknown
+from dialometer.stats.effects.ordinal_systems import METHOD, OrdinalSystems, ordinal_systems
+from dialometer.stats.observations import Floats
+
+
+def has_order(measure: Measure) -> bool:
+    """Whether a measure is one criterion on the points of one ordered scale, such as a Likert scale."""
+    sets = {tuple(scale.category_labels()) for scale in measure.scales}
+    is_one = len(measure.criteria) == 1 and measure.unit == "points" and len(sets) == 1
+    return is_one and alpha_level(measure.scales) == "ordinal" and bool(next(iter(sets)))
+
+
+def rated_points(measure: Measure) -> Floats:
+    """Each rating as a point of the scale; the mean of repeated judgments goes to the nearest point."""
+    points = np.array(sorted(measure.scales[0].category_labels()))
+    return np.asarray(points[np.abs(measure.raw[:, None] - points).argmin(axis=1)])
+
+
+def ordinal_of(measure: Measure, options: Options) -> OrdinalSystems:
+    """The cumulative link mixed model of a measure; systems are known by their codes."""
+    return ordinal_systems(
+        rated_points(measure),
+        measure.system,
+        measure.rater,
+        measure.item,
+        has_fixed_items=options.has_fixed_items,
+        confidence=options.confidence,
+    )
+
+
+def ordinal_difference(measure: Measure, first: int, second: int, options: Options) -> Estimate:
+    """One difference between two systems (codes), in points, by the ordinal model; unknown with a reason where it fails."""
+    if not has_order(measure):
+        return unknown(METHOD, "only for the points of one ordered scale")
+    try:
+        return ordinal_of(measure, options).difference(first, second)
+    except NotEnoughData as error:
+        return unknown(METHOD, str(error), n=len(measure.y))

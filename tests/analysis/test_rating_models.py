@@ -1,0 +1,119 @@
+"""Models that reviewers ask for in reports on ratings: ordered categories, severity, how many raters and items."""
+
+from dataclasses import replace
+
+import pytest
+
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.family import ANALYSES, Options
+from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_difference
+from dialometer.simulate.judgment_arrays import simulate_judgments
+from dialometer.simulate.rater import Habits
+from dialometer.simulate.truth import draw_truth
+
+from dialometer.analysis.base.data import data_from_arrays  # isort: skip
+
+ORDINAL = ("  correction: holm", "  model: ordinal\n  correction: holm")
+
+
+def data_of(study, n_raters=30):
+    columns = simulate_judgments(study, draw_truth(study, seed=4), Habits(), n_raters=n_raters, seed=3)
+    return data_from_arrays(study, columns)
+
+
+@pytest.fixture(scope="module")
+def reports(template):
+    made = {}
+    for name, study in (("linear", template("likert")), ("ordinal", template("likert", ORDINAL))):
+        made[name] = analyse(study, data_of(study), n_resamples=100)
+    return made
+
+
+def section(report, name):
+    return next(section for section in report.sections if section.name == name)
+
+
+def table(report, name):
+    return next(table for table in report.tables() if table.name == name)
+
+
+def test_the_sections_are_exploratory_and_never_the_headline(reports):
+    for report in reports.values():
+        for name in ("ordinal", "severity", "generalisability"):
+            made = section(report, name)
+            assert not made.problem
+            assert not made.is_confirmatory
+            assert made.parts
+        assert not any("odds" in headline.sentence for headline in report.summary.headlines)
+
+
+def test_both_models_stand_side_by_side(reports):
+    rows = {kind: table(report, "ordinal").rows for kind, report in reports.items()}
+    assert len(rows["linear"]) == 3  # the primary comparison is about one criterion
+    for one, other in zip(rows["linear"], rows["ordinal"], strict=True):
+        assert one[1:3] == other[1:3]
+        assert one[3].value == pytest.approx(other[3].value)
+        assert one[5].value == pytest.approx(other[5].value)
+        assert (one[6].low > 0) == (one[5].low > 1)
+        assert one[3].value == pytest.approx(one[6].value, abs=0.15)
+
+
+def test_a_declared_ordinal_model_is_the_only_one(template, reports):
+    """Declared tests, pairs, best system and the tests that power repeats come from the same fit."""
+    report = reports["ordinal"]
+    points = {row[1:3]: row[6] for row in table(report, "ordinal").rows}
+    declared = [row for row in table(report, "declared_ratings").rows if row[1] == "Helpfulness"]
+    assert len(declared) == 3
+    for row in declared:
+        assert row[4].value == points[row[2:4]].value
+        assert "cumulative link" in row[4].method
+    pairs = [row for row in table(report, "system_pairs").rows if row[0].startswith("Helpfulness")]
+    assert {row[1:3]: row[3].value for row in pairs} == {
+        names: difference.value for names, difference in points.items()
+    }
+    study = template("likert", ORDINAL)
+    analysis = study.spec.analysis
+    primary = next(c for c in analysis.comparisons if c.name == analysis.primary)
+    options = Options(0.95, 100, 0, analysis.correction, model=analysis.model)
+    tests = ANALYSES.get("ratings").primary_tests(data_of(study), primary, options)
+    assert sorted(abs(test.value) for test in tests.values()) == pytest.approx(
+        sorted(abs(difference.value) for difference in points.values())
+    )
+    assert any("Cumulative link" in method.method for method in report.methods)
+
+
+def test_the_default_stays_linear(reports):
+    assert all("linear" in row[4].method for row in table(reports["linear"], "declared_ratings").rows)
+
+
+def test_the_plan_names_raters_items_and_money(reports):
+    made = section(reports["linear"], "generalisability")
+    assert "Twice as many raters" in made.paragraphs[0]
+    designs = table(reports["linear"], "designs")
+    assert len(designs.rows) == 3
+    assert "USD" in str(designs.rows)
+    shares = [row[2] for row in table(reports["linear"], "variance_components").rows]
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_severity_names_raters_at_both_ends(reports):
+    rows = table(reports["linear"], "severity").rows
+    assert len(rows) >= 10
+    values = [row[2].value for row in rows[:10]]
+    assert values == sorted(values, reverse=True)
+
+
+def test_one_difference_for_other_parts_of_a_report(template):
+    study = template("likert")
+    measures = numeric_measures(data_of(study))
+    options = Options(0.95, 100, 0, "holm")
+    criterion = measures.criteria[0]
+    assert has_order(criterion)
+    assert ordinal_difference(criterion, 0, 1, options).has_interval
+    assert measures.overall is not None
+    assert not has_order(measures.overall)
+    assert not ordinal_difference(measures.overall, 0, 1, options).is_known
+    fixed = ordinal_difference(criterion, 0, 1, replace(options, has_fixed_items=True))
+    general = ordinal_difference(criterion, 0, 1, options)
+    assert fixed.high - fixed.low < general.high - general.low
