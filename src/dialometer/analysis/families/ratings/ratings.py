@@ -99,13 +99,6 @@ class _RatingRun(RatingRun):
         ]
         return own or self.systems[:1]
 
-    @property
-    def primary(self) -> list[SystemRatings]:
-        """The criteria of the primary comparison; all of them where it names none."""
-        analysis = self.study.spec.analysis
-        names = {name for c in analysis.comparisons if c.name == analysis.primary for name in c.criteria}
-        return [ratings for ratings in self.systems if not names or set(ratings.measure.criteria) <= names]
-
     @cached_property
     def tests(self) -> list[DeclaredTest]:
         return declared_tests(self.study, self.measures, self.rows, self.options, self.systems)
@@ -149,10 +142,12 @@ class _RatingRun(RatingRun):
     def model_sections(self) -> tuple[Section, ...]:
         """Other models of the same ratings: exploratory, and only where the design has something for them."""
         made = []
-        has_systems = len(self.deciding.systems) > 1
+        has_systems = len(self.deciding[0].systems) > 1
         if any(has_order(measure) for measure in self.measures.criteria):
             if has_systems:
-                made.append(section_or_problem(ordinal.NAME, ordinal.TITLE, lambda: ordinal_section(self.primary)))
+                decide = any(has_order(ratings.measure) for ratings in self.deciding)
+                chosen = self.deciding if decide else self.systems
+                made.append(section_or_problem(ordinal.NAME, ordinal.TITLE, lambda: ordinal_section(chosen)))
             made.append(
                 section_or_problem(
                     severity.NAME, severity.TITLE, lambda: severity_section(self.measures.criteria, self.options)
@@ -164,7 +159,7 @@ class _RatingRun(RatingRun):
                 section_or_problem(
                     generalisability.NAME,
                     generalisability.TITLE,
-                    lambda: generalisability_section(self.deciding, recruitment),
+                    lambda: generalisability_section(self.deciding[0], recruitment),
                 )
             )
         return tuple(made)
@@ -173,7 +168,7 @@ class _RatingRun(RatingRun):
         """How the models of the exploratory sections work, and which one compares the systems."""
         is_ordered = any(has_order(measure) for measure in self.measures.criteria)
         made = (ordinal.METHOD, severity.METHOD) if is_ordered else ()
-        return (*made, generalisability.METHOD) if len(self.deciding.systems) > 1 else made
+        return (*made, generalisability.METHOD) if len(self.deciding[0].systems) > 1 else made
 
     def _group(self, name: str) -> Section:
         title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
