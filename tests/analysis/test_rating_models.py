@@ -117,3 +117,10 @@ def test_one_difference_for_other_parts_of_a_report(template):
     fixed = ordinal_difference(criterion, 0, 1, replace(options, has_fixed_items=True))
     general = ordinal_difference(criterion, 0, 1, options)
     assert fixed.high - fixed.low < general.high - general.low
+
+
+def test_the_other_model_is_a_choice_of_the_critic(reports):
+    """The sensitivity figure holds the ordinal model where the linear one is declared, and the other way round."""
+    for kind, other in (("linear", "ordinal mixed model (cumulative link)"), ("ordinal", "linear mixed model")):
+        rows = [row for table in reports[kind].tables() for row in table.rows if other in row]
+        assert rows

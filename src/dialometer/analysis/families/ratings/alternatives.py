@@ -14,6 +14,7 @@ from dialometer.analysis.base.family import Options, OtherChoice
 from dialometer.analysis.base.measures import Measure, means_by_group, numeric_measures
 from dialometer.analysis.base.wording import system_label
 from dialometer.analysis.families.ratings.declared import factor_contrasts, measures_of
+from dialometer.analysis.families.ratings.ordinal_model import has_order
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.analysis.shared.comparisons import between, declared_factor
 from dialometer.analysis.shared.equivalence import decided
@@ -53,7 +54,20 @@ class RatingAlternatives:
             OtherChoice("Model", label, partial(self._tests, partial(self._simpler, model)), claim)
             for label, model, claim in simpler_models(self.options)
         ]
-        return [*made, *models]
+        return [*made, *self._other_model(), *models]
+
+    def _other_model(self) -> list[OtherChoice]:
+        """The ordinal model where the linear one is declared, and the other way round."""
+        if not any(has_order(measure) for measure in self.measures):
+            return []
+        is_linear = self.options.model == "linear"
+        label = "ordinal mixed model (cumulative link)" if is_linear else "linear mixed model"
+        options = replace(self.options, model="ordinal" if is_linear else "linear")
+
+        def compare(measure: Measure, pairs: list[tuple[int, int]]) -> list[Estimate]:
+            return [pair.difference for pair in SystemRatings(self.data.study, measure, options).compare(pairs)]
+
+        return [OtherChoice("Model", label, partial(self._tests, compare))]
 
     def _normalisations(self) -> list[tuple[Normalisation, str]]:
         if any(measure.unit == "z" for measure in self.measures):
@@ -91,7 +105,7 @@ class RatingAlternatives:
         given = ~np.isnan(values)
         other = replace(replace(measure, unit="points").where(given), y=values[given])
         factor = _spread(measure.y, measure.rater) / _spread(other.y, other.rater)
-        ratings = SystemRatings(self.data.study, other, self.options)
+        ratings = SystemRatings(self.data.study, other, replace(self.options, model="linear"))
         return [rescaled(pair.difference, factor) for pair in ratings.compare(pairs)]
 
     def _simpler(self, model: OneSample, measure: Measure, pairs: list[tuple[int, int]]) -> list[Estimate]:

@@ -202,16 +202,6 @@ class SystemRatings:
             return Estimate(float(own.mean()), len(own), "mean", label=self.label(system), notes=(self.ordinal,))
         return replace(self.ordinal.mean(system), label=self.label(system))
 
-    def _difference(self, first: int, second: int) -> Estimate:
-        place = {system: index for index, system in enumerate(self.systems)}
-        if first not in place or second not in place:
-            return unknown("difference of means", "one of the two has no judgments; collect some for both")
-        if not self.is_by_order:
-            return self._combination({place[first]: 1.0, place[second]: -1.0}, is_test=True)
-        if isinstance(self.ordinal, str):
-            return unknown(ORDINAL, self.ordinal, n=len(self.measure.y))
-        return self.ordinal.difference(first, second)
-
     def _combination(self, weights: dict[int, float], *, label: str = "", is_test: bool = False) -> Estimate:
         """A weighted sum of the systems' means (by their places among ``systems``), with a test that it is zero."""
         fit, table, options = self.fit, self.compared, self.options
@@ -275,8 +265,17 @@ class SystemRatings:
         if (first, second) not in self._known:
             place = {system: index for index, system in enumerate(self.systems)}
             weights = {place[first]: 1.0, place[second]: -1.0}
-            self._known[first, second] = self._combination(weights, is_test=True)
+            self._known[first, second] = (
+                self._difference_by_order(first, second)
+                if self.is_by_order
+                else self._combination(weights, is_test=True)
+            )
         return self._known[first, second]
+
+    def _difference_by_order(self, first: int, second: int) -> Estimate:
+        if isinstance(self.ordinal, str):
+            return unknown(ORDINAL, self.ordinal, n=len(self.measure.y))
+        return self.ordinal.difference(first, second)
 
     def differences(self, first: int, second: int) -> tuple[Floats, Ints, Ints]:
         """Paired differences with their raters and items."""
