@@ -122,5 +122,5 @@ def test_one_difference_for_other_parts_of_a_report(template):
 def test_the_other_model_is_a_choice_of_the_critic(reports):
     """The sensitivity figure holds the ordinal model where the linear one is declared, and the other way round."""
     for kind, other in (("linear", "ordinal mixed model (cumulative link)"), ("ordinal", "linear mixed model")):
-        rows = [row for table in reports[kind].tables() for row in table.rows if other in row]
+        rows = [row for table in reports[kind].tables() for row in table.rows if f"Model: {other}" in row]
         assert rows
