@@ -59,7 +59,7 @@ class DeclaredMargins(Family):
         tests = made[primary.name]
         return Findings(
             answer=answer_words(tests, primary),
-            certainty=_certainty(data, primary, options),
+            certainty=_certainty(tests, primary, options),
             headlines=tuple(_headline(label, test, primary) for label, test in list(tests.items())[:MOST_HEADLINES]),
             figure=_figure(f"margin-{primary.name}-summary", primary, tests),
             sections=(_section(data.study, made, options),),
@@ -196,7 +196,12 @@ def _headline(label: str, test: Estimate, comparison: Comparison) -> Headline:
     return Headline(label, estimate, test_sentence(label, test, comparison), is_confirmatory=True)
 
 
-def _certainty(data: StudyData, comparison: Comparison, options: Options) -> str:
-    basis = f"{n_of(data.judgments['rater'].n_unique(), 'rater')}, {n_of(data.judgments['item'].n_unique(), 'item')}"
+def _certainty(tests: Mapping[str, Estimate], comparison: Comparison, options: Options) -> str:
+    n = {
+        key: max((int(test.details.get(f"n_{key}s", 0)) for test in tests.values()), default=0)
+        for key in ("rater", "item")
+    }
+    basis = " and ".join(n_of(count, key) for key, count in n.items() if count)
     reach = " The claim is about these items only, as declared." if options.has_fixed_items else ""
-    return f"{plan_words(comparison, options.confidence)} The comparison was declared beforehand. {basis}.{reach}"
+    found = f" It rests on {basis}." if basis else ""
+    return f"{plan_words(comparison, options.confidence)} The comparison was declared beforehand.{found}{reach}"
