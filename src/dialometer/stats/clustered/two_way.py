@@ -199,6 +199,10 @@ def _factor(
         for k in range(j, p):
             product = weights * rows[:, j] * rows[:, k]
             information[:, j, k] = information[:, k, j] = np.bincount(cluster, weights=product, minlength=n)
+    scale = (n - 1) / n if n > 1 else 1.0
+    if p == 1:  # a share or a mean: the same without a loop
+        rest = total - information[:, :, 0]
+        return _Factor(np.divide(sums, rest, out=np.zeros_like(sums), where=rest > 0), information, scale)
     changes = np.empty((n, p))
     if p == 1:  # one parameter, as in every share: no need to solve cluster by cluster
         left = total[0, 0] - information[:, 0, 0]
@@ -211,7 +215,7 @@ def _factor(
             changes[g] = linalg.solve(rest, sums[g], assume_a="pos")
         except linalg.LinAlgError:  # without this cluster a parameter is open: take what the others leave of it
             changes[g] = linalg.pinvh(rest) @ sums[g]
-    return _Factor(changes, information, (n - 1) / n if n > 1 else 1.0)
+    return _Factor(changes, information, scale)
 
 
 def two_way_linear(

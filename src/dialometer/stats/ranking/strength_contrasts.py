@@ -38,7 +38,9 @@ from dialometer.stats.ranking.vote_variance import VoteVariance
 from dialometer.stats.ranking.votes import WinMatrix
 
 MOST_PROFILED = 50
-"""Systems above which contrasts are read by their standard errors: then votes are many, or the profile takes too long."""
+"""Systems above which contrasts are read by their standard errors, as the profile would take too long."""
+AMPLE = 0.1
+"""Standard error (of a strength, were votes independent) below which they are too: likelihoods are then parabolas."""
 FEWEST_DF = 1e-9
 LEAST_DF = 0.5  # of Student's t, where clusters weigh so unequally that less than one and a half remain
 ONE_VOTE_EACH = "all votes point one way: each rater, or each item, whichever are fewer, counts as one vote"
@@ -78,7 +80,8 @@ class StrengthContrasts:
             cells.with_pseudo_wins(fit.prior, keep_order=model.has_position) if fit.is_penalised else cells
         )
         self._group = {name: number for number, group in enumerate(fit.groups) for name in group}
-        self.is_profiled = self._n <= MOST_PROFILED
+        alone = np.diagonal(fit.fitted.covariance)[: self._n]
+        self.is_profiled = self._n <= MOST_PROFILED and bool(np.sqrt(alone.max()) > AMPLE)
 
     def pair_rows(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Each pair as a combination of the parameters: first minus second."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.votes.vote_model import Contrasts, VoteModel, expected_points, outward, vote_model
@@ -198,6 +199,11 @@ def _elo(votes: Votes, options: Options) -> EloRatings:
     return elo_shuffled(votes, n_orders=n_orders, confidence=options.confidence, seed=options.seed)
 
 
+def _are_distinct(numbers: NDArray[np.intp]) -> bool:
+    ordered = np.sort(numbers)
+    return not bool((ordered[1:] == ordered[:-1]).any())
+
+
 def direct_votes(votes: Votes, matrix: WinMatrix, options: Options) -> dict[tuple[str, str], Estimate]:
     """Every pair that met: the share of decisive votes. Exact where each rater, and each item, gave one vote on it.
 
@@ -216,7 +222,7 @@ def direct_votes(votes: Votes, matrix: WinMatrix, options: Options) -> dict[tupl
         pair = (votes.systems[key // n], votes.systems[key % n])
         rows = group[~np.isnan(points[group])]
         share = records[pair].share
-        is_once = all(len(np.unique(by[rows])) == len(rows) for by in (rater, item) if by is not None)
+        is_once = all(_are_distinct(by[rows]) for by in (rater, item) if by is not None)
         if len(rows) and not is_once:
             share = two_way_share(
                 points[rows],
