@@ -425,7 +425,7 @@ def test_answer_headlines_table_and_power_read_the_same_tests(study, kind):
         assert row["difference"].value == pytest.approx(abs(test.value))
     for line in found.headlines:
         pair = tuple(line.label.split(" preferred to "))
-        assert line.estimate.p_value == pytest.approx(declared(found)[pair]["p"])
+        assert p_adjusted(line.estimate) == pytest.approx(declared(found)[pair]["p_adjusted"])
         assert line.estimate.value == declared(found)[pair]["preferred"].value
     beaten = [a for (s, a), row in declared(found).items() if s == "Fern" and row["p_adjusted"] <= 0.05]
     assert sorted(claim.what for claim in found.claims) == sorted(f"Fern is ahead of {name}" for name in beaten)
@@ -457,6 +457,7 @@ def test_fixed_items_are_said_in_every_claim(study):
     assert "(taken as fixed)" in table(found, "board").caption
     general = run(data)
     assert "items shown" not in general.answer
+    assert "on 24 items; tests and intervals hold for other raters and other items." in general.certainty
     assert all(claim.is_general for claim in general.claims)
 
 

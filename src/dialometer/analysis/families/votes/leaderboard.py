@@ -26,12 +26,12 @@ from dialometer.analysis.base.family import (
 )
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
 from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE, agreement_section
+from dialometer.analysis.families.votes.head_to_head import head_to_head_section
 from dialometer.analysis.families.votes.rankings import SystemRanking, rank_systems
 from dialometer.analysis.families.votes.sections import (
     board_figure,
     board_section,
     contrasts_table,
-    head_to_head_section,
     model_section,
     questions_section,
     scope_words,
@@ -93,7 +93,8 @@ def answer_words(main: SystemRanking, *, name: str) -> str:
 
 def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool) -> str:
     """How sure the first place is, and what holds for the items shown although not for items in general."""
-    basis = f"{n_of(len(main.votes.raters), 'rater')} cast {n_of(main.votes.n, 'vote')}"
+    items = f" on {n_of(main.model.n_items, 'item')}" if main.model.n_items else ""
+    basis = f"{n_of(len(main.votes.raters), 'rater')} cast {n_of(main.votes.n, 'vote')}{items}"
     declared = (
         "The comparison is confirmatory (declared in advance)."
         if is_declared
@@ -105,7 +106,8 @@ def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool)
     text += _items_certainty(main)
     if main.fit.is_penalised:
         text += "Strengths are a regularised fit, as some systems cannot be placed by maximum likelihood. "
-    return f"{text}{basis}. {declared}"
+    others = "raters and other items" if has_item_sample(main.model) else "raters"
+    return f"{text}{basis}; tests and intervals hold for other {others}. {declared}"
 
 
 def _items_certainty(main: SystemRanking) -> str:
@@ -137,11 +139,21 @@ def headlines(main: SystemRanking, options: Options, *, is_declared: bool) -> tu
         p = p_adjusted(share)
         words = ""
         if not math.isnan(p):
-            corrected = f", {CORRECTIONS[options.correction]}" if options.correction in CORRECTIONS else ""
             verdict = "significant" if p <= 1 - options.confidence else "not significant"
-            words = f"the difference is {verdict}{scope_words(main.model)} ({p_words(p)}{corrected})"
-        lines.append(Headline(f"{first} preferred to {other}", share, sentence(words) if words else "", is_declared))
+            correction = correction_words(share, options)
+            words = sentence(f"the difference is {verdict}{scope_words(main.model)} ({p_words(p)}{correction})")
+            if correction:  # the card would show the p-value of this pair alone beside the one that decides
+                share = replace(share, p_value=math.nan, statistic=math.nan)
+        lines.append(Headline(f"{first} preferred to {other}", share, words, is_declared))
     return tuple(lines)
+
+
+def correction_words(test: Estimate, options: Options) -> str:
+    """How a p-value was corrected, to follow it in a sentence; empty where there was nothing to correct for."""
+    n_tests = int(test.details.get("n_tests", 1))
+    if n_tests < 2 or options.correction not in CORRECTIONS:
+        return ""
+    return f", {CORRECTIONS[options.correction]} for {n_tests} comparisons"
 
 
 def warnings_of(given: SystemVotes, main: SystemRanking) -> tuple[str, ...]:
@@ -341,6 +353,11 @@ def _claims(main: SystemRanking) -> tuple[Claim, ...]:
     return tuple(replace(claim, is_general=not main.model.is_about_these_items) for claim in claims)
 
 
+def has_item_sample(model: VoteModel) -> bool:
+    """Whether tests take the items as a sample beside the raters."""
+    return model.strengths is not None and model.strengths.variance.items is not None
+
+
 def is_order_drawn(study: Study) -> bool:
     """Whether chance decided which system stood first on the screen."""
     return study.spec.design.system_order != "fixed"
@@ -387,8 +404,7 @@ def _name(main: SystemRanking) -> str:
 
 
 def _methods(main: SystemRanking, options: Options, *, has_rankings: bool) -> tuple[Method, ...]:
-    has_items = main.model.strengths is not None and main.model.strengths.variance.items is not None
-    over = "raters and items" if has_items else "raters"
+    over = "raters and items" if has_item_sample(main.model) else "raters"
     methods = [
         Method(
             "strengths, ranks and the leaderboard",
