@@ -19,8 +19,10 @@ from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.votes.rankings import rank_systems
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
 from dialometer.analysis.shared.comparisons import p_adjusted
+from dialometer.analysis.shared.subgroups import RaterGroups, groups_test
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
+from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem, ResponsesItem, Transcript
 from dialometer.model.report import Table
 from dialometer.model.study import System
@@ -538,3 +540,20 @@ def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
         tests = family.primary_tests(data_from_arrays(study, columns), comparison, OPTIONS)
         n_false += any(p_adjusted(test) <= 0.05 for test in tests.values())
     assert n_false <= stats.binom.ppf(0.99, n_studies, 0.05)
+
+
+def test_groups_of_raters_are_tested_over_raters_and_items():
+    """One value per rater is close to ``scipy.stats.ttest_ind(equal_var=False)``; shared items make the test more careful."""
+    rng = np.random.default_rng(2)
+    groups = RaterGroups("g", "G", "g", ("a", "b"), np.repeat([0, 1], 12))
+    values = rng.normal(0, 1, 24) + 1.1 * groups.of_rater
+    rater = np.arange(24)
+
+    def nothing(chosen):
+        return Estimate(float(values[chosen].mean()), int(chosen.sum()), "mean")
+
+    alone = groups_test(groups, values, rater, nothing, has_items=True).test
+    welch = stats.ttest_ind(values[:12], values[12:], equal_var=False).pvalue
+    assert alone.p_value == pytest.approx(welch, rel=0.4)
+    shared = groups_test(groups, values, rater, nothing, items=np.repeat([0, 1, 2, 3], 6), has_items=True).test
+    assert shared.p_value > alone.p_value

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
@@ -14,16 +17,19 @@ from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.wording import n_of, p_words, question_text
 from dialometer.analysis.shared.comparisons import corrected, p_adjusted
 from dialometer.errors import NotEnoughData
-from dialometer.model.estimate import Estimate
+from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Column, ColumnKind
 from dialometer.model.study import Study
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered
+from dialometer.stats.clustered.two_way import two_way_linear
+from dialometer.stats.effects.multiplicity import adjust
 from dialometer.stats.observations import Floats, Ints
 
 MOST_LEVELS = 12
 NO_GROUP = -1
 FEWEST_RATERS = 2
 """Raters of a group below which it is shown but not tested."""
+FEWEST_GROUPS = 2
 OTHER = "another answer"
 
 
@@ -140,15 +146,47 @@ def groups_test(
     rater: Ints,
     estimate: Callable[[NDArray[np.bool_]], Estimate],
     *,
+    items: Ints | None = None,
+    has_items: bool = False,
     label: str = "",
 ) -> GroupTest:
-    """Whether the groups' means differ, each rater as one cluster; ``estimate`` gives that of the chosen values."""
+    """Whether the groups' means differ, each rater as one cluster; ``estimate`` gives that of the chosen values.
+
+    With ``has_items`` the test holds for other ``items`` too (None: they are fixed), and for few raters.
+    """
     group = groups.of_rater[rater]
     levels = range(len(groups.levels))
     tested = [k for k in levels if len(np.unique(rater[group == k])) >= FEWEST_RATERS]
     kept = np.isin(group, tested)
-    test = homogeneity_clustered(values[kept], group[kept], rater[kept], label=label)
+    if has_items:
+        shown = None if items is None else items[kept]
+        test = _groups_differ(values[kept], group[kept], rater[kept], shown, label=label)
+    else:
+        test = homogeneity_clustered(values[kept], group[kept], rater[kept], label=label)
     return GroupTest(tuple(estimate(group == k) for k in levels), test)
+
+
+def _groups_differ(values: Floats, group: Ints, rater: Ints, items: Ints | None, *, label: str) -> Estimate:
+    """Groups differ if any two of them do: the smallest p-value of all pairs, corrected (Holm), over raters and items."""
+    over = "raters" if items is None else "raters and items"
+    method = f"groups two by two, jackknife over {over}, Student's t, smallest p-value (Holm)"
+    levels, code = np.unique(group, return_inverse=True)
+    if len(levels) < FEWEST_GROUPS:
+        return unknown(method, "fewer than two groups have two raters", n=len(values), label=label)
+    means, variance = two_way_linear(values, np.eye(len(levels))[code], rater, items)
+    p_values, gaps = [], []
+    for a, b in combinations(range(len(levels)), 2):
+        contrast = np.zeros(len(levels))
+        contrast[a], contrast[b] = 1.0, -1.0
+        error, df = variance.contrast(contrast)
+        gaps.append(float(means[a] - means[b]))
+        is_tested = error > 0 and df > 0
+        p_values.append(2 * float(stats.t.sf(abs(gaps[-1]) / error, df)) if is_tested else math.nan)
+    known = [float(p) for p in adjust(p_values, "holm") if not math.isnan(p)]
+    if not known:
+        return unknown(method, "the groups cannot be tested: too few raters or items", n=len(values), label=label)
+    largest = max(gaps, key=abs)
+    return Estimate(value=largest, n=len(values), method=method, p_value=min(known), label=label)
 
 
 def corrected_groups(outcomes: Sequence[GroupTest], options: Options) -> list[GroupTest]:

@@ -17,6 +17,7 @@ from dialometer.analysis.families.votes.system_votes import SystemVotes
 from dialometer.analysis.families.votes.vote_model import VoteModel
 from dialometer.analysis.shared.comparisons import (
     first_places_words,
+    is_significant,
     known_cell,
     p_adjusted,
     p_cell,
@@ -36,6 +37,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, ColumnKind, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval, ranking_intervals
 from dialometer.stats.clustered.two_way import two_way_share
+from dialometer.stats.effects.multiplicity import adjust_estimates
 from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ranking.bradley_terry import ELO_PER_LOGIT, ELO_START
 from dialometer.stats.ranking.vote_variance import is_item_per_rater
@@ -285,16 +287,15 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
         "Place on the screen, ties, and the model that was fitted",
         columns,
         tuple(rows),
-        notes=("Interval and test of the position effect are over raters and items, like those of the systems.",),
+        notes=(
+            "Interval and test of the position effect are over raters and items, like those of the systems; the sentence "
+            "above corrects the tests for their number (Holm).",
+        ),
     )
     paragraphs = []
-    clear = [
-        ranking.label
-        for ranking in rankings
-        if ranking.position is not None
-        and ranking.position.has_interval
-        and not ranking.position.low <= 0 <= ranking.position.high
-    ]
+    tested = {ranking.label: ranking.position for ranking in rankings if ranking.position is not None}
+    family = adjust_estimates(list(tested.values()), "holm")
+    clear = [label for label, effect in zip(tested, family, strict=True) if is_significant(effect)]
     if not is_order_drawn:
         paragraphs.append(
             "The order on the screen was fixed, so an advantage of the first place cannot be separated from a better system."
@@ -377,7 +378,7 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
             shown = None if about is None else about[chosen]
             return two_way_share(own[chosen], who[chosen], shown, confidence=options.confidence)
 
-        return groups_test(groups, own, who, share, label=label)
+        return groups_test(groups, own, who, share, items=about, has_items=True, label=label)
 
     outcomes = corrected_groups([by_group(code, label) for code, label in enumerate(given.systems)], options)
     return votes_by_group(
@@ -386,8 +387,8 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
         options,
         title=f"Share of points by “{groups.text}”",
         kind="percent_estimate",
-        caption="A win is one point, a tie half a point; over all questions. Intervals are over "
-        f"{'raters' if item is None else 'raters and items'}; the test takes each rater as one cluster.",
+        caption="A win is one point, a tie half a point; over all questions. Intervals and tests are over "
+        f"{'raters' if item is None else 'raters and items'}.",
     )
 
 
