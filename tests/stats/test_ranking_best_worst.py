@@ -92,7 +92,7 @@ def test_the_uncertainty_is_that_of_leaving_out_raters_and_items():
     found = fit.difference(3, 0)
     assert found.value == pytest.approx(whole)
     assert found.details["standard_error"] ** 2 == pytest.approx(max(together, *parts))
-    assert found.df == pytest.approx((6.0,))
+    assert found.df == pytest.approx((5.0,))
 
 
 @pytest.mark.parametrize("n_items", [2, 6])

@@ -1,7 +1,8 @@
 """Differences of bounded scores and shares whose intervals and tests hold for other raters and other items.
 
-Least squares with the variance of :mod:`dialometer.stats.clustered.two_way`. Two precautions for few or one-sided answers:
-the standard error is never below that of meetings of a rater and an item which know nothing of each other, and where all
+Least squares with the variance of :mod:`dialometer.stats.clustered.two_way`. Three precautions for few or one-sided answers:
+items lose one degree of freedom more, because an item often decides by itself and few such items are not normal (four items
+called equal systems different in 9 % of simulated studies, and then in 3 %); the standard error is never below that of meetings of a rater and an item which know nothing of each other, and where all
 meetings say the same, the interval comes from how rarely something else may happen that was never seen: at most
 1 - (a/2)^(1/n) with n raters or items, whichever are fewer (Clopper and Pearson 1934), and it may then be anything
 between the ends of the scale. The test is then the sign test over these n.
@@ -78,10 +79,13 @@ class TwoWayContrasts:
             why = ONE_RATER if variance.n_raters < 2 else ONE_ITEM
             return Estimate(value, n, method, confidence=self.confidence, label=label, notes=(why,), details=details)
         error, df = variance.contrast(c)
+        n_clusters = df + 1
+        if variance.items is not None:
+            df = min(df, variance.items.effective(c, variance.inverse) - 2)
         single = self._meetings @ c
         error = max(error, float(np.sqrt(single @ single)))
         if error <= _NOTHING:
-            return self._unanimous(value, limit, df + 1, n, label, method, details)
+            return self._unanimous(value, limit, n_clusters, n, label, method, details)
         df = max(df, 0.5)
         half = float(stats.t.isf((1 - check_confidence(self.confidence)) / 2, df)) * error
         return Estimate(

@@ -1,0 +1,1 @@
+"""Criteria answered by one of several categories without order: dialogue acts, types of error."""
