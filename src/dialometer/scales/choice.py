@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from dialometer.errors import AnswerError
-from dialometer.model.scale import InputField, Scale, Value
+from dialometer.model.scale import Floats, InputField, NumberUse, Scale, Value
 from dialometer.model.values import MAX_OPTIONS, ObservedValues
 from dialometer.scales import SCALES
 
@@ -55,6 +56,11 @@ class Choice(Scale):
 
     def describe(self) -> str:
         return f"one of {len(self.options)} options"
+
+    def simulate(self, quality: Floats, use: NumberUse) -> NDArray[Any] | None:
+        # Options have no order; those who perceive more quality take later ones, so that a difference has something to show.
+        place = np.minimum((len(self.options) / (1 + np.exp(-quality))).astype(np.int64), len(self.options) - 1)
+        return np.asarray(np.array(self.options, dtype=object)[place])
 
     def simulate_question(
         self, rng: np.random.Generator, alternatives: Sequence[str] = (), *, is_required: bool = True

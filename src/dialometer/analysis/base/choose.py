@@ -128,9 +128,23 @@ _NOTHING = Findings(
 
 
 def families(study: Study) -> list[Family]:
-    """The families that fit a study, the one that gives the answer first."""
+    """The families that fit a study, the one that gives the answer first.
+
+    Where the primary comparison names its criteria, a family that tests them gives the answer rather than one that does not.
+    """
     fitting = [ANALYSES.get(name) for name in ANALYSES if ANALYSES.get(name).fits(study)]
-    return sorted(fitting, key=lambda family: family.rank)
+    declared = study.spec.analysis
+    named = [one for one in declared.comparisons if one.name == declared.primary and one.criteria]
+
+    def place(family: Family) -> tuple[float, int]:
+        is_first = family.rank > 1 and any(family.decides(study, comparison) for comparison in named)
+        return (min(family.rank, DECIDING_RANK) if is_first else family.rank), family.rank
+
+    return sorted(fitting, key=place)
+
+
+DECIDING_RANK = 9.5
+"""Before the families that answer by the kind of data alone."""
 
 
 def analyse(

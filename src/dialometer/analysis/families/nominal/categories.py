@@ -163,6 +163,9 @@ class Groups:
     """What is compared: systems or levels of a factor, with a code for each answer; -1 for answers outside."""
 
     names: tuple[str, ...]
+    """What they are called in the report."""
+    keys: tuple[str, ...]
+    """What they are called in the study file."""
     code: Ints
 
     @property
@@ -176,7 +179,8 @@ def by_system(answers: Answers, levels: Sequence[str] = ()) -> Groups:
     kept = [k for k, name in enumerate(answers.system_names) if not levels or name in levels]
     number = np.full(len(answers.systems), NO_GROUP, dtype=np.int64)
     number[kept] = np.arange(len(kept))
-    return Groups(tuple(answers.systems[k] for k in kept), number[answers.system])
+    labels, names = (tuple(given[k] for k in kept) for given in (answers.systems, answers.system_names))
+    return Groups(labels if len(set(labels)) == len(labels) else names, names, number[answers.system])
 
 
 def compared_groups(study: Study, answers: Answers, comparison: Comparison) -> Groups:
@@ -191,4 +195,5 @@ def compared_groups(study: Study, answers: Answers, comparison: Comparison) -> G
     present = np.unique(code[code != NO_GROUP])
     again = np.full(len(levels) + 1, NO_GROUP, dtype=np.int64)
     again[present] = np.arange(len(present))
-    return Groups(tuple(level_label(levels[k]) for k in present.tolist()), again[code])
+    chosen = [levels[k] for k in present.tolist()]
+    return Groups(tuple(map(level_label, chosen)), tuple(level.name for level in chosen), again[code])

@@ -28,9 +28,10 @@ from dialometer.analysis.families.nominal.sections import (
 )
 from dialometer.analysis.families.nominal.shares import CategoryShares, Contrasts, declared_tests, significant
 from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
+from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Headline, Method, Section
+from dialometer.model.report import Claim, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 
 
@@ -53,10 +54,11 @@ class Nominal(Family):
         answers = [answers_on(data, criterion) for criterion in nominal_criteria(data.study)]
         tests = declared_tests(data.study, answers, comparison, options, has_fixed_items=options.has_fixed_items)
         has_criterion = len({name.criterion for name in tests}) > 1
-        return {
+        named = {
             f"{f'{name.criterion}, ' if has_criterion else ''}{name.first} against {name.second}: {name.category}": test
             for name, test in tests.items()
         }
+        return decided(named, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Shares by system, declared comparisons, agreement, and the majority for each item."""
@@ -98,7 +100,7 @@ class _Run:
     def comparisons(self) -> list[Comparison]:
         return [
             comparison
-            for comparison in self.study.spec.analysis.comparisons
+            for comparison in differences_of(self.study)
             if comparison.between in ("systems", "factor") and _asked(self.study, comparison)
         ]
 
@@ -177,6 +179,7 @@ class _Run:
             sections=tuple(self.sections()),
             methods=_methods(self.options),
             warnings=tuple(note for given in self.answers for note in given.notes),
+            claims=self.claims(),
         )
 
     def answer(self) -> str:
@@ -198,6 +201,15 @@ class _Run:
         if all(np.isnan(p_adjusted(test)) for test in self.general.values()):
             return f"Whether the {what} differ in {where} cannot be tested yet."
         return f"The {what} do not differ significantly in {where}."
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What the answer states as found."""
+        clear = significant(self.general)
+        is_general = bool(clear) and not self.options.has_fixed_items
+        return tuple(
+            Claim(f"{name.first} and {name.second} differ in {name.category}", is_general=is_general)
+            for name in clear or significant(self.on_items)
+        )
 
     def _named(self, clear: Contrasts) -> str:
         words = [difference_words(name, test, self.main_shares[name.criterion]) for name, test in clear.items()]

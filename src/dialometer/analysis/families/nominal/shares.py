@@ -20,7 +20,7 @@ import numpy as np
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.nominal.categories import Answers, Groups, compared_groups
-from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant
+from dialometer.analysis.shared.comparisons import between, corrected_by_name, is_significant
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.study import Comparison, Study
 from dialometer.stats.clustered.two_way import two_way_share
@@ -90,11 +90,10 @@ class CategoryShares:
                 weights = np.zeros(len(groups.names))
                 weights[a], weights[b] = 1.0, -1.0
                 n = int(sizes[a] + sizes[b])
-                found[name] = (
-                    fit.contrast(weights, limit=1.0, n=n, label=f"{name.first} - {name.second}")
-                    if sizes[a] and sizes[b]
-                    else unknown("difference of shares", "one of the two has no answers", n=n)
-                )
+                test = unknown("difference of shares", "one of the two has no answers", n=n)
+                if sizes[a] and sizes[b]:
+                    test = fit.contrast(weights, limit=1.0, n=n, label=f"{name.first} - {name.second}")
+                found[name] = between(test, groups.keys[a], groups.keys[b])
         return found
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -50,7 +51,7 @@ from dialometer.analysis.shared.ranking import lead_claims, lead_words, pair_col
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Headline, Method, Section, Table
+from dialometer.model.report import Cell, Claim, Column, Figure, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, Share, dot_interval, ranking_intervals, stacked_shares
 from dialometer.stats.clustered.clustered import clustered_proportion
@@ -414,7 +415,7 @@ class BestWorstScaling(Family):
             sections=tuple(sections),
             methods=_methods(main, options),
             warnings=_warnings(given, main),
-            claims=lead_claims(main.ranked, main.rivals()) if main.has_ranks else (),
+            claims=_claims(main),
         )
         return with_prefix(findings, "best-worst")
 
@@ -478,6 +479,15 @@ def _answer(main: BestWorstRanking) -> str:
         f"{first} comes first{where} (picked {picked} of its appearances), but is not significantly ahead of "
         f"{listed(rivals, most=MOST_RIVALS, conjunction='or')}."
     )
+
+
+def _claims(main: BestWorstRanking) -> tuple[Claim, ...]:
+    """What the answer states as found: leads for other items too, or on the items shown."""
+    made = lead_claims(main.ranked, main.rivals()) if main.has_ranks else ()
+    if not made and main.leader_on_items.is_clear:
+        made = lead_claims(main.ranked, ())
+        return tuple(replace(claim, is_general=False) for claim in made)
+    return tuple(replace(claim, is_general=not main.options.has_fixed_items) for claim in made)
 
 
 def _certainty(main: BestWorstRanking, options: Options, *, is_declared: bool) -> str:
