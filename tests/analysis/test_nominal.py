@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from dialometer.analysis.base.choose import analyse, families
+from dialometer.analysis.base.choose import analyse, analyse_folder, families
 from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.planning.power import Setting, primary_tests, simulate_tests
 from dialometer.analysis.shared.comparisons import p_adjusted, primary_comparison
+from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.estimate import Estimate
@@ -187,7 +189,7 @@ def test_power_repeats_these_tests(study):
 @pytest.mark.parametrize(("n_raters", "taste_sd"), [(6, 0.4), (12, 0.0), (30, 0.0)])
 def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
     """Whole studies without a difference, in which items draw categories and some raters are careless."""
-    n_sims, n_false, n_held, n_tests = 40, 0, 0, 0
+    n_sims, n_false, n_held, n_tests = 25, 0, 0, 0
     comparison = primary_comparison(study)
     for seed in range(n_sims):
         data = simulated(study, n_raters=n_raters, seed=seed, taste_sd=taste_sd)
@@ -197,3 +199,72 @@ def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
         n_tests += len(tests)
     assert n_false / n_sims <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n_sims)
     assert n_held / n_tests > 0.95 - 2 * math.sqrt(0.05 * 0.95 / n_sims)
+
+
+def test_conditions_can_be_compared(study, tmp_path):
+    """A factor between raters: the same tests over its levels."""
+    path = tmp_path / "factor"
+    copy_template("best-worst", path)
+    text = (path / "study.yaml").read_text()
+    for best, worst in (("Best reply", "Worst reply"), ("Most empathetic", "Least empathetic")):
+        text = text.replace(
+            f"type: best_worst\n    best_label: {best}\n    worst_label: {worst}",
+            f"type: choice\n    options: [{', '.join(ACTS)}]",
+        )
+    text = text.replace(
+        "design:\n",
+        "design:\n  factors:\n    - name: hurry\n      levels:\n        - {name: calm}\n        - {name: hurried, set: {deadline_s: 10}}\n",
+    )
+    text = text.replace(
+        "between: systems\n      levels: [template, retrieval, base, tuned]", "between: factor\n      factor: hurry"
+    )
+    (path / "study.yaml").write_text(text)
+    factorial = load_study(path)
+    truth = Truth({}, item_sd=0.6, seed=1)
+    columns = simulate_judgments(factorial, truth, Habits(), n_raters=40, seed=1, shifts={1: 1.5})
+    data = data_from_arrays(factorial, columns)
+    found = ANALYSES.get("nominal").run(data, OPTIONS)
+    assert found.answer.startswith("The conditions differ in overall quality: ")
+    assert "within 10 s gets “Small talk” more often than calm" in found.answer
+    rows = rows_of(table(found, "declared-system_quality"))
+    assert {(row["first"], row["second"]) for row in rows} <= {("calm", "within 10 s"), ("within 10 s", "calm")}
+    assert [row["group"] for row in rows_of(table(found, "shares-quality-hurry"))] == ["calm", "within 10 s"]
+    tests = primary_tests(data, OPTIONS)
+    assert sorted(map(p_adjusted, tests.values())) == sorted(row["p_adjusted"] for row in rows)
+
+
+def test_a_text_column_of_an_imported_table_gets_its_report(tmp_path):
+    rng = np.random.default_rng(6)
+    kinds = ("factual error", "off topic", "none")
+    weights = {"alpha": (1, 1, 6), "beta": (6, 1, 2)}
+    lines = ["worker,item,system,error_type"]
+    for rater in range(10):
+        for item in range(14):
+            for system, weight in weights.items():
+                kind = rng.choice(kinds, p=np.array(weight) / sum(weight))
+                lines.append(f"w{rater},q{item},{system},{kind}")
+    (tmp_path / "labels.csv").write_text("\n".join(lines))
+    folder = tmp_path / "imported"
+    arguments = ["import", str(folder), str(tmp_path / "labels.csv"), "--format", "long", "--map", "rater=worker"]
+    assert CliRunner().invoke(build_app(), [*arguments, "--criteria", "error_type"]).exit_code == 0
+    report = analyse_folder(folder, n_resamples=100)
+    assert report.summary.answer.startswith("The systems differ in error type: ")
+    assert "beta gets “factual error” more often than alpha" in report.summary.answer
+    assert {claim.is_general for claim in report.summary.claims} == {True}
+
+
+def test_the_primary_criterion_decides_which_family_answers(study, tmp_path):
+    path = tmp_path / "mixed"
+    copy_template("likert", path)
+    text = (path / "study.yaml").read_text()
+    start = text.index("  relevance_5:")
+    end = text.index("  fluency_5:")
+    text = text[:start] + "  relevance_5: {type: choice, options: [On topic, Off topic, Rude]}\n" + text[end:]
+    head, _, _ = text.partition("\nanalysis:")
+    quality = head.index("\nquality:")
+    tail = head.index("\nrecruitment:")
+    head = head[:quality] + head[tail:]
+    for criterion, family in (("relevance", "Nominal"), ("fluency", "Ratings")):
+        analysis = f"analysis:\n  primary: main\n  comparisons:\n    - {{name: main, between: systems, criteria: [{criterion}]}}\n"
+        (path / "study.yaml").write_text(f"{head}\n{analysis}")
+        assert type(families(load_study(path))[0]).__name__ == family

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -25,8 +26,9 @@ from dialometer.analysis.families.nominal.sections import (
     over_words,
     shares_figure,
     shares_section,
+    turned,
 )
-from dialometer.analysis.families.nominal.shares import CategoryShares, Contrasts, declared_tests, significant
+from dialometer.analysis.families.nominal.shares import CategoryShares, Contrast, Contrasts, declared_tests, significant
 from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.errors import NotEnoughData
@@ -251,15 +253,7 @@ class _Run:
         clear = significant(self.general)
         is_declared = self.primary is not None
         if clear:
-            return tuple(
-                Headline(
-                    f"{name.category}: {name.first} less {name.second}",
-                    test,
-                    sentence(difference_words(name, test, self.main_shares[name.criterion])),
-                    is_declared,
-                )
-                for name, test in list(clear.items())[:MOST_NAMED]
-            )
+            return tuple(self._headline(name, test, is_declared) for name, test in list(clear.items())[:MOST_NAMED])
         shares = self.main_shares[self.main_answers[0].label]
         lines = []
         for group in shares.groups.names[:MOST_NAMED]:
@@ -267,6 +261,14 @@ class _Run:
             words = f"The most frequent category{f' of {group}' if group else ''} is “{best}”."
             lines.append(Headline(f"{best}{f': {group}' if group else ''}", shares.shares[group, best], words, False))
         return tuple(lines)
+
+    def _headline(self, name: Contrast, test: Estimate, is_declared: bool) -> Headline:
+        first, second, shown = name.first, name.second, test
+        if test.value < 0:
+            first, second, shown = name.second, name.first, turned(test)
+        words = difference_words(name, test, self.main_shares[name.criterion])
+        label = f"“{name.category}”: {first} minus {second}"
+        return Headline(label, replace(shown, unit="share"), f"{words}.", is_declared)
 
 
 def _methods(options: Options) -> tuple[Method, ...]:

@@ -10,8 +10,9 @@ Equal groups were called different in at most 5 % of simulated studies: tests/an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
@@ -55,13 +56,16 @@ class CategoryShares:
         for code, group in enumerate(self.groups.names):
             inside = self.groups.code == code
             for category, name in enumerate(self.answers.categories):
-                found[group, name] = two_way_share(
+                share = two_way_share(
                     (self.answers.category[inside] == category).astype(np.float64),
                     self.answers.rater[inside],
                     None if self.options.has_fixed_items else self.answers.item[inside],
                     confidence=self.options.confidence,
                     label=name,
                 )
+                # Nobody asks whether a category has half of all answers.
+                method = share.method.partition(", score t-test")[0]
+                found[group, name] = replace(share, method=method, statistic=math.nan, p_value=math.nan, unit="share")
         return found
 
     def differences(self, *, has_fixed_items: bool) -> dict[Contrast, Estimate]:
