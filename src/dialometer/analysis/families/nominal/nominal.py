@@ -28,7 +28,13 @@ from dialometer.analysis.families.nominal.sections import (
     shares_section,
     turned,
 )
-from dialometer.analysis.families.nominal.shares import CategoryShares, Contrast, Contrasts, declared_tests, significant
+from dialometer.analysis.families.nominal.shares import (
+    CategoryContrast,
+    CategoryContrasts,
+    CategoryShares,
+    declared_tests,
+    significant,
+)
 from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.errors import NotEnoughData
@@ -138,17 +144,17 @@ class _Run:
             for given in self.main_answers
         }
 
-    def tests(self, *, has_fixed_items: bool) -> Contrasts:
+    def tests(self, *, has_fixed_items: bool) -> CategoryContrasts:
         """The tests behind the answer: those of the primary comparison, or of all criteria by system as one family."""
         comparison = self.primary or Comparison(name="systems")
         return declared_tests(self.study, self.main_answers, comparison, self.options, has_fixed_items=has_fixed_items)
 
     @cached_property
-    def general(self) -> Contrasts:
+    def general(self) -> CategoryContrasts:
         return self.tests(has_fixed_items=self.options.has_fixed_items)
 
     @cached_property
-    def on_items(self) -> Contrasts:
+    def on_items(self) -> CategoryContrasts:
         return self.general if self.options.has_fixed_items else self.tests(has_fixed_items=True)
 
     def sections(self) -> list[Section]:
@@ -213,7 +219,7 @@ class _Run:
             for name in clear or significant(self.on_items)
         )
 
-    def _named(self, clear: Contrasts) -> str:
+    def _named(self, clear: CategoryContrasts) -> str:
         words = [difference_words(name, test, self.main_shares[name.criterion]) for name, test in clear.items()]
         more = f", and {n_of(len(words) - MOST_NAMED, 'further difference')}" if len(words) > MOST_NAMED else ""
         return "; ".join(words[:MOST_NAMED]) + more
@@ -262,7 +268,7 @@ class _Run:
             lines.append(Headline(f"{best}{f': {group}' if group else ''}", shares.shares[group, best], words, False))
         return tuple(lines)
 
-    def _headline(self, name: Contrast, test: Estimate, is_declared: bool) -> Headline:
+    def _headline(self, name: CategoryContrast, test: Estimate, is_declared: bool) -> Headline:
         first, second, shown = name.first, name.second, test
         if test.value < 0:
             first, second, shown = name.second, name.first, turned(test)

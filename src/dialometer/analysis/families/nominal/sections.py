@@ -10,9 +10,9 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, value_only, with_interval
 from dialometer.analysis.families.nominal.categories import Answers
 from dialometer.analysis.families.nominal.shares import (
+    CategoryContrast,
+    CategoryContrasts,
     CategoryShares,
-    Contrast,
-    Contrasts,
     declared_tests,
     significant,
 )
@@ -47,7 +47,7 @@ def group_name(name: str) -> str:
     return name or ALL
 
 
-def difference_words(name: Contrast, test: Estimate, shares: CategoryShares | None) -> str:
+def difference_words(name: CategoryContrast, test: Estimate, shares: CategoryShares | None) -> str:
     """ "A gets “repetition” more often than B (32% against 11%, p = .003)"."""
     first, second = (name.first, name.second) if test.value > 0 else (name.second, name.first)
     sizes = f"difference {percent(abs(test.value))}"
@@ -57,7 +57,9 @@ def difference_words(name: Contrast, test: Estimate, shares: CategoryShares | No
     return f"{first} gets “{name.category}” more often than {second} ({sizes}, {p_words(p_adjusted(test))})"
 
 
-def shares_section(shares: CategoryShares, tests: Contrasts, *, is_declared: bool, by: str = "system") -> Section:
+def shares_section(
+    shares: CategoryShares, tests: CategoryContrasts, *, is_declared: bool, by: str = "system"
+) -> Section:
     """The shares of one criterion by system (or condition) with a figure; differences unless declared ones say it."""
     answers, options = shares.answers, shares.options
     name = answers.criterion if by == "system" else f"{answers.criterion}-{by}"
@@ -84,7 +86,7 @@ def common_words(shares: CategoryShares) -> str:
     )
 
 
-def differ_words(all_tests: Contrasts) -> str:
+def differ_words(all_tests: CategoryContrasts) -> str:
     """Whether the systems differ in their categories at all, from the same tests as the table of differences."""
     tests = {name: test for name, test in all_tests.items() if not np.isnan(p_adjusted(test))}
     if not tests:
@@ -155,7 +157,13 @@ MOST_PARTS = 8
 
 
 def differences_table(
-    name: str, title: str, tests: Contrasts, options: Options, *, caption: str = "", is_confirmatory: bool = False
+    name: str,
+    title: str,
+    tests: CategoryContrasts,
+    options: Options,
+    *,
+    caption: str = "",
+    is_confirmatory: bool = False,
 ) -> Table:
     """Every two groups and category, the larger share first."""
     has_criterion = len({test.criterion for test in tests}) > 1

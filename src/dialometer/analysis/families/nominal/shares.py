@@ -28,7 +28,7 @@ from dialometer.stats.clustered.two_way import two_way_share
 from dialometer.stats.clustered.two_way_contrasts import TwoWayContrasts
 
 
-class Contrast(NamedTuple):
+class CategoryContrast(NamedTuple):
     """One difference: two groups and a category."""
 
     criterion: str
@@ -37,7 +37,7 @@ class Contrast(NamedTuple):
     category: str
 
 
-Contrasts = Mapping[Contrast, Estimate]
+CategoryContrasts = Mapping[CategoryContrast, Estimate]
 """Differences of shares (first minus second) with ``p_adjusted`` in their details."""
 
 
@@ -68,7 +68,7 @@ class CategoryShares:
                 found[group, name] = replace(share, method=method, statistic=math.nan, p_value=math.nan, unit="share")
         return found
 
-    def differences(self, *, has_fixed_items: bool) -> dict[Contrast, Estimate]:
+    def differences(self, *, has_fixed_items: bool) -> dict[CategoryContrast, Estimate]:
         """Every two groups in every category that anybody chose; of two categories the first says it all."""
         groups, answers = self.groups, self.answers
         pairs = list(combinations(range(len(groups.names)), 2))
@@ -80,7 +80,7 @@ class CategoryShares:
         design[np.arange(len(code)), code] = 1.0
         sizes = np.bincount(code, minlength=len(groups.names))
         used = answers.used if len(answers.used) > 2 else answers.used[:1]
-        found: dict[Contrast, Estimate] = {}
+        found: dict[CategoryContrast, Estimate] = {}
         for category in used if len(answers.used) > 1 else ():
             fit = TwoWayContrasts(
                 (answers.category[inside] == category).astype(np.float64),
@@ -90,7 +90,7 @@ class CategoryShares:
                 self.options.confidence,
             )
             for a, b in pairs:
-                name = Contrast(answers.label, groups.names[a], groups.names[b], answers.categories[category])
+                name = CategoryContrast(answers.label, groups.names[a], groups.names[b], answers.categories[category])
                 weights = np.zeros(len(groups.names))
                 weights[a], weights[b] = 1.0, -1.0
                 n = int(sizes[a] + sizes[b])
@@ -101,16 +101,16 @@ class CategoryShares:
         return found
 
     @cached_property
-    def tests(self) -> dict[Contrast, Estimate]:
+    def tests(self) -> dict[CategoryContrast, Estimate]:
         """The differences as one family of tests, for other raters and (unless declared as fixed) other items."""
         return corrected_by_name(self.differences(has_fixed_items=self.options.has_fixed_items), self.options)
 
 
 def declared_tests(
     study: Study, answers: Sequence[Answers], comparison: Comparison, options: Options, *, has_fixed_items: bool
-) -> dict[Contrast, Estimate]:
+) -> dict[CategoryContrast, Estimate]:
     """The tests of a declared comparison: groups two by two, category by category, over its criteria as one family."""
-    found: dict[Contrast, Estimate] = {}
+    found: dict[CategoryContrast, Estimate] = {}
     for given in answers:
         if comparison.criteria and given.criterion not in comparison.criteria:
             continue
@@ -119,7 +119,7 @@ def declared_tests(
     return corrected_by_name(found, options)
 
 
-def significant(tests: Contrasts) -> dict[Contrast, Estimate]:
+def significant(tests: CategoryContrasts) -> dict[CategoryContrast, Estimate]:
     """The differences that are significant after correction, the largest first."""
     clear = {name: test for name, test in tests.items() if is_significant(test)}
     return dict(sorted(clear.items(), key=lambda pair: -abs(pair[1].value)))
