@@ -213,7 +213,8 @@ def test_conditions_can_be_compared(study, tmp_path):
         )
     text = text.replace(
         "design:\n",
-        "design:\n  factors:\n    - name: hurry\n      levels:\n        - {name: calm}\n        - {name: hurried, set: {deadline_s: 10}}\n",
+        "design:\n  factors:\n    - name: hurry\n      levels:\n        - {name: calm}\n"
+        "        - {name: hurried, set: {deadline_s: 10}}\n",
     )
     text = text.replace(
         "between: systems\n      levels: [template, retrieval, base, tuned]", "between: factor\n      factor: hurry"
