@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dialometer.public.judged import compare, equivalence, icc
     from dialometer.public.models import generalizability, ordinal_model, rater_severity
     from dialometer.public.retrievers import evaluate_retrievers
-    from dialometer.public.statistics import bootstrap, compute, dawid_skene, fleiss_kappa, mace, statistics
+    from dialometer.public.statistics import bootstrap, compute, dawid_skene, fleiss_kappa, gwet, mace, statistics
     from dialometer.public.studies import new_study, power, read_judgments, simulate_raters
     from dialometer.readers import read_dialogues
     from dialometer.report import render
@@ -64,6 +64,7 @@ _HOMES = {
     "fleiss_kappa": "dialometer.public.statistics",
     "friedman": "dialometer.stats.effects.ranks",
     "generalizability": "dialometer.public.models",
+    "gwet": "dialometer.public.statistics",
     "hedges_g": "dialometer.stats.effects.effect_size",
     "icc": "dialometer.public.judged",
     "kendall": "dialometer.stats.effects.correlation",
@@ -112,6 +113,7 @@ __all__ = [
     "fleiss_kappa",
     "friedman",
     "generalizability",
+    "gwet",
     "hedges_g",
     "icc",
     "kendall",

@@ -11,6 +11,7 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures, rater_rows
 from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts
+from dialometer.analysis.families.ratings.factors import Factors
 from dialometer.design.load import load_study
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Table
@@ -116,7 +117,10 @@ def test_the_truth_comes_out(template, quick):
     truth = draw_truth(study, 2, spread=0.7)
     report = analyse(study, quick(study, n_raters=240, seed=2, truth=truth, habits=CAREFUL), n_resamples=200)
     assert "Anchoring was found" in report.summary.answer
-    assert "nearer to the anchor's value" in report.summary.answer
+    assert "ratings were higher" in report.summary.answer
+    assert "more consistent on Readability and Coherence" in report.summary.answer
+    # Nearness to the anchor was not declared as a test: it is in the closing words, not in the headline.
+    assert "drew raters towards its value" in " ".join(report.sections[-1].paragraphs)
     effects = table_of(report, "condition_effects")
     anchor = effects.rows[0]
     assert anchor[1] == "Anchor"
@@ -324,18 +328,45 @@ def test_unfinished_sessions(walked):
     assert any("one-way form" in note for note in notes)
 
 
-def test_declared_comparisons_are_corrected_apart(template, quick):
+def test_size_and_consistency_of_the_primary_comparison_are_one_family(template, quick):
     study = template("anchoring", n_items=10)
-    report = analyse(study, quick(study, n_raters=24), n_resamples=100)
+    data = quick(study, n_raters=24)
+    report = analyse(study, data, n_resamples=100)
     table = table_of(report, "declared_ratings")
     assert table.is_confirmatory
-    primary = [row for row in table.rows if row[0] == "anchor_effect (primary)" and row[1] == "size of ratings"]
-    p = sorted(row[6] for row in primary)
-    assert sorted(row[7] for row in primary) == pytest.approx([min(1, 2 * p[0]), max(min(1, 2 * p[0]), p[1])])
-    others = [row for row in table.rows if "primary" not in row[0] and row[1] == "size of ratings"]
-    assert len(others) == 2 + 6
-    assert min(row[7] for row in others) == pytest.approx(min(1, 8 * min(row[6] for row in others)))
-    assert all(headline.is_confirmatory for headline in report.summary.headlines[:2])
+    primary = [row for row in table.rows if row[0] == "anchor_effect (primary)"]
+    assert [row[1] for row in primary] == ["size of ratings", "consistency"] * 2
+    p = np.sort([row[6] for row in primary])
+    expected = np.minimum(np.maximum.accumulate(p * [4, 3, 2, 1]), 1)  # Holm 1979
+    assert sorted(row[7] for row in primary) == pytest.approx(expected)
+    others = [row for row in table.rows if "primary" not in row[0]]
+    assert len(others) == 2 + 2 + 6
+    assert min(row[7] for row in others) == pytest.approx(min(1, 10 * min(row[6] for row in others)))
+    assert all(headline.is_confirmatory for headline in report.summary.headlines[:4])
+    # What power analysis repeats are the same numbers.
+    declared = study.spec.analysis
+    options = Options(declared.confidence, 100, 1, declared.correction)
+    tests = Factors().primary_tests(data, declared.comparisons[0], options)
+    assert len(tests) == 4
+    again = analyse(study, data, n_resamples=100, seed=1)
+    shown = [row for row in table_of(again, "declared_ratings").rows if row[0] == "anchor_effect (primary)"]
+    assert [test.details["p_adjusted"] for test in tests.values()] == pytest.approx([row[7] for row in shown])
+
+
+def test_the_headline_reads_corrected_declared_tests_only(template, quick):
+    """An uncorrected p-value below 5% of an exploratory test is no finding."""
+    study = template("anchoring", n_items=8)
+    habits = Habits(careless_share=0.05, anchor_pull=0, text_anchor_calm=0)
+    seen = 0
+    for seed in range(12):
+        report = analyse(study, quick(study, n_raters=24, seed=seed, habits=habits), n_resamples=50)
+        rows = [row for row in table_of(report, "declared_ratings").rows if row[0] == "anchor_effect (primary)"]
+        is_found = any(row[7] is not None and row[7] < 0.05 for row in rows)
+        assert ("Anchoring was found" in report.summary.answer) == is_found
+        assert any("nchoring" in claim.what for claim in report.summary.claims) == is_found
+        steady = table_of(report, "consistency_differences").rows
+        seen += not is_found and any(row[6] is not None and row[6] < 0.05 for row in steady)
+    assert seen  # it happened, and was not claimed
 
 
 def test_large_studies_work_on_rater_means(template, quick, monkeypatch):
@@ -394,5 +425,8 @@ def test_anchors_of_several_kinds(template, quick, tmp_path):
     assert all(ratio.high < 1 for ratio in near.values())
     declared = [row for row in table_of(report, "declared_ratings").rows if row[0].startswith("anchor_effect")]
     assert {row[3] for row in declared} == {"anchor (number)", "anchor (text and number)"}
-    assert "Anchoring by “anchor (number)” was found" in report.summary.answer
+    told = report.summary.answer
+    assert "Anchoring by “anchor (number)” was" in told
+    text = told[told.index("Anchoring by “anchor (text)” was") :].partition(". ")[0]
+    assert text.endswith("(exploratory: it was not declared)")
     assert render(report, tmp_path, formats=["html"])

@@ -93,3 +93,22 @@ def test_bootstrap_means_of_few_raters_are_a_little_narrow_as_their_note_says(ta
     share = float(np.mean(tallies["cell"]))
     low, high = band(len(tallies["cell"]), 0.90)
     assert low <= share <= high, f"{share:.3f}"
+
+
+@pytest.mark.parametrize("careless", [0.0, 0.05])
+def test_anchoring_that_is_not_there_is_seldom_claimed(template, careless):
+    """Size and consistency, any of the four primary tests after correction: at most 5% and two standard errors."""
+    from dialometer.analysis.base.data import data_from_arrays
+    from dialometer.analysis.families.ratings.factors import Factors
+    from dialometer.simulate.judgment_arrays import simulate_judgments
+
+    study = template("anchoring", n_items=8)
+    habits = Habits(careless_share=careless, anchor_pull=0, text_anchor_calm=0)
+    comparison = study.spec.analysis.comparisons[0]
+    n_studies, claims = 60, 0
+    for seed in range(n_studies):
+        columns = simulate_judgments(study, draw_truth(study, seed), habits, n_raters=24, seed=seed)
+        tests = Factors().primary_tests(data_from_arrays(study, columns), comparison, OPTIONS)
+        assert len(tests) == 4
+        claims += any(test.details["p_adjusted"] < 0.05 for test in tests.values())
+    assert claims <= 0.05 * n_studies + 2 * math.sqrt(n_studies * 0.05 * 0.95)

@@ -10,9 +10,9 @@ import pytest
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.ratings.agreement import Scores, crossing, raters_needed, reliability
-from dialometer.analysis.families.ratings.consistency import paired_icc_difference
 from dialometer.stats.agreement.krippendorff_alpha import interval_alpha
 from dialometer.stats.icc.crossed import icc_crossed
+from dialometer.stats.icc.difference import paired_icc_difference
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
 
@@ -55,7 +55,7 @@ def test_the_form_of_the_icc_follows_the_design(is_complete):
         return
     kept = np.random.default_rng(2).random(len(y)) < 0.7
     y, rater, item = y[kept], rater[kept], item[kept]
-    found = reliability(Scores(y, item, rater), confidence=0.95)
+    found = reliability(Scores(y, item, rater), confidence=0.95, method="classical")
     assert found.crossing == "partly"
     assert found.single.value == icc_crossed(y, item, rater, "ICC(2,1)").value
     whole = icc_crossed(y, item, rater, "ICC(2,k)")
@@ -100,13 +100,13 @@ def test_two_criteria_of_the_same_raters(has_holes):
         expected = [icc(table, "ICC(1,1)", missing="model").value for table in (first, second)]
     else:
         expected = [icc(table, "ICC(2,1)").value for table in (first, second)]
-    found = paired_icc_difference(first, second, OPTIONS)
+    found = paired_icc_difference(first, second)
     assert found.value == pytest.approx(expected[0] - expected[1], abs=1e-9)
     assert 0 < found.low < found.high
     assert found.p_value < 0.01
-    back = paired_icc_difference(second, first, OPTIONS)
+    back = paired_icc_difference(second, first)
     assert back.value == pytest.approx(-found.value)
-    same = paired_icc_difference(first, truth + rng.normal(0, 0.6, (60, 8)), OPTIONS)
+    same = paired_icc_difference(first, truth + rng.normal(0, 0.6, (60, 8)))
     assert same.low < 0 < same.high
     assert same.p_value > 0.05
 
@@ -116,6 +116,6 @@ def test_interval_and_p_of_two_criteria_never_contradict():
         rng = np.random.default_rng(seed)
         truth = rng.normal(size=(25, 1))
         first, second = truth + rng.normal(0, 1, (25, 6)), truth + rng.normal(0, 1.3, (25, 6))
-        found = paired_icc_difference(first, second, OPTIONS)
+        found = paired_icc_difference(first, second)
         is_out = not found.low <= 0 <= found.high
         assert is_out == (found.p_value < 0.05) or abs(found.p_value - 0.05) < 0.01

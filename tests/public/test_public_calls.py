@@ -8,6 +8,7 @@ import pytest
 
 import dialometer as dm
 from dialometer.errors import DialometerError, NotEnoughData, UnknownName
+from dialometer.stats.agreement.gwet import gwet_coefficient
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.icc.icc import icc as icc_of_matrix
@@ -46,8 +47,52 @@ def test_icc_of_complete_ratings_is_that_of_the_matrix():
     matrix = rng.normal(size=(12, 1)) + rng.normal(0, 0.4, (1, 5)) + rng.normal(0, 0.7, (12, 5))
     item, rater = (index.ravel() for index in np.indices(matrix.shape))
     rows = table(rater=[f"R{n}" for n in rater], item=[f"i{n}" for n in item], value=matrix.ravel())
-    for form in ("ICC(2,1)", "ICC(2,k)"):
-        assert dm.icc(rows, form=form).value == pytest.approx(icc_of_matrix(matrix, form).value, abs=2e-3)
+    for form in ("ICC(1,1)", "ICC(2,1)", "ICC(2,k)", "ICC(3,k)"):
+        classical = dm.icc(rows, form=form, method="classical")
+        expected = icc_of_matrix(matrix, form)
+        for field in ("value", "low", "high", "p_value"):
+            assert getattr(classical, field) == pytest.approx(getattr(expected, field), abs=1e-9)
+        found = dm.icc(rows, form=form)
+        assert found.value == classical.value
+        assert found.low < classical.low  # raters may be unequal
+
+
+def test_icc_is_the_number_of_the_report(ratings):
+    """Magnitudes with all raters in one condition each: by condition in the report, and from its rows by hand."""
+    folder, judgments = ratings
+    study = dm.load_study(folder)
+    report = dm.analyse_folder(folder, n_resamples=100)
+    table = next(table for table in report.tables() if table.name == "consistency_by_condition")
+    names = [column.name for column in table.columns]
+    cells = {tuple(cell.items()): number for number, cell in enumerate(study.cells)}
+    factors = [factor.name for factor in study.spec.design.factors]
+    n_checked = 0
+    for row in table.rows:
+        shown = dict(zip(names, row, strict=True))
+        criterion = next(c.name for c in study.spec.criteria if c.label == shown["criterion"])
+        place = [r for r in table.rows if r[0] == row[0]].index(row)
+        condition = next(dict(cell) for cell, number in cells.items() if number == place)
+        rows = judgments.filter(*(pl.col(f"factor_{name}") == condition[name] for name in factors))
+        if not shown["icc_single"].is_known:
+            continue
+        found = dm.icc(rows, criterion)
+        for field in ("value", "low", "high"):
+            assert getattr(found, field) == pytest.approx(getattr(shown["icc_single"], field), abs=1e-9)
+        average = dm.icc(rows, criterion, form=found.method.replace(",1)", ",k)").split(" by ")[0])
+        assert average.value == pytest.approx(shown["icc_average"].value, abs=1e-9)
+        assert average.details["k"] == pytest.approx(shown["k"])
+        n_checked += 1
+    assert n_checked
+
+
+def test_gwet_of_a_table():
+    rows = table(rater=list("abab"), item=["1", "1", "2", "2"], value=[1.0, 2.0, 5.0, 5.0])
+    found = dm.gwet(rows, weights="ordinal", labels=[1, 2, 3, 4, 5])
+    expected = gwet_coefficient([[1, 2], [5, 5]], [1, 2, 3, 4, 5], weights="ordinal")
+    assert found.value == pytest.approx(expected.value)
+    assert found.value > dm.gwet(rows).value
+    with pytest.raises(DialometerError, match="not a label"):
+        dm.gwet(rows, weights="ordinal", labels=[1, 2, 3])
 
 
 def test_icc_tells_systems_of_one_item_apart(ratings):

@@ -190,3 +190,26 @@ def test_without_residual_says_so():
     found = variance_components(items + raters, items, raters)
     assert "practically zero" in " ".join(found.notes)
     assert icc_from(found, "ICC(3,1)") == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("form", ["ICC(2,1)", "ICC(3,1)"])
+def test_ends_of_the_profile_are_exact(form):
+    """The deviance, minimised over the other ratio on a fine grid, reaches chi-square's limit at both ends to 1e-6."""
+    from scipy import optimize, stats
+
+    from dialometer.stats.icc.variance_components import CrossedLikelihood
+
+    values, items, raters = crossed(np.random.default_rng(13), 40, 12, share=0.6)
+    result = icc_crossed(values, items, raters, form, interval="profile")
+    likelihood = CrossedLikelihood(values, items, raters)
+    least = variance_components(values, items, raters).deviance
+    for end in (result.low, result.high):
+
+        def deviance(log_ratio, end=end):
+            by_rater = np.exp(log_ratio)
+            return likelihood.deviance(end / (1 - end) * (1 + (by_rater if form == "ICC(2,1)" else 0)), by_rater)
+
+        start = min(np.linspace(-8, 4, 60), key=deviance)
+        best = optimize.minimize_scalar(deviance, bracket=(start - 0.2, start, start + 0.2), tol=1e-12).fun
+        slope = (deviance(start, end + 1e-5) - deviance(start, end - 1e-5)) / 2e-5
+        assert abs(best - least - stats.chi2.isf(0.05, 1)) < 1e-8 * max(abs(slope), 1) + 1e-7

@@ -4,43 +4,65 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from dialometer.analysis.families.ratings.agreement import IntervalMethod, Scores, reliability
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.registry import did_you_mean
+from dialometer.scales import SCALES
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
 from dialometer.stats.clustered.preference import signed_choices
 from dialometer.stats.compute import with_derived
 from dialometer.stats.effects.equivalence import equivalence as equivalence_of
+from dialometer.stats.effects.normalise import ZeroRule, normalise
 from dialometer.stats.effects.two_groups import welch_t
-from dialometer.stats.icc.crossed import icc_crossed
+from dialometer.stats.icc.forms import form_named
+from dialometer.stats.observations import codes
 
 _UNDECIDED = ("tie", "cannot_tell")
 
 
-def icc(judgments: pl.DataFrame, criterion: str = "", *, form: str = "ICC(2,1)", confidence: float = 0.95) -> Estimate:
+def icc(
+    judgments: pl.DataFrame,
+    criterion: str = "",
+    *,
+    form: str = "",
+    method: IntervalMethod = "unequal raters",
+    zeros: ZeroRule = "half_minimum",
+    confidence: float = 0.95,
+) -> Estimate:
     """How far raters agree on a criterion: the intraclass correlation of ratings, from every judgment there is.
 
     ``judgments`` is what :func:`~dialometer.public.studies.read_judgments` gives, or any table with ``rater``, ``item``,
-    ``criterion`` and ``value`` (and ``system``, where one item shows several). Ratings need not be complete: the variance
-    components are estimated by REML (see ``dialometer.stats.icc.crossed``). ``ICC(2,1)`` is the reliability of one rater,
-    ``ICC(2,k)`` that of the mean over as many raters as an item has.
+    ``criterion`` and ``value`` (and ``system``, where one item shows several; and ``scale``, where it is a magnitude).
+    The number is that of the report for the same judgments: left alone, ``form`` follows from the design (two-way where
+    raters share items, one-way where they do not), magnitudes enter as logarithms in the form of consistency, and a
+    rater's repeated judgments of one thing are averaged. ``ICC(2,1)`` is the agreement of one rating, ``ICC(2,k)`` that of
+    the mean over as many raters as a thing has; ``details["k"]`` says how many.
+
+    The interval takes raters and items as samples and raters as unequal. ``method="classical"`` gives those of other
+    software: McGraw & Wong's for complete ratings (pingouin, R psych), else the profile of the likelihood.
     """
     rows = of_criterion(judgments, criterion).filter(pl.col("value").is_not_null())
+    name = criterion_name(rows, criterion)
     if not len(rows):
-        raise DialometerError(
-            f"no judgment on '{criterion_name(rows, criterion)}' is a number", remedy="choose a rating criterion"
-        )
-    rows = with_derived(rows)
-    return icc_crossed(
-        rows["value"].to_numpy(),
-        rows["target"].to_numpy(),
-        rows["rater"].to_numpy(),
-        form,
-        confidence=confidence,
-        label=criterion_name(rows, criterion),
-    )
+        raise DialometerError(f"no judgment on '{name}' is a number", remedy="choose a rating criterion")
+    chosen = form_named(form) if form else None
+    table = with_derived(rows).group_by("rater", "target", "item", maintain_order=True).agg(pl.col("value").mean())
+    y = table["value"].to_numpy()
+    (rater, _), (target, _), (item, _) = (codes(table[column].to_numpy()) for column in ("rater", "target", "item"))
+    scales = set(rows["scale"].to_list()) if "scale" in rows.columns else set()
+    is_log = bool(scales) and all(name in SCALES and SCALES.get(name).unit == "log" for name in scales)
+    if is_log:
+        y = normalise(y, rater, "ln", zeros=zeros).values
+        given = ~np.isnan(y)
+        y, rater, target, item = y[given], rater[given], target[given], item[given]
+    data = Scores(y, target, rater, item, "log" if is_log else "as given")
+    single = "" if chosen is None else chosen.name.replace(",k)", ",1)")
+    result = reliability(data, confidence=confidence, label=name, form=single, method=method)
+    return result.average if chosen is not None and chosen.is_average else result.single
 
 
 def compare(

@@ -14,13 +14,15 @@ from dialometer.model.statistic import StatisticResult
 from dialometer.public.judged import criterion_name, of_criterion
 from dialometer.registry import did_you_mean
 from dialometer.stats import STATISTICS
-from dialometer.stats.agreement.fleiss import fleiss_kappa_of_judgments
+from dialometer.stats.agreement.fleiss import fleiss_kappa_of_judgments, label_counts
+from dialometer.stats.agreement.gwet import GwetWeights, gwet_of_counts, gwet_weights
 from dialometer.stats.agreement.label_models import DawidSkene, Labels, Mace, code_labels
 from dialometer.stats.agreement.label_models import dawid_skene as fit_dawid_skene
 from dialometer.stats.agreement.label_models import mace as fit_mace
 from dialometer.stats.bootstrap.bootstrap import Interval, bootstrap_clusters
 from dialometer.stats.compute import compute as compute_statistic
 from dialometer.stats.compute import with_derived
+from dialometer.stats.observations import positions, stack
 
 
 def statistics() -> pl.DataFrame:
@@ -72,6 +74,29 @@ def fleiss_kappa(
         confidence=confidence,
     )
     return replace(estimate, label=criterion_name(rows, criterion))
+
+
+def gwet(
+    judgments: pl.DataFrame,
+    criterion: str = "",
+    *,
+    weights: GwetWeights = "nominal",
+    labels: Sequence[Any] = (),
+    confidence: float = 0.95,
+) -> Estimate:
+    """Gwet's AC1 (answers without order) or AC2 (``weights`` ordinal, linear or quadratic): agreement beyond chance.
+
+    Unlike kappa and alpha it stays high where nearly all answers are the same and raters agree on them. ``labels`` are all
+    points of the scale; left out, those that were given.
+    """
+    is_number = weights != "nominal" or (len(labels) > 0 and not isinstance(labels[0], str))
+    column = "value" if is_number else "category"
+    rows = with_derived(of_criterion(judgments, criterion)).drop_nulls(["target", column])
+    known = list(labels) or sorted(rows[column].unique().to_list())
+    places = positions(rows[column].to_numpy() if is_number else rows[column].to_list(), known)
+    counts = label_counts(stack(places, rows["target"].to_numpy()).ratings, range(len(known)))
+    name = criterion_name(rows, criterion)
+    return gwet_of_counts(counts, gwet_weights(known, weights), weights=weights, confidence=confidence, label=name)
 
 
 def dawid_skene(

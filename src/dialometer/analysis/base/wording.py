@@ -109,6 +109,11 @@ def correction_name(correction: str) -> str:
     return "not corrected" if correction == "none" else correction.title()
 
 
+def after_correction(correction: str) -> str:
+    """What follows a corrected p-value; nothing where none was declared."""
+    return "" if correction == "none" else f" after {correction_name(correction)}"
+
+
 def size_of_icc(icc: float) -> str:
     """Koo and Li's (2016) words for a reliability."""
     return "poor" if icc < 0.5 else "moderate" if icc < 0.75 else "good" if icc < 0.9 else "excellent"

@@ -25,6 +25,7 @@ from dialometer.stats.observations import as_judgments
 CrossedInterval = Literal["auto", "profile", "wald", "none"]
 
 _MOST_PROFILED = 200  # levels of the smaller factor
+_PRECISE = 1e-10  # ends of profile intervals
 _MOST = 1 - 1e-9  # the largest ICC looked at when an interval is searched
 
 
@@ -65,34 +66,30 @@ def icc_crossed(
         why = f"{components.notes[0]}; use ICC(1,1) or ICC(2,1), or let raters judge several items"
         return unknown(chosen.name, why, n=components.n_items, label=label)
     average = (components.judgments_per_item if k is None else k) if chosen.is_average else 1.0
+    numbers, (item, rater), _ = as_judgments(values, items, raters)
+    likelihood = CrossedLikelihood(numbers, item, rater)
+    without, _ = fit(likelihood, is_item_zero=True, is_rater_zero=not components.is_rater_separable)
+    statistic = max(likelihood.deviance(*without) - components.deviance, 0.0)
     result = Estimate(
         value=icc_from(components, chosen.name, average),
         n=components.n_items,
         method=f"{chosen.name} by REML",
         confidence=confidence,
+        statistic=statistic,
+        df=(1.0,),
+        p_value=float(special.chdtrc(1, statistic)) / 2 if statistic > 0 else 1.0,
         label=label,
         notes=components.notes,
         details={**_described(components), "k": average},
     )
     if interval == "none":
         return result
-    numbers, (item, rater), _ = as_judgments(values, items, raters)
-    likelihood = CrossedLikelihood(numbers, item, rater)
     if interval == "auto":
         interval = "profile" if min(components.n_items, components.n_raters) <= _MOST_PROFILED else "wald"
     search = _profile_interval if interval == "profile" else _wald_interval
     low, high = (spearman_brown(end, average) for end in search(likelihood, components, chosen, confidence))
-    without, _ = fit(likelihood, is_item_zero=True, is_rater_zero=not components.is_rater_separable)
-    statistic = max(likelihood.deviance(*without) - components.deviance, 0.0)
-    return replace(
-        result,
-        low=low,
-        high=high,
-        interval_method="profile of the restricted likelihood" if interval == "profile" else "Wald on the logit scale",
-        statistic=statistic,
-        df=(1.0,),
-        p_value=float(special.chdtrc(1, statistic)) / 2 if statistic > 0 else 1.0,
-    )
+    method = "profile of the restricted likelihood" if interval == "profile" else "Wald on the logit scale"
+    return replace(result, low=low, high=high, interval_method=method)
 
 
 def _described(components: VarianceComponents) -> dict[str, float]:
@@ -125,7 +122,7 @@ def _profile(likelihood: CrossedLikelihood, components: VarianceComponents, form
         if not components.is_rater_separable:
             return deviance(icc, 0.0)
         best = optimize.minimize_scalar(
-            lambda share: deviance(icc, share), bounds=(0.0, 0.999), method="bounded", options={"xatol": 1e-4}
+            lambda share: deviance(icc, share), bounds=(0.0, 0.999), method="bounded", options={"xatol": 1e-7}
         )
         return min(float(best.fun), deviance(icc, 0.0))
 
@@ -144,9 +141,9 @@ def _profile_interval(
 
     low, high = 0.0, 1.0
     if value > 0 and excess(0.0) > 0:
-        low = float(optimize.brentq(excess, 0.0, min(value, _MOST), xtol=1e-4))
+        low = float(optimize.brentq(excess, 0.0, min(value, _MOST), xtol=_PRECISE))
     if value < _MOST and excess(_MOST) > 0:
-        high = float(optimize.brentq(excess, value, _MOST, xtol=1e-4))
+        high = float(optimize.brentq(excess, value, _MOST, xtol=_PRECISE))
     return low, high
 
 

@@ -1,7 +1,9 @@
-"""Agreement of raters on each criterion when all raters saw the same thing: ICC, Krippendorff's alpha, weighted kappa."""
+"""Agreement of raters on each criterion when all raters saw the same thing: ICC, Krippendorff's alpha, Gwet's AC2, kappa."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,12 +17,14 @@ from dialometer.analysis.families.ratings.systems import MOST_LEVELS
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.agreement.gwet import gwet_coefficient
 from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.stats.agreement.krippendorff_alpha import interval_alpha, krippendorff_alpha
-from dialometer.stats.icc.crossed import icc_crossed
+from dialometer.stats.icc.crossed import CrossedInterval, icc_crossed
 from dialometer.stats.icc.forms import spearman_brown
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
+from dialometer.stats.icc.unequal_raters import FEWEST_RATERS, over_raters_and_items
 from dialometer.stats.observations import Floats, Ints, stack
 
 # The form of the ICC follows from who judged what. All raters judged everything: two-way random effects (analysis of
@@ -29,48 +33,93 @@ from dialometer.stats.observations import Floats, Ints, stack
 
 
 Crossing = Literal["complete", "partly", "one_way", "none"]
+IntervalMethod = Literal["unequal raters", "classical"]
+Footing = Literal["as given", "log", "z"]
+"""``log`` and ``z``: numbers that only say how a rater sees one thing relative to others, so that levels cannot disagree."""
 REASONS = {
     "complete": "every rater judged everything in the condition, so raters are a random factor of a two-way design",
     "partly": "raters judged overlapping parts, so variance components (REML) use every judgment of the two-way design",
     "one_way": "raters differ from item to item, so differences between raters cannot be told from error",
 }
-FORM_NAMES = {
-    "complete": "ICC(2,1) and ICC(2,k), two-way random effects, absolute agreement",
-    "partly": "ICC(2,1) and ICC(2,k) from variance components by REML",
-    "one_way": "ICC(1,1) and ICC(1,k), one-way random effects",
+FORM_NAMES: dict[tuple[Crossing, Footing], str] = {
+    ("complete", "as given"): "ICC(2,1) and ICC(2,k), two-way random effects, absolute agreement",
+    ("partly", "as given"): "ICC(2,1) and ICC(2,k), absolute agreement, from variance components by REML",
+    ("one_way", "as given"): "ICC(1,1) and ICC(1,k), one-way random effects",
+    ("complete", "log"): "ICC(3,1) and ICC(3,k), consistency of the logarithms of magnitudes",
+    (
+        "partly",
+        "log",
+    ): "ICC(3,1) and ICC(3,k), consistency of the logarithms of magnitudes, from variance components by REML",
+    ("one_way", "log"): "ICC(1,1) and ICC(1,k) of logarithms relative to each rater's own mean",
+    ("complete", "z"): "ICC(3,1) and ICC(3,k), consistency of z scores within raters",
+    ("partly", "z"): "ICC(3,1) and ICC(3,k), consistency of z scores within raters, from variance components by REML",
+    ("one_way", "z"): "ICC(1,1) and ICC(1,k) of z scores within raters",
+}
+LEVELS_DO_NOT_COUNT = {
+    "log": "raters choose their own numbers in magnitude estimation, so a rater's level says nothing and is left out",
+    "z": "raters used different scales, so only how a rater sees one thing relative to others is compared",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Judgments laid out for reliability: score, what was rated, who rated."""
+    """Judgments laid out for reliability: score, what was rated, who rated, and the item that it belongs to."""
 
     y: Floats
     target: Ints
     rater: Ints
+    item: Ints | None = None
+    footing: Footing = "as given"
 
     def of(self, rows: np.ndarray) -> Scores:
         """Only these judgments."""
-        return Scores(self.y[rows], self.target[rows], self.rater[rows])
+        item = None if self.item is None else self.item[rows]
+        return replace(self, y=self.y[rows], target=self.target[rows], rater=self.rater[rows], item=item)
+
+    def relative(self) -> Floats:
+        """Scores without raters' levels, where levels say nothing (Bard et al. 1996); else as they are."""
+        if self.footing != "log":
+            return self.y
+        return np.asarray(self.y - means_by_group(self.y, self.rater, int(self.rater.max(initial=-1)) + 1)[self.rater])
+
+    def form(self, *, is_complete: bool, is_average: bool = False) -> str:
+        """The form of the ICC for such scores: consistency where levels say nothing, one-way for tables with holes."""
+        number = (3 if self.footing != "as given" else 2) if is_complete else 1
+        return f"ICC({number},{'k' if is_average else 1})"
 
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """The reliability of one rating and of the mean of all ratings that a target got."""
+    """The reliability of one rating and of the mean of the ratings that a target got."""
 
     crossing: Crossing
     single: Estimate
     average: Estimate
     n_raters: int
     n_targets: int
+    footing: Footing = "as given"
+
+    @property
+    def n_averaged(self) -> float | None:
+        """How many ratings the mean is taken over; where targets have different numbers, the harmonic mean of them."""
+        return float(self.average.details["k"]) if self.average.is_known else None
+
+    @property
+    def form(self) -> str:
+        """The forms used, and of which numbers."""
+        return FORM_NAMES[self.crossing, self.footing]
+
+    @property
+    def reason(self) -> str:
+        """Why these forms."""
+        more = LEVELS_DO_NOT_COUNT.get(self.footing)
+        return f"{REASONS[self.crossing]}; {more}" if more else REASONS[self.crossing]
 
 
 def scores(measure: Measure) -> Scores:
-    """Magnitudes relative to the rater's geometric mean (Bard et al. 1996); other scales as they are."""
-    y = measure.y
-    if measure.is_log:
-        y = y - means_by_group(y, measure.rater, len(measure.book.raters))[measure.rater]
-    return Scores(y, measure.target, measure.rater)
+    """The judgments of a measure as reliability needs them."""
+    footing: Footing = "log" if measure.is_log else "z" if measure.unit == "z" else "as given"
+    return Scores(measure.y, measure.target, measure.rater, measure.item, footing)
 
 
 def crossing(data: Scores) -> Crossing:
@@ -87,48 +136,76 @@ def crossing(data: Scores) -> Crossing:
     return "partly" if is_shared and min(n_raters, n_targets) <= MOST_LEVELS else "one_way"
 
 
-def matrix(data: Scores) -> Floats:
+def matrix(data: Scores, y: Floats | None = None) -> Floats:
     """Targets by raters, ``nan`` where a rater did not judge a target."""
     targets, target = np.unique(data.target, return_inverse=True)
     raters, rater = np.unique(data.rater, return_inverse=True)
     table = np.full((len(targets), len(raters)), np.nan)
-    table[target, rater] = data.y
+    table[target, rater] = data.y if y is None else y
     return table
 
 
-def reliability(data: Scores, *, confidence: float, label: str = "") -> Reliability:
-    """The ICC in the form that the design asks for; analytic intervals, or the likelihood's profile."""
+def item_of_target(data: Scores) -> Ints | None:
+    """The item of each row of :func:`matrix`; None where targets are items themselves."""
+    _, first = np.unique(data.target, return_index=True)
+    return None if data.item is None else data.item[first]
+
+
+def reliability(
+    data: Scores,
+    *,
+    confidence: float,
+    label: str = "",
+    form: str = "",
+    method: IntervalMethod = "unequal raters",
+    has_fixed_items: bool = False,
+) -> Reliability:
+    """The ICC in the form that the design asks for, or in another that is named (its single form).
+
+    The interval takes raters and items as samples and raters as unequal (:mod:`dialometer.stats.icc.unequal_raters`);
+    ``classical`` gives that of McGraw & Wong, or the profile of the likelihood where cells are missing.
+    """
     kind = crossing(data)
     n_raters, n_targets = (len(np.unique(codes)) for codes in (data.rater, data.target))
     if kind == "none":
         why = f"{n_raters} raters and {n_targets} things rated: at least two of each are needed; collect more"
         nothing = unknown("ICC", why, n=n_targets, label=label)
-        return Reliability(kind, nothing, nothing, n_raters, n_targets)
+        return Reliability(kind, nothing, nothing, n_raters, n_targets, data.footing)
+    wanted = form or data.form(is_complete=kind != "one_way")
+    is_one_way = wanted == "ICC(1,1)"
+    y = data.relative() if is_one_way else data.y
+    is_classical = method == "classical" or n_raters < FEWEST_RATERS
+    settings = {"confidence": confidence, "label": label}
     if kind == "complete":
-        table = matrix(data)
-        single, average = (icc(table, form, confidence=confidence, label=label) for form in ("ICC(2,1)", "ICC(2,k)"))
-    elif kind == "partly":
-        single = icc_crossed(data.y, data.target, data.rater, "ICC(2,1)", confidence=confidence, label=label)
-        average = _averaged(single, data)
+        single = icc(matrix(data, y), wanted, **settings)  # type: ignore[arg-type]
+        k = float(n_raters)
+    elif is_one_way:
+        single = icc_one_way(y, data.target, wanted, **settings)  # type: ignore[arg-type]
+        k = float(single.details.get("k0", math.nan))
     else:
-        single, average = (
-            icc_one_way(data.y, data.target, form, confidence=confidence, label=label)
-            for form in ("ICC(1,1)", "ICC(1,k)")
+        interval: CrossedInterval = "auto" if is_classical else "none"
+        single = icc_crossed(y, data.target, data.rater, wanted, interval=interval, **settings)  # type: ignore[arg-type]
+        k = _typical(np.bincount(data.target))
+    if not is_classical or n_raters < FEWEST_RATERS:
+        single = over_raters_and_items(
+            single, y, data.target, data.rater, clusters=data.item, has_fixed_items=has_fixed_items
         )
-    return Reliability(kind, single, average, n_raters, n_targets)
+    return Reliability(kind, single, _averaged(single, k), n_raters, n_targets, data.footing)
 
 
-def _averaged(single: Estimate, data: Scores) -> Estimate:
-    """The average form from the single one: the same fit, stepped up to the typical number of raters per target."""
+def _typical(counts: Ints) -> float:
+    """The harmonic mean of how often targets were rated."""
+    given = counts[counts > 0]
+    return len(given) / float(np.sum(1 / given))
+
+
+def _averaged(single: Estimate, k: float) -> Estimate:
+    """The average form from the single one (Spearman-Brown), as all average forms follow from it."""
     if not single.is_known:
         return single
-    counts = np.bincount(data.target)
-    counts = counts[counts > 0]
-    k = len(counts) / float(np.sum(1 / counts))
     value, low, high = (spearman_brown(part, k) for part in (single.value, single.low, single.high))
-    return replace(
-        single, value=value, low=low, high=high, method="ICC(2,k) by REML", details={**single.details, "k": k}
-    )
+    method = single.method.replace(",1)", ",k)")
+    return replace(single, value=value, low=low, high=high, method=method, details={**single.details, "k": k})
 
 
 def raters_needed(single: float, wanted: float = 0.8) -> int | None:
@@ -142,19 +219,45 @@ WANTED = 0.8
 ALPHA_WORDS = "Krippendorff (2018) asks for 0.8, and 0.667 at the least for tentative conclusions"
 
 
+INTERVAL_WORDS = (
+    "Intervals take raters and items as samples and allow for raters who are worse than others, and for one careless rater "
+    "more than was seen."
+)
+GWET_WORDS = " Gwet's AC2 (ordinal weights) falls less than α where most ratings are alike."
+
+
+def forms_used(results: Iterable[Reliability]) -> str:
+    """Every form of the ICC that was used, with its reason."""
+    return " ".join(dict.fromkeys(f"{r.form}: {r.reason}." for r in results if r.crossing != "none"))
+
+
+def reliability_methods(title: str, results: Iterable[Reliability]) -> tuple[Method, ...]:
+    """The forms for the list of methods."""
+    source = "Shrout & Fleiss 1979; McGraw & Wong 1996"
+    forms = dict.fromkeys((r.form, r.reason) for r in results if r.crossing != "none")
+    return tuple(Method(title, form, reason, source) for form, reason in forms)
+
+
 def agreement_section(measures: Measures, options: Options) -> tuple[Section, tuple[Method, ...]]:
     """One row per criterion, and a sentence on how many raters a reliable mean needs."""
     reliabilities = {
-        m.name: reliability(scores(m), confidence=options.confidence, label=m.label) for m in measures.criteria
+        m.name: reliability(
+            scores(m), confidence=options.confidence, label=m.label, has_fixed_items=options.has_fixed_items
+        )
+        for m in measures.criteria
     }
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
-    has_kappa = len(measures.book.raters) == 2 and any(alpha_level(m.scales) == "ordinal" for m in measures.criteria)
+    has_points = any(alpha_level(m.scales) == "ordinal" for m in measures.criteria)
+    has_kappa = len(measures.book.raters) == 2 and has_points
     for measure in measures.criteria:
         result = reliabilities[measure.name]
         alpha = criterion_alpha(measure, options)
         p = result.average.p_value if result.average.is_known else None
-        cells: list[Cell] = [measure.label, result.n_raters, result.n_targets, result.average, p, result.single, alpha]
+        cells: list[Cell] = [measure.label, result.n_raters, result.n_targets, result.single, p]
+        cells += [result.average, result.n_averaged, alpha]
+        if has_points:
+            cells.append(criterion_gwet(measure, options))
         if has_kappa:
             cells.append(two_rater_kappa(measure, options))
         body.append(tuple(cells))
@@ -163,28 +266,27 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
         Column("criterion", "Criterion"),
         Column("raters", "Raters", "count"),
         Column("targets", "Things rated", "count"),
-        Column("icc_average", "ICC, mean of the raters of a thing", "estimate"),
+        Column("icc_single", "ICC, one rating", "estimate"),
         Column("p", "p", "p_value"),
-        Column("icc_single", "ICC, one rater", "estimate"),
+        Column("icc_average", "ICC, mean of k ratings", "estimate"),
+        Column("k", "k", "number", 1),
         Column("alpha", "Krippendorff's α", "estimate"),
     ]
+    if has_points:
+        columns.append(Column("gwet", "Gwet's AC2", "estimate"))
     if has_kappa:
         columns.append(Column("kappa", "Quadratic κ", "estimate"))
-    kinds = list(dict.fromkeys(result.crossing for result in reliabilities.values() if result.crossing != "none"))
-    why = " ".join(f"{FORM_NAMES[kind]}: {REASONS[kind]}." for kind in kinds)
+    why = forms_used(reliabilities.values())
     table = Table(
         "rating_agreement",
         "Agreement of the raters",
         tuple(columns),
         tuple(body),
-        caption=f"{why} ICC in words after {KOO_LI}. {ALPHA_WORDS}.",
+        caption=f"{why} {INTERVAL_WORDS} ICC in words after {KOO_LI}. {ALPHA_WORDS}.{GWET_WORDS if has_points else ''}",
         notes=tuple(dict.fromkeys(notes)),
     )
     paragraphs = [_sentence(measure, reliabilities[measure.name]) for measure in measures.criteria]
-    methods = tuple(
-        Method("Agreement of raters", FORM_NAMES[kind], REASONS[kind], "Shrout & Fleiss 1979; McGraw & Wong 1996")
-        for kind in kinds
-    )
+    methods = reliability_methods("Agreement of raters", reliabilities.values())
     return Section(
         "rating_agreement", "Agreement of the raters", tuple(paragraphs), (_figure(measures, reliabilities), table)
     ), methods
@@ -194,7 +296,8 @@ def _sentence(measure: Measure, result: Reliability) -> str:
     if not result.single.is_known:
         return f"{measure.label}: agreement is not known, {first_note([result.single])}."
     word = size_of_icc(result.average.value)
-    text = f"{measure.label}: the mean of the raters has {word} reliability, ICC {with_interval(result.average)}"
+    k = f"{result.n_averaged:.1f}".removesuffix(".0")
+    text = f"{measure.label}: the mean of {k} ratings has {word} reliability, ICC {with_interval(result.average)}"
     n = raters_needed(result.single.value, WANTED)
     if n is None:
         return f"{text}; single raters do not agree at all, so that more of them would not help."
@@ -208,8 +311,8 @@ def _figure(measures: Measures, reliabilities: dict[str, Reliability]) -> Figure
         Dot(m.label, estimate, group)
         for m in measures.criteria
         for group, estimate in (
-            ("mean of the raters", reliabilities[m.name].average),
-            ("one rater", reliabilities[m.name].single),
+            ("mean of k ratings", reliabilities[m.name].average),
+            ("one rating", reliabilities[m.name].single),
         )
     ]
     details = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
@@ -226,7 +329,7 @@ def criterion_alpha(measure: Measure, options: Options) -> Estimate:
     data = scores(measure)
     if alpha_level(measure.scales) == "interval" or measure.unit != "points":
         return interval_alpha(
-            data.y,
+            data.relative(),
             data.target,
             resampled="things rated",
             **options.resampling,
@@ -236,6 +339,15 @@ def criterion_alpha(measure: Measure, options: Options) -> Estimate:
         "ordinal",
         **options.resampling,
     )
+
+
+def criterion_gwet(measure: Measure, options: Options) -> Estimate:
+    """Gwet's AC2 with ordinal weights, where the criterion was rated on the points of one scale."""
+    labels = measure.scales[0].categories()
+    if alpha_level(measure.scales) != "ordinal" or labels is None or measure.unit != "points":
+        return unknown("Gwet's AC2", "only for the points of one scale")
+    ratings = stack(measure.y, measure.target).ratings
+    return gwet_coefficient(ratings, labels, weights="ordinal", confidence=options.confidence)
 
 
 def two_rater_kappa(measure: Measure, options: Options) -> Estimate:

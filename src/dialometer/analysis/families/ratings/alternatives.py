@@ -11,13 +11,15 @@ import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options, OtherChoice
-from dialometer.analysis.base.measures import Measure, means_by_group, numeric_measures
+from dialometer.analysis.base.measures import Measure, RaterRows, means_by_group, numeric_measures, rater_rows
 from dialometer.analysis.base.wording import system_label
-from dialometer.analysis.families.ratings.declared import factor_contrasts, measures_of
+from dialometer.analysis.families.ratings.consistency import difference as consistency_difference
+from dialometer.analysis.families.ratings.declared import consistency_label, factor_contrasts, measures_of
+from dialometer.analysis.families.ratings.factor_effects import Contrast
 from dialometer.analysis.families.ratings.ordinal_model import has_order
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.analysis.shared.comparisons import between, declared_factor
-from dialometer.analysis.shared.equivalence import decided
+from dialometer.analysis.shared.equivalence import decided, has_margin
 from dialometer.analysis.shared.other_models import OneSample, by_both, by_raters, rescaled, simpler_models
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.study import Comparison
@@ -166,14 +168,36 @@ class FactorAlternatives:
             n = len(measure.book.raters)
             means = means_by_group(measure.raw if is_raw else measure.y, measure.rater, n)
             declared = means_by_group(measure.y, measure.rater, n)
-            factor_to_unit = float(np.nanstd(declared) / np.nanstd(means)) if is_raw else 1.0
+            spread = float(np.nanstd(means))
+            factor_to_unit = float(np.nanstd(declared)) / spread if is_raw and spread > 0 else 1.0
             level = np.array([study.cells[cell][factor.name] for cell in measure.book.cell_of_rater])
             for c in factor_contrasts(self.comparison, factor):
                 own, base = (means[(level == name) & ~np.isnan(means)] for name in (c.level.name, c.base.name))
                 estimate = rescaled(test(own, base), factor_to_unit)
                 named = between(estimate, c.level.name, c.base.name, is_log=measure.is_log)
                 tests[f"{measure.label}: {c.label}"] = named
+                if not has_margin(self.comparison):
+                    tests[consistency_label(measure, c.label)] = self._consistency(measure, c, is_raw=is_raw)
         return decided(tests, self.comparison, self.options)
+
+    def _consistency(self, measure: Measure, contrast: Contrast, *, is_raw: bool) -> Estimate:
+        """The declared test of consistency; choices about the size of ratings leave it, raw numbers change it."""
+        key = (measure.name, contrast.label, is_raw)
+        if key not in self.consistent:
+            used = replace(measure, y=measure.raw) if is_raw else measure
+            made = consistency_difference(used, self.rows, contrast, self.options)
+            self.consistent[key] = between(made, contrast.level.name, contrast.base.name)
+        return self.consistent[key]
+
+    @cached_property
+    def rows(self) -> RaterRows:
+        """The raters with their conditions."""
+        return rater_rows(self.data, numeric_measures(self.data))
+
+    @cached_property
+    def consistent(self) -> dict[tuple[str, str, bool], Estimate]:
+        """Tests of consistency that were made already."""
+        return {}
 
     def _welch(self, own: Floats, base: Floats) -> Estimate:
         return welch_t(own, base, confidence=self.options.confidence)

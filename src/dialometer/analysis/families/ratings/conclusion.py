@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dialometer.analysis.base.wording import (
+    after_correction,
     d_words,
     excludes,
     interval_only,
@@ -19,6 +20,7 @@ from dialometer.analysis.base.wording import (
 )
 from dialometer.analysis.families.ratings.agreement import raters_needed
 from dialometer.analysis.families.ratings.consistency import ConsistencyChange
+from dialometer.analysis.families.ratings.declared import CONSISTENCY, SIZE, DeclaredTest
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
     FactorEffects,
@@ -26,7 +28,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     contrasts,
     effect_sentence,
     interval_of,
-    is_found,
+    is_same,
     nearness_sentence,
     shown,
     simple_contrasts,
@@ -36,6 +38,7 @@ from dialometer.analysis.shared.subgroups import RaterGroups
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Section
 from dialometer.model.study import Factor
+from dialometer.stats.effects.multiplicity import adjust
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Evidence:
     steady: list[ConsistencyChange]
     groups: list[RaterGroups]
     shift_sentences: list[str]
+    tests: list[DeclaredTest]
+    """Those of the declared comparisons, corrected."""
 
     @property
     def main(self) -> FactorEffects:
@@ -54,22 +59,56 @@ class Evidence:
         return self.effects[0]
 
 
-def consistency_change(change: Estimate, confidence: float) -> Literal["changed", "same", "unclear", "unknown"]:
-    """Whether consistency changed: interval and permutation test must say so; where they disagree it is unclear."""
-    if not change.has_interval:
-        return "unknown"
-    signs = excludes(change), change.p_value < 1 - confidence
-    return "changed" if all(signs) else "unclear" if any(signs) else "same"
+@dataclass(frozen=True)
+class Outcome:
+    """One test of a contrast on which a verdict may rest; its p-value is corrected together with those beside it."""
+
+    what: str
+    """SIZE or CONSISTENCY."""
+    criterion: str
+    estimate: Estimate
+    p_value: float
+    is_declared: bool
+    level: float
+
+    @property
+    def state(self) -> Literal["changed", "same", "unknown"]:
+        """Whether the corrected test is significant; unknown without a test."""
+        if math.isnan(self.p_value):
+            return "unknown"
+        return "changed" if self.p_value < self.level else "same"
 
 
-def is_same(contrast: Contrast, other: Contrast) -> bool:
-    """Whether two contrasts compare the same levels in the same place."""
-    return (contrast.factor.name, contrast.level.name, contrast.base.name, contrast.where_label) == (
-        other.factor.name,
-        other.level.name,
-        other.base.name,
-        other.where_label,
-    )
+def outcomes(evidence: Evidence, contrast: Contrast) -> list[Outcome]:
+    """Size and consistency under a contrast: the declared tests where it was declared, else exploratory ones, corrected.
+
+    A verdict reads nothing else: neither tests of all criteria together nor single conditions nor uncorrected p-values.
+    """
+    level = 1 - evidence.main.options.confidence
+    names = (level_label(contrast.level), level_label(contrast.base))
+    declared = [
+        Outcome(test.outcome, test.measure.label, test.estimate, test.p_adjusted, True, level)
+        for test in evidence.tests
+        if test.comparison.factor == contrast.factor.name and (test.first, test.second) == names
+    ]
+    if declared and not contrast.where:
+        return declared
+    main = evidence.main
+    made: list[tuple[Contrast, str, str, Estimate]] = []
+    for other in contrasts(contrast.factor):
+        if main.measure.unit != "z":
+            made.append((other, SIZE, "", main.difference(other)))
+        made += [
+            (other, CONSISTENCY, measure.label, change)
+            for measure, place, change in evidence.steady
+            if is_same(place, other)
+        ]
+    adjusted = adjust([estimate.p_value for *_, estimate in made], main.options.correction)
+    return [
+        Outcome(what, criterion, estimate, float(p), False, level)
+        for (other, what, criterion, estimate), p in zip(made, adjusted, strict=True)
+        if is_same(other, contrast)
+    ]
 
 
 WANTED = 0.8
@@ -81,7 +120,7 @@ def advice(evidence: Evidence) -> list[str]:
     paragraphs: list[str] = []
     for factor in evidence.main.factors:
         for contrast in contrasts(factor):
-            paragraphs += _size_advice(evidence.main, contrast)
+            paragraphs += _size_advice(evidence, contrast)
             paragraphs += _raters_advice(evidence, contrast)
     if not paragraphs:
         paragraphs.append("Collect more data before drawing conclusions on the conditions.")
@@ -89,14 +128,13 @@ def advice(evidence: Evidence) -> list[str]:
     return list(dict.fromkeys(paragraphs))
 
 
-def _size_advice(main: FactorEffects, contrast: Contrast) -> list[str]:
-    if main.measure.unit == "z":
+def _size_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
+    main = evidence.main
+    sizes = [outcome.state for outcome in outcomes(evidence, contrast) if outcome.what == SIZE]
+    if main.measure.unit == "z" or not main.difference(contrast).has_interval:
         return []
     level, base = level_label(contrast.level), level_label(contrast.base)
-    has_effect = is_found(main, contrast)
-    if has_effect is None:
-        return []
-    if has_effect:
+    if "changed" in sizes:
         text = (
             f"Show “{level}” to all raters or to none: ratings collected under it and under “{base}” must not be pooled, "
             "and systems must be compared within one condition."
@@ -128,15 +166,16 @@ def raters_per_level(main: FactorEffects, contrast: Contrast, ratio: float = SMA
 def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
     """How many raters a reliable mean needs on either side."""
     paragraphs = []
-    for measure, other, change in evidence.steady:
-        if not is_same(other, contrast) or not _is_worth(change):
+    for outcome in outcomes(evidence, contrast):
+        if outcome.what != CONSISTENCY or outcome.state != "changed":
             continue
-        needs = [raters_needed(float(change.details[key]), WANTED) for key in ("icc_first", "icc_second")]
+        details = outcome.estimate.details
+        needs = [raters_needed(float(details[key]), WANTED) for key in ("icc_first", "icc_second")]
         if None in needs:
             continue
         level, base = level_label(contrast.level), level_label(contrast.base)
         paragraphs.append(
-            f"On {measure.label}, a mean with a reliability of {WANTED:g} needs about {needs[0]} raters per response under "
+            f"On {outcome.criterion}, a mean with a reliability of {WANTED:g} needs about {needs[0]} raters per response under "
             f"“{level}” and {needs[1]} under “{base}”."
         )
     if paragraphs and is_anchor(contrast.factor):
@@ -145,10 +184,6 @@ def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
             "standard response without its value."
         )
     return paragraphs
-
-
-def _is_worth(change: Estimate) -> bool:
-    return consistency_change(change, change.confidence) == "changed"
 
 
 def conclusion(evidence: Evidence) -> Section:
@@ -175,11 +210,16 @@ def summary_words(evidence: Evidence, contrast: Contrast) -> str:
     """One sentence for the first screen: whether anything was found, and what."""
     name = _effect_name(contrast)
     changed, absent, unclear = _outcomes(evidence, contrast)
+    kind = "" if _is_declared(evidence, contrast) else " (exploratory: it was not declared)"
     if changed:
-        return f"{name} was found: {listed(changed)}."
+        return f"{name} was found: {listed(changed)}{kind}."
     if absent:
-        return f"{name} was not demonstrated."
+        return f"{name} was not demonstrated{kind}."
     return f"{name}: {'unclear' if unclear else 'not enough data to tell'}."
+
+
+def _is_declared(evidence: Evidence, contrast: Contrast) -> bool:
+    return any(outcome.is_declared for outcome in outcomes(evidence, contrast))
 
 
 def found_claims(evidence: Evidence, contrast: Contrast) -> tuple[Claim, ...]:
@@ -209,35 +249,31 @@ def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
 
 
 def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
-    """What changed, what did not change significantly, and what is unclear or not known, in words."""
-    ratings: list[str] = []
-    raters: list[str] = []
-    absent: list[str] = []
-    unclear: list[str] = []
-    main = evidence.main
-    size = is_found(main, contrast) if main.measure.unit != "z" else None
-    if size:
-        ratings.append(f"ratings were {'higher' if main.difference(contrast).value > 0 else 'lower'}")
-    else:
-        (unclear if size is None else absent).append("the size of ratings")
-    for near in evidence.near:
-        if is_same(near.contrast, contrast):
-            if near.is_nearer:
-                raters.append("came nearer to the anchor's value")
-            else:
-                (unclear if near.is_nearer is None else absent).append("the distance to the anchor's value")
-    by_state: dict[str, list[str]] = {}
-    for measure, other, change in evidence.steady:
-        if is_same(other, contrast):
-            state = consistency_change(change, main.options.confidence)
-            word = state if state != "changed" else "more" if change.value > 0 else "less"
-            by_state.setdefault(word, []).append(measure.label)
-    raters += [f"were {word} consistent on {listed(by_state[word])}" for word in ("more", "less") if word in by_state]
-    if "same" in by_state:
-        absent.append(f"consistency on {listed(by_state['same'])}")
-    unclear += [f"consistency on {listed(by_state[word])}" for word in ("unclear", "unknown") if word in by_state]
-    changed = [*ratings, *([f"raters {listed(raters)}"] if raters else [])]
-    return changed, absent, unclear
+    """What changed, what did not demonstrably change, and what is not known, in words."""
+    tests = outcomes(evidence, contrast)
+    by_state: dict[tuple[str, str], list[str]] = {}
+    for outcome in tests:
+        words = ("higher", "lower") if outcome.what == SIZE else ("more", "less")
+        state = outcome.state if outcome.state != "changed" else words[0 if outcome.estimate.value > 0 else 1]
+        by_state.setdefault((outcome.what, state), []).append(outcome.criterion)
+
+    def on(what: str, state: str) -> str:
+        """The criteria, where they are named and not all of them are in this state."""
+        criteria = by_state[what, state]
+        n_all = sum(outcome.what == what for outcome in tests)
+        return f" on {listed(criteria)}" if all(criteria) and (what == CONSISTENCY or len(criteria) < n_all) else ""
+
+    changed = [f"ratings were {word}{on(SIZE, word)}" for word in ("higher", "lower") if (SIZE, word) in by_state]
+    raters = [
+        f"were {word} consistent{on(CONSISTENCY, word)}" for word in ("more", "less") if (CONSISTENCY, word) in by_state
+    ]
+    changed += [f"raters {listed(raters)}"] if raters else []
+    names = {SIZE: "the size of ratings", CONSISTENCY: "consistency"}
+    rest = {
+        state: [f"{name}{on(what, state)}" for what, name in names.items() if (what, state) in by_state]
+        for state in ("same", "unknown")
+    }
+    return changed, rest["same"], rest["unknown"]
 
 
 def _about(evidence: Evidence, contrast: Contrast) -> list[str]:
@@ -308,23 +344,24 @@ def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
 
 def _steady_sentences(evidence: Evidence, contrast: Contrast) -> list[str]:
     paragraphs = []
-    for measure, other, change in evidence.steady:
-        if not is_same(other, contrast):
+    options = evidence.main.options
+    for outcome in outcomes(evidence, contrast):
+        if outcome.what != CONSISTENCY:
             continue
+        change = outcome.estimate
         if not change.has_interval:
             why = change.notes[0] if change.notes else "not enough data"
-            paragraphs.append(f"Whether consistency on {measure.label} changed is not known: {why}.")
+            paragraphs.append(f"Whether consistency on {outcome.criterion} changed is not known: {why}.")
             continue
-        state = consistency_change(change, evidence.main.options.confidence)
-        verdict = {
-            "changed": f"are {'more' if change.value > 0 else 'less'} consistent",
-            "same": "are not significantly more or less consistent",
-            "unclear": f"are perhaps {'more' if change.value > 0 else 'less'} consistent",
-        }[state]
+        way = "more" if change.value > 0 else "less"
+        verdict = (
+            f"are {way} consistent" if outcome.state == "changed" else "are not significantly more or less consistent"
+        )
         first, second = (number(float(change.details[key]), 2) for key in ("icc_first", "icc_second"))
+        p = p_words(outcome.p_value) + after_correction(options.correction)
         paragraphs.append(
-            f"On {measure.label}, raters under “{level_label(contrast.level)}” {verdict} than under "
+            f"On {outcome.criterion}, raters under “{level_label(contrast.level)}” {verdict} than under "
             f"“{level_label(contrast.base)}”: ICC of one rating {first} against {second}, difference {value_only(change)} "
-            f"({interval_only(change)}, {p_words(change.p_value)}{'; interval and test disagree' if state == 'unclear' else ''})."
+            f"({interval_only(change)}, {p})."
         )
     return paragraphs

@@ -1,7 +1,7 @@
 """Comparisons that were declared before the data: only these confirm or refute; everything else explores.
 
-The tests of the primary comparison are corrected among themselves, those of all other declared comparisons together.
-Size and consistency of ratings are different questions and corrected apart.
+The tests of the primary comparison, of size and of consistency, are corrected as one family of tests: any of them may carry
+the headline. Those of all other declared comparisons are corrected together.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from dialometer.analysis.base.measures import (
 )
 from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.base.wording import (
+    after_correction,
     baseline,
     correction_name,
     excludes,
     factor_named,
+    interval_only,
     level_label,
     listed,
     p_words,
     system_label,
     value_only,
-    with_interval,
 )
-from dialometer.analysis.families.ratings.conclusion import is_same
 from dialometer.analysis.families.ratings.consistency import ConsistencyChange
 from dialometer.analysis.families.ratings.consistency import difference as consistency_difference
 from dialometer.analysis.families.ratings.factor_effects import (
@@ -45,13 +45,14 @@ from dialometer.analysis.families.ratings.factor_effects import (
     FactorEffects,
     difference_words,
     interval_of,
+    is_same,
     null_of,
     shown,
 )
 from dialometer.analysis.families.ratings.system_section import Best, best_system
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.analysis.shared.comparisons import between, declared_factor, is_about
-from dialometer.analysis.shared.equivalence import differences_of
+from dialometer.analysis.shared.equivalence import differences_of, has_margin
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
 from dialometer.model.study import Comparison, Factor, Study
@@ -71,6 +72,8 @@ class DeclaredTest:
     first: str
     second: str
     estimate: Estimate
+    levels: tuple[str, str] = ("", "")
+    """Names of the two levels of a factor in the study file."""
     p_adjusted: float = float("nan")
 
     @property
@@ -135,16 +138,18 @@ def _factor_tests(
     known: Sequence[ConsistencyChange],
 ) -> list[DeclaredTest]:
     factor = factor_named(study, comparison.factor or "")
-    if factor is None or measure.unit == "z":
+    if factor is None:
         return []
     effects = effects or _effects(study, measure, rows, options)
     tests = []
     for contrast in factor_contrasts(comparison, factor):
         names = (level_label(contrast.level), level_label(contrast.base))
-        tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast)))
+        levels = (contrast.level.name, contrast.base.name)
+        if measure.unit != "z":  # z scores within raters have no size
+            tests.append(DeclaredTest(comparison, SIZE, measure, *names, effects.difference(contrast), levels))
         steady = next((change for m, other, change in known if m is measure and is_same(other, contrast)), None)
         steady = steady or consistency_difference(measure, rows, contrast, options)
-        tests.append(DeclaredTest(comparison, CONSISTENCY, measure, *names, steady))
+        tests.append(DeclaredTest(comparison, CONSISTENCY, measure, *names, steady, levels))
     return tests
 
 
@@ -200,9 +205,9 @@ def _item_tests(comparison: Comparison, measure: Measure, options: Options) -> l
 
 
 def _corrected(tests: list[DeclaredTest], primary: str | None, options: Options) -> list[DeclaredTest]:
-    families: dict[tuple[bool, str], list[int]] = {}
+    families: dict[bool, list[int]] = {}
     for place, test in enumerate(tests):
-        families.setdefault((test.comparison.name == primary, test.outcome), []).append(place)
+        families.setdefault(test.comparison.name == primary, []).append(place)
     made = list(tests)
     for places in families.values():
         adjusted = adjust([tests[place].estimate.p_value for place in places], options.correction)
@@ -212,20 +217,28 @@ def _corrected(tests: list[DeclaredTest], primary: str | None, options: Options)
 
 
 def factor_differences(data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-    """Differences between levels of a factor on every criterion of a comparison, not corrected."""
-    factor = declared_factor(data.study, comparison)
+    """Differences between levels of a factor in size and consistency on every criterion of a comparison, not corrected.
+
+    A margin is one of size: such a comparison has no tests of consistency.
+    """
+    declared_factor(data.study, comparison)
     measures = numeric_measures(data)
     rows = rater_rows(data, measures)
     tests: dict[str, Estimate] = {}
     for measure in measures_of(comparison, measures, data.study):
-        effects = _effects(data.study, measure, rows, options)
-        tests |= {
-            f"{measure.label}: {c.label}": between(
-                effects.difference(c), c.level.name, c.base.name, is_log=measure.is_log
-            )
-            for c in factor_contrasts(comparison, factor)
-        }
+        for test in _factor_tests(data.study, comparison, measure, rows, options, None, ()):
+            label = f"{measure.label}: {test.first} against {test.second}"
+            is_size = test.outcome == SIZE
+            if is_size or not has_margin(comparison):
+                tests[label if is_size else consistency_label(measure, f"{test.first} against {test.second}")] = (
+                    between(test.estimate, *test.levels, is_log=is_size and measure.is_log)
+                )
     return tests
+
+
+def consistency_label(measure: Measure, compared: str) -> str:
+    """The name of a test of consistency among the tests of a comparison."""
+    return f"{measure.label}: {compared}, {CONSISTENCY}"
 
 
 def system_differences(data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
@@ -333,7 +346,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
         ),
         tuple(body),
         caption="The first relative to the second. Tests of the primary comparison are corrected among themselves, all "
-        "others together" + ("; size and consistency apart." if has_both else "."),
+        "others together" + (", size and consistency alike." if has_both else "."),
         notes=tuple(dict.fromkeys(notes)),
         is_confirmatory=True,
     )
@@ -344,13 +357,11 @@ def declared_sentence(test: DeclaredTest, options: Options) -> str:
     if not test.estimate.has_interval:
         why = test.estimate.notes[0] if test.estimate.notes else "not enough data"
         return f"{test.measure.label}, “{test.first}” against “{test.second}”: not known, {why}."
-    corrected = p_words(test.p_adjusted)
-    if options.correction != "none":
-        corrected += f" after {correction_name(options.correction)}"
+    corrected = p_words(test.p_adjusted) + after_correction(options.correction)
     is_sure = test.p_adjusted < 1 - options.confidence
     if test.outcome == CONSISTENCY:
         verb = "differ" if is_sure else "do not differ significantly"
-        details = f"difference in ICC {with_interval(test.estimate)}, {corrected}"
+        details = f"difference in ICC {value_only(test.estimate)}, {interval_only(test.estimate)}, {corrected}"
         return f"{test.measure.label}: “{test.first}” and “{test.second}” {verb} in consistency ({details})."
     details = difference_words(test.measure, test.estimate, f"“{test.second}”")
     verdict = "" if is_sure else "; not significant"
@@ -361,12 +372,13 @@ def declared_sentence(test: DeclaredTest, options: Options) -> str:
 def declared_headlines(
     study: Study, tests: list[DeclaredTest], options: Options, most: int = 4
 ) -> tuple[Headline, ...]:
-    """The primary comparison's numbers for the first screen."""
+    """The primary comparison's numbers for the first screen, with corrected p-values."""
     primary = study.spec.analysis.primary
-    own = [test for test in tests if test.comparison.name == primary and test.outcome == SIZE]
+    own = [test for test in tests if test.comparison.name == primary]
     return tuple(
         Headline(
-            f"{test.measure.label}: {test.first} against {test.second}",
+            f"{test.measure.label}: {test.first} against {test.second}"
+            + (", consistency" if test.outcome == CONSISTENCY else ""),
             replace(test.shown, p_value=test.p_adjusted),
             declared_sentence(test, options),
             is_confirmatory=True,

@@ -71,6 +71,16 @@ def contrasts(factor: Factor) -> list[Contrast]:
     return [Contrast(factor, level, base) for level in factor.levels if level.name != base.name]
 
 
+def is_same(contrast: Contrast, other: Contrast) -> bool:
+    """Whether two contrasts compare the same levels in the same place."""
+    return (contrast.factor.name, contrast.level.name, contrast.base.name, contrast.where_label) == (
+        other.factor.name,
+        other.level.name,
+        other.base.name,
+        other.where_label,
+    )
+
+
 def legend(study: Study) -> str:
     """What the short names of effects stand for."""
     entries = [
@@ -134,7 +144,7 @@ class FactorEffects:
     def permuted(self) -> dict[str, Estimate]:
         """The permutation test of every term, or the reason why there is none."""
         values = self.rows.y[self.measure.name]
-        n = self.options.n_resamples * (1 if self.rows.n > MANY_RATERS else 5)
+        n = self.options.n_resamples * (1 if self.rows.n > MANY_RATERS else 2)
         try:
             labels = {factor.name: self.rows.level(factor) for factor in self.factors}
             return permutation_factorial(values, labels, n_permutations=n, seed=self.options.seed)
@@ -243,12 +253,6 @@ def effect_sentence(effects: FactorEffects, contrast: Contrast) -> str:
     compared = difference_words(measure, difference, f"under “{base}”")
     where = f" where {contrast.where_label}" if contrast.where else ""
     return f"Ratings{on} under “{level}”{where} were {compared} ({'; '.join(numbers)})."
-
-
-def is_found(effects: FactorEffects, contrast: Contrast) -> bool | None:
-    """Whether the interval leaves out "no difference"; None where there is no interval."""
-    difference = effects.difference(contrast)
-    return excludes(difference) if difference.has_interval else None
 
 
 def factor_question(contrast: Contrast) -> str:
@@ -386,5 +390,5 @@ def nearness_sentence(distance: Nearness) -> str:
     return (
         f"The anchor {verb}: the typical rater's mean is a factor of {with_interval(distance.at_level)} away from "
         f"{distance.anchor:g} under “{level}” and of {with_interval(distance.at_base)} under “{base}” "
-        f"({p_words(distance.ratio.p_value)})."
+        f"({p_words(distance.ratio.p_value)}; exploratory)."
     )

@@ -43,6 +43,7 @@ from dialometer.analysis.families.ratings.declared import (
     declared_headlines,
     declared_p,
     declared_section,
+    declared_sentence,
     declared_tests,
     factor_differences,
     is_about_ratings,
@@ -173,7 +174,7 @@ class _FactorRun(RatingRun):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs))
+        return Evidence(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs), self.tests)
 
     @cached_property
     def figure(self) -> Figure:
@@ -251,7 +252,10 @@ class _FactorRun(RatingRun):
         )
         text = "Consistency is the intraclass correlation: the share of the variance of ratings that is due to what was rated."
         if self.measures.main.is_log:
-            text += " Magnitudes enter as logarithms relative to each rater's geometric mean (Bard et al. 1996)."
+            text += (
+                " Magnitudes enter as logarithms, and raters' own levels do not count, because everyone chooses their own "
+                "numbers (Bard et al. 1996): it is the consistency of log-normalised scores, not absolute agreement."
+            )
         return Section("consistency", "Consistency of the raters", (text,), parts)
 
     @property
@@ -270,7 +274,13 @@ class _FactorRun(RatingRun):
     def certainty(self) -> str:
         main = self.effects[0]
         paragraphs = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
-        if main.measure.unit != "z":
+        declared = [test for test in self.tests if test.comparison.factor == self.chief.name]
+        # Those of the primary comparison are the lines below the answer; others are said here.
+        primary = self.study.spec.analysis.primary
+        paragraphs += [declared_sentence(test, self.options) for test in declared if test.comparison.name != primary][
+            :4
+        ]
+        if not declared and main.measure.unit != "z":
             paragraphs += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
         best, _ = declared_best(self.systems[0], self.tests)
         paragraphs.append(best.numbers or best.sentence)

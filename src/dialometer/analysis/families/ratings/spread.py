@@ -19,6 +19,7 @@ from dialometer.analysis.base.wording import (
     value_only,
 )
 from dialometer.analysis.families.ratings.agreement import scores
+from dialometer.analysis.families.ratings.drift import drifting_raters
 from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown, unit_name
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -178,7 +179,7 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
 
 def _without_level(measure: Measure) -> np.ndarray:
     if measure.is_log:
-        return scores(measure).y
+        return scores(measure).relative()
     return np.asarray(measure.y - means_by_group(measure.y, measure.rater, len(measure.book.raters))[measure.rater])
 
 
@@ -212,7 +213,7 @@ PER_ITEMS = 10
 
 
 def order_section(data: StudyData, measure: Measure, options: Options) -> Section:
-    """Place on the screen, drift over the session, and pace."""
+    """Place on the screen, drift over the session (of all raters and of single ones), and pace."""
     rest = _relative(measure)
     paragraphs: list[str] = []
     parts: list[Table | Figure] = []
@@ -230,6 +231,9 @@ def order_section(data: StudyData, measure: Measure, options: Options) -> Sectio
         paragraphs.append(_drift_sentence(measure, drift))
         if drift.is_known:
             parts.append(_drift_figure(measure, rest, options))
+            of_raters, more = drifting_raters(measure, rest, options)
+            paragraphs += of_raters
+            parts += more
     else:
         paragraphs.append(
             "Items came in the same order for everybody: a drift over the session cannot be separated from them."

@@ -1,0 +1,138 @@
+"""Which raters drift: whether a single rater's level, or agreement with the others, changes over the session."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.measures import Measure
+from dialometer.analysis.base.wording import after_correction, as_ratio, listed, n_of, p_words
+from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Cell, Column, Figure, Table
+from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.effects.drift import RaterSlopes, rater_slopes
+from dialometer.stats.observations import Floats
+
+MOST_SHOWN = 12
+PER_ITEMS = 10
+
+
+def drifting_raters(
+    measure: Measure, rest: Floats, options: Options
+) -> tuple[tuple[str, ...], tuple[Table | Figure, ...]]:
+    """Sentences, a table of the raters who drift and a small figure; ``rest`` is each rating relative to what was rated."""
+    placed = measure.position > 0
+    names = np.array(measure.book.raters, dtype=object)[measure.rater[placed]]
+    times = measure.position[placed] / PER_ITEMS
+    level = rater_slopes(rest[placed], times, names, correction=options.correction)
+    if level is None:
+        return (), ()
+    distance = np.abs(rest - _level(measure, rest))[placed]
+    apart = rater_slopes(distance, times, names, correction=options.correction)
+    paragraphs = [_level_sentence(level, options)]
+    if apart is not None:
+        paragraphs.append(_agreement_sentence(apart, options))
+    return tuple(paragraphs), (_figure(measure, level, options), _table(measure, level, apart, options))
+
+
+def _level(measure: Measure, rest: Floats) -> Floats:
+    """Each rater's own level, for every judgment."""
+    n = len(measure.book.raters)
+    mean = np.bincount(measure.rater, weights=rest, minlength=n) / np.maximum(
+        np.bincount(measure.rater, minlength=n), 1
+    )
+    return np.asarray(mean[measure.rater])
+
+
+def _significant(slopes: RaterSlopes, options: Options) -> list[int]:
+    return np.flatnonzero(slopes.p_adjusted < 1 - options.confidence).tolist()
+
+
+def _level_sentence(slopes: RaterSlopes, options: Options) -> str:
+    places = _significant(slopes, options)
+    n = len(slopes.slopes)
+    after = after_correction(options.correction)
+    if not places:
+        return (
+            f"None of {n_of(n, 'rater')} drifts significantly in level over the session{after} "
+            f"(raters differ in drift: {p_words(slopes.p_equal)})."
+        )
+    who = listed([str(slopes.raters[place]) for place in places], most=5)
+    return (
+        f"{len(places)} of {n_of(n, 'rater')} ({100 * len(places) / n:.0f}%) "
+        f"{'drifts' if len(places) == 1 else 'drift'} significantly in level over the session{after}: {who}."
+    )
+
+
+def _agreement_sentence(slopes: RaterSlopes, options: Options) -> str:
+    places = _significant(slopes, options)
+    after = after_correction(options.correction)
+    if not places:
+        return f"No rater's agreement with the others changes significantly over the session{after}."
+    worse = [str(slopes.raters[place]) for place in places if slopes.slopes[place] > 0]
+    better = [str(slopes.raters[place]) for place in places if slopes.slopes[place] < 0]
+    entries = [f"falls for {listed(worse, most=5)}"] if worse else []
+    entries += [f"rises for {listed(better, most=5)}"] if better else []
+    return f"Agreement with the others {' and '.join(entries)} over the session{after}."
+
+
+def _estimate(slopes: RaterSlopes, place: int, options: Options, *, is_shrunken: bool) -> Estimate:
+    value, error = (slopes.shrunken, slopes.shrunken_errors) if is_shrunken else (slopes.slopes, slopes.errors)
+    reach = float(stats.norm.isf((1 - options.confidence) / 2)) * float(error[place])
+    centre = float(value[place])
+    method = "slope of one rater" + (", shrunken towards the mean" if is_shrunken else "")
+    return Estimate(centre, 1, method, low=centre - reach, high=centre + reach, confidence=options.confidence)
+
+
+def _largest(slopes: RaterSlopes) -> list[int]:
+    """The raters with the largest drift, from falling to rising."""
+    chosen = np.argsort(-np.abs(slopes.shrunken), kind="stable")[:MOST_SHOWN]
+    return [int(place) for place in chosen[np.argsort(slopes.shrunken[chosen], kind="stable")]]
+
+
+def _figure(measure: Measure, slopes: RaterSlopes, options: Options) -> Figure:
+    dots = []
+    for place in _largest(slopes):
+        estimate = _estimate(slopes, place, options, is_shrunken=slopes.sd > 0)
+        dots.append(Dot(str(slopes.raters[place]), as_ratio(estimate) if measure.is_log else estimate))
+    shrunken = "pulled towards the mean by the share of chance in them" if slopes.sd > 0 else "each rater alone"
+    return Figure(
+        "drift_of_raters",
+        "Drift of single raters",
+        dot_interval(
+            dots, value_title=f"{effect_heading(measure).lower()} per {PER_ITEMS} items", reference=null_of(measure)
+        ),
+        alt=f"Change of level per {PER_ITEMS} items for {listed(f'{dot.label} {dot.estimate}' for dot in dots)}.",
+        caption=f"The {len(dots)} raters with the largest change in level; slopes {shrunken}.",
+    )
+
+
+def _table(measure: Measure, level: RaterSlopes, apart: RaterSlopes | None, options: Options) -> Table:
+    of_agreement = (
+        {} if apart is None else {rater: float(p) for rater, p in zip(apart.raters, apart.p_adjusted, strict=True)}
+    )
+    order = np.argsort(level.p_values, kind="stable")[:MOST_SHOWN].tolist()
+    body: list[tuple[Cell, ...]] = [
+        (
+            str(level.raters[place]),
+            shown(measure, _estimate(level, place, options, is_shrunken=False)),
+            float(level.p_adjusted[place]),
+            of_agreement.get(level.raters[place]),
+        )
+        for place in order
+    ]
+    return Table(
+        "drift_of_raters",
+        "Raters with the strongest drift",
+        (
+            Column("rater", "Rater"),
+            Column("slope", f"{effect_heading(measure)} per {PER_ITEMS} items", "estimate"),
+            Column("p_level", f"p, level{after_correction(options.correction)}", "p_value"),
+            Column("p_agreement", f"p, agreement{after_correction(options.correction)}", "p_value"),
+        ),
+        tuple(body),
+        caption="A straight line per rater through the ratings relative to the mean of what was rated; agreement is the "
+        "distance to that mean, without the rater's own level.",
+    )

@@ -1,0 +1,66 @@
+"""Slopes of single raters over a session."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dialometer.stats.effects.drift import rater_slopes
+
+
+def sessions(rng, n_raters=40, n=50, slopes=0.0, noise=1.0):
+    time = np.tile(np.arange(n), n_raters)
+    rater = np.repeat(np.arange(n_raters), n)
+    return np.broadcast_to(slopes, n_raters)[rater] * time + rng.normal(0, noise, len(time)), time, rater
+
+
+def test_each_line_is_that_of_linregress():
+    y, x, rater = sessions(np.random.default_rng(1), 5, 20, 0.02)
+    found = rater_slopes(y, x, rater)
+    for place in range(5):
+        line = stats.linregress(x[rater == place], y[rater == place])
+        assert found.slopes[place] == pytest.approx(line.slope)
+        assert found.errors[place] == pytest.approx(line.stderr)
+        assert found.p_values[place] == pytest.approx(line.pvalue)
+
+
+def test_between_raters_is_dersimonian_and_laird_by_hand():
+    """Three slopes 0, 1, 2 with standard errors made equal: tau^2 = (Q - 2) / (sum w - sum w^2 / sum w)."""
+    rng = np.random.default_rng(2)
+    x = np.tile(np.arange(10.0), 3)
+    rater = np.repeat(np.arange(3), 10)
+    noise = np.tile(rng.normal(size=10), 3)  # the same residuals for all: equal standard errors
+    found = rater_slopes(rater * x + noise, x, rater)
+    weight = 1 / found.errors[0] ** 2
+    q = weight * np.sum((found.slopes - found.slopes.mean()) ** 2)
+    variance = (q - 2) / (3 * weight - weight)
+    assert found.sd == pytest.approx(np.sqrt(variance))
+    assert found.mean == pytest.approx(found.slopes.mean())
+    kept = variance / (variance + found.errors[0] ** 2)
+    np.testing.assert_allclose(found.shrunken - found.mean, kept * (found.slopes - found.mean))
+
+
+def test_no_drift_is_seldom_found_and_shrinks_to_nothing():
+    rng = np.random.default_rng(3)
+    any_found, equal = 0, 0
+    for _ in range(200):
+        found = rater_slopes(*sessions(rng))
+        any_found += bool((found.p_adjusted < 0.05).any())
+        equal += found.p_equal < 0.05
+        assert np.ptp(found.shrunken) <= np.ptp(found.slopes)
+    assert any_found <= 0.05 * 200 + 2.5 * np.sqrt(200 * 0.05 * 0.95)
+    assert equal <= 24
+
+
+def test_raters_who_drift_are_found():
+    slopes = np.zeros(40)
+    slopes[[3, 17]] = 0.08, -0.08
+    found = rater_slopes(*sessions(np.random.default_rng(4), slopes=slopes))
+    assert np.flatnonzero(found.p_adjusted < 0.05).tolist() == [3, 17]
+    assert found.p_equal < 0.001
+
+
+def test_too_little_is_none():
+    assert rater_slopes([1.0, 2.0], [1, 2], [0, 1]) is None
+    y, x, rater = sessions(np.random.default_rng(5), 3, 10)
+    y[rater == 1] = np.nan
+    assert rater_slopes(y, x, rater).raters == (0, 2)
