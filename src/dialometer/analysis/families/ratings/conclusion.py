@@ -60,7 +60,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ContrastOutcome:
     """One test of a contrast on which a verdict may rest; its p-value is corrected together with those beside it."""
 
     what: str
@@ -79,7 +79,7 @@ class Outcome:
         return "changed" if self.p_value < self.level else "same"
 
 
-def outcomes(evidence: Evidence, contrast: Contrast) -> list[Outcome]:
+def outcomes(evidence: Evidence, contrast: Contrast) -> list[ContrastOutcome]:
     """Size and consistency under a contrast: the declared tests where it was declared, else exploratory ones, corrected.
 
     A verdict reads nothing else: neither tests of all criteria together nor single conditions nor uncorrected p-values.
@@ -87,7 +87,7 @@ def outcomes(evidence: Evidence, contrast: Contrast) -> list[Outcome]:
     level = 1 - evidence.main.options.confidence
     names = (level_label(contrast.level), level_label(contrast.base))
     declared = [
-        Outcome(test.outcome, test.measure.label, test.estimate, test.p_adjusted, True, level)
+        ContrastOutcome(test.outcome, test.measure.label, test.estimate, test.p_adjusted, True, level)
         for test in evidence.tests
         if test.comparison.factor == contrast.factor.name and (test.first, test.second) == names
     ]
@@ -105,7 +105,7 @@ def outcomes(evidence: Evidence, contrast: Contrast) -> list[Outcome]:
         ]
     adjusted = adjust([estimate.p_value for *_, estimate in made], main.options.correction)
     return [
-        Outcome(what, criterion, estimate, float(p), False, level)
+        ContrastOutcome(what, criterion, estimate, float(p), False, level)
         for (other, what, criterion, estimate), p in zip(made, adjusted, strict=True)
         if is_same(other, contrast)
     ]
