@@ -17,6 +17,7 @@ with a dummy for each screen.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -181,8 +182,12 @@ class BestWorstScores:
             "shown": int(np.sum(~np.isnan(marks))),
         }
         score = company.fit.contrast(company.weights({system: 1.0}), limit=1.0, n=counts["shown"], label=name)
-        return replace(
-            score, method=f"{METHOD}, {score.method.removesuffix(', t-test')}", details={**score.details, **counts}
+        return replace(  # Tests are those of differences: that a system differs from the mean of all is no claim of its own.
+            score,
+            method=f"{METHOD}, {score.method.removesuffix(', t-test')}",
+            statistic=math.nan,
+            p_value=math.nan,
+            details={**score.details, **counts},
         )
 
     def difference(self, first: int, second: int) -> Estimate:

@@ -502,7 +502,7 @@ def _certainty(main: BestWorstRanking, options: Options, *, is_declared: bool) -
         return f"{sentence(reason)} {basis}. {declared}".strip()
     text = lead_words(main.leader, main.pairs, options.correction)
     if main.leader_on_items.is_clear and not main.leader.is_clear:
-        text += f" On the items shown: {lead_words(main.leader_on_items, main.pairs_on_items, options.correction)}"
+        text += f" On the items shown: {lead_words(main.leader_on_items, main.pairs_on_items, 'none')}"
     return f"{text} {basis}. {declared} The tests are about {over_words(options)}."
 
 
