@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 Kind = Literal["text", "count", "number", "time", "marks"]
 N_PER_PAGE = 100
-_RISKY = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would read as a formula."""
+_RISKY = ("=", "+", "-", "@")
+"""What a spreadsheet would read as a formula, even after blanks and line ends."""
 
 
 @dataclass(frozen=True)
@@ -147,4 +147,4 @@ def _plain(value: Any, kind: Kind) -> str:
     if isinstance(value, bool | int | float):
         return str(value)
     text = "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return f"'{text}" if text.startswith(_RISKY) else text
+    return f"'{text}" if text.lstrip().startswith(_RISKY) else text
