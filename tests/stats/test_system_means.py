@@ -173,3 +173,16 @@ def test_many_levels_weigh_all_ratings_alike(monkeypatch):
     fit = sm.OLS(y[kept], np.ones(kept.sum())).fit(cov_type="cluster", cov_kwds={"groups": groups})
     assert value == pytest.approx(float(fit.params[0]))
     assert error == pytest.approx(float(fit.bse[0]), rel=0.06)
+
+
+def test_raters_of_one_system_each_are_welchs_groups():
+    # scipy.stats.ttest_ind(equal_var=False); the jackknife divides by n - 1 where Welch divides by n
+    rng = np.random.default_rng(9)
+    a, b = rng.normal(0, 1, 40), rng.normal(0.3, 2.5, 60)
+    table = np.full((100, 2), np.nan)
+    table[:40, 0], table[40:, 1] = a, b
+    found = system_means(table, np.arange(100), np.zeros(100, dtype=int), has_fixed_items=True)
+    value, error, df = found.contrast([1, -1])
+    expected = stats.ttest_ind(a, b, equal_var=False)
+    assert value / error == pytest.approx(expected.statistic, rel=0.02)
+    assert df == pytest.approx(expected.df, rel=0.02)

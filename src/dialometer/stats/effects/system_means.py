@@ -181,12 +181,37 @@ class OpenMeans:
     n_raters: int
     n_items: int
     method: str
+    system_of_rater: Ints | None
+    """The system that each rater saw, where none saw several; then groups of raters are compared."""
+    system_of_item: Ints | None
     interval_method = ROBUST_INTERVAL
 
     def contrast(self, weights: ArrayLike) -> tuple[float, float, float]:
-        """A weighted sum of the means."""
+        """A weighted sum of the means; where systems have raters or items of their own, with Welch's degrees of freedom."""
         c = np.asarray(weights, dtype=np.float64)
-        return float(c @ self.means), *self.variance.contrast(c)
+        error, df = self.variance.contrast(c)
+        if self.system_of_rater is not None:
+            df = min(df, _welch(self.variance.raters.changes @ c, self.system_of_rater, c))
+        if self.system_of_item is not None and self.variance.items is not None:
+            df = min(df, _welch(self.variance.items.changes @ c, self.system_of_item, c))
+        return float(c @ self.means), error, df
+
+
+def _welch(moved: Floats, system: Ints, contrast: Floats) -> float:
+    """Welch's degrees of freedom of groups of raters (or items), from how far leaving each out moves the contrast."""
+    parts = [moved[system == k] for k in np.flatnonzero(contrast)]
+    squares = np.array([float(part @ part) for part in parts])
+    sizes = np.array([len(part) for part in parts])
+    if squares.sum() <= 0 or sizes.min() < 2:
+        return math.inf
+    return float(squares.sum() ** 2 / np.sum(squares**2 / (sizes - 1)))
+
+
+def _own_system(cluster: Ints, system: Ints) -> Ints | None:
+    """The system of each rater (or item); None where one has several."""
+    first = np.zeros(int(cluster.max()) + 1, dtype=np.int64)
+    first[cluster] = system
+    return first if bool(np.all(first[cluster] == system)) else None
 
 
 def _open_means(table: Floats, rater: Ints, item: Ints, *, is_weighted: bool, has_fixed_items: bool) -> OpenMeans:
@@ -201,7 +226,8 @@ def _open_means(table: Floats, rater: Ints, item: Ints, *, is_weighted: bool, ha
     scores = weighted * (y - design @ means)[:, None]
     variance = weighted_variance(scores, weighted, design, of_rater, None if has_fixed_items else of_item)
     method = ROBUST_FIXED if has_fixed_items else ROBUST
-    return OpenMeans(means, variance, int(rater.max()) + 1, int(item.max()) + 1, method)
+    own = (_own_system(of_rater, system), _own_system(of_item, system)) if table.shape[1] > 1 else (None, None)
+    return OpenMeans(means, variance, int(rater.max()) + 1, int(item.max()) + 1, method, *own)
 
 
 SystemMeans = PairedMeans | OpenMeans
