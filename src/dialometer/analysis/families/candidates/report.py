@@ -26,7 +26,8 @@ from dialometer.analysis.families.candidates.pool import Pool, pool_of
 from dialometer.analysis.families.candidates.retrieval import FIRST, JudgeScores, Retrieval, retrieval_scores
 from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
 from dialometer.analysis.families.candidates.versatile import versatile_section
-from dialometer.analysis.shared.comparisons import compared_systems, corrected_by_name
+from dialometer.analysis.shared.comparisons import between, compared_systems
+from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.ranking import lead_claims
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -239,8 +240,9 @@ class Candidates(Family):
                 [means[first_id] - means[other] for first_id, other in pairs if {first_id, other} <= means.keys()]
             )
             label = f"{system_label(data.study, a)} against {system_label(data.study, b)}"
-            tests[label] = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=options.confidence)
-        return corrected_by_name(tests, options)
+            gap = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=options.confidence)
+            tests[label] = between(gap, a, b)
+        return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """All criteria one after the other; the declared one, or the first, gives the answer."""

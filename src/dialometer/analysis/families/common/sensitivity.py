@@ -130,7 +130,16 @@ def all_outcomes(
     for name in ALTERNATIVES:
         choices += ALTERNATIVES.get(name)(data, comparison, options)
     choices += family.alternatives(data, comparison, options)
-    return declared, [_outcome(choice) for choice in choices]
+    made = [_outcome(choice) for choice in choices]
+    return declared, [outcome for outcome in made if not (outcome.claim and _is_same(declared, outcome))]
+
+
+def _is_same(declared: ChoiceOutcome, other: ChoiceOutcome) -> bool:
+    """Whether all numbers are equal: the declared analysis makes this claim already, as where nothing is a sample of items."""
+    return declared.tests.keys() == other.tests.keys() and all(
+        (test.value, test.p_value) == (other.tests[label].value, other.tests[label].p_value)
+        for label, test in declared.tests.items()
+    )
 
 
 def _with_intervals(tests: Mapping[str, Estimate]) -> dict[str, Estimate]:

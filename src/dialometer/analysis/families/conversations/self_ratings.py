@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import listed, n_of, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.comparison import (
@@ -14,6 +17,7 @@ from dialometer.analysis.families.conversations.comparison import (
     compare_systems,
     comparison_section,
     group_section,
+    rater_means,
     system_differences,
 )
 from dialometer.analysis.families.conversations.conversations import SelfRatings, self_ratings_of
@@ -22,12 +26,18 @@ from dialometer.analysis.families.conversations.rating_shape import RatingShape,
 from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
 from dialometer.analysis.shared.comparisons import between
 from dialometer.analysis.shared.equivalence import decided
+from dialometer.analysis.shared.other_models import simpler_models
 from dialometer.analysis.shared.ranking import difference, lead_claims
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.clustered.clustered import clustered_mean
+from dialometer.stats.effects.two_groups import welch_t
+
+FEWEST_SHARED = 3
+"""Raters who talked with both systems from which on their differences are used."""
 
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 
@@ -47,6 +57,29 @@ class ConversationRatings(Family):
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Systems two by two on the criteria of the comparison, with the numbers of the report."""
+        return self._tests(data, comparison, options, lambda _, __, gap: gap)
+
+    def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
+        """One mean for each rater."""
+
+        def by_rater(rated: SelfRatings, pair: tuple[str, str], _: Estimate) -> Estimate:
+            own, other = (rater_means(rated)[1][name] for name in pair)
+            gap = own - other
+            gap = gap[~np.isnan(gap)]
+            if len(gap) >= FEWEST_SHARED:
+                return clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
+            return welch_t(own[~np.isnan(own)], other[~np.isnan(other)], confidence=options.confidence)
+
+        label, _, claim = simpler_models(options)[0]
+        return [OtherChoice("Model", label, partial(self._tests, data, comparison, options, by_rater), claim)]
+
+    def _tests(
+        self,
+        data: StudyData,
+        comparison: Comparison,
+        options: Options,
+        test: Callable[[SelfRatings, tuple[str, str], Estimate], Estimate],
+    ) -> dict[str, Estimate]:
         ratings, _ = _ratings(data)
         label_of = {system_label(data.study, system.name): system.name for system in data.study.spec.systems}
         tests = {}
@@ -54,10 +87,10 @@ class ConversationRatings(Family):
             if comparison.criteria and rated.criterion not in comparison.criteria:
                 continue
             names = {system_label(data.study, name) for name in comparison.levels} or set(rated.systems)
-            for (first, second), gap in system_differences(rated, data.study, options).items():
-                if {first, second} <= names:
-                    short = [label_of.get(first, first), label_of.get(second, second)]
-                    tests[f"{rated.label}: {first} against {second}"] = between(gap, *short)
+            for pair, gap in system_differences(rated, data.study, options).items():
+                if set(pair) <= names:
+                    short = [label_of.get(name, name) for name in pair]
+                    tests[f"{rated.label}: {pair[0]} against {pair[1]}"] = between(test(rated, pair, gap), *short)
         return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
