@@ -91,9 +91,12 @@ class Answers:
         return flat.reshape(shape).astype(np.float64)
 
     def matrix(self) -> Floats:
-        """Things by raters, ``nan`` where a rater did not judge a thing."""
-        table = np.full((len(self.things), len(self.raters)), np.nan)
-        table[self.thing, self.rater] = self.category
+        """Things by answers, filled up with ``nan``: who gave an answer does not matter for agreement without order."""
+        order = np.argsort(self.thing, kind="stable")
+        sizes = np.bincount(self.thing, minlength=len(self.things))
+        place = np.arange(self.n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        table = np.full((len(self.things), int(sizes.max())), np.nan)
+        table[self.thing[order], place] = self.category[order]
         return table
 
 

@@ -293,9 +293,9 @@ def _methods(options: Options) -> tuple[Method, ...]:
         ),
         Method(
             "agreement on categories",
-            "percent agreement, Fleiss' kappa, Krippendorff's alpha (nominal)",
+            "percent agreement, Fleiss' kappa, Krippendorff's alpha (nominal), Gwet's AC1",
             "categories have no order",
-            "Fleiss 1971; Krippendorff 2011",
+            "Fleiss 1971; Krippendorff 2011; Gwet 2008",
         ),
         Method("several tests at once", CORRECTIONS.get(options.correction, "none"), "declared in the study; one family per table"),
     )  # fmt: skip

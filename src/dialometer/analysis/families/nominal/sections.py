@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, Share, dot_interval, stacked_shares
 from dialometer.stats.agreement.fleiss import fleiss_kappa, percent_agreement
+from dialometer.stats.agreement.gwet import gwet_coefficient
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
 
 MOST_NAMED = 3
@@ -247,11 +250,13 @@ def agreement_section(answers: Sequence[Answers], options: Options) -> Section:
     for given in answers:
         matrix = given.matrix()
         names = range(len(given.categories))
-        estimates = (
+        found = (
             percent_agreement(matrix, names, **options.resampling),
             fleiss_kappa(given.counts(), **options.resampling),
             krippendorff_alpha(matrix, "nominal", **options.resampling),
+            gwet_coefficient(matrix, names, confidence=options.confidence),
         )
+        estimates = [_without_empty_interval(one) for one in found]
         rows.append((given.label, len(given.things), *map(known_cell, estimates)))
         notes += [f"{given.label}: {sentence(note)}" for one in estimates for note in one.notes]
         if estimates[2].is_known:
@@ -262,17 +267,26 @@ def agreement_section(answers: Sequence[Answers], options: Options) -> Section:
         Column("agreement", "Pairs of raters who agree", "percent_estimate"),
         Column("kappa", "Fleiss' kappa", "estimate"),
         Column("alpha", "Krippendorff's alpha", "estimate"),
+        Column("ac1", "Gwet's AC1", "estimate"),
     )
     table = Table(
         "agreement",
         "Agreement on the categories",
         columns,
         tuple(rows),
-        caption="Kappa and alpha are agreement beyond chance: 1 is perfect, 0 what chance would give. Confidence intervals "
-        "resample what was judged.",
+        caption="Kappa, alpha and AC1 are agreement beyond chance: 1 is perfect, 0 what chance would give. AC1 is not drawn "
+        "down where one category is by far the most frequent. Confidence intervals are about other items.",
         notes=tuple(dict.fromkeys(notes)),
     )
     return Section("agreement", "Agreement of the raters", tuple(words), (table,))
+
+
+def _without_empty_interval(estimate: Estimate) -> Estimate:
+    """The estimate; where all items agree alike, resampling has nothing to vary and its interval says nothing."""
+    if not estimate.has_interval or estimate.low < estimate.high:
+        return estimate
+    why = "agreement is the same on all items, so there is no interval"
+    return replace(estimate, low=math.nan, high=math.nan, interval_method="", notes=(*estimate.notes, why))
 
 
 def majority_section(answers: Sequence[Answers]) -> Section:
