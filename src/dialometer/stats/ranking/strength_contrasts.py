@@ -126,12 +126,10 @@ class StrengthContrasts:
         *,
         n: Sequence[int] | int,
         is_tested: bool = True,
-        has_intervals: bool = True,
     ) -> list[Estimate]:
-        """Contrasts with their tests and, unless only those are wanted, their intervals."""
+        """Contrasts with their tests and intervals."""
         tests = self.tests(rows)
-        nothing = np.full(len(rows), math.nan)
-        low, high = self._intervals(rows, tests) if has_intervals else (nothing, nothing)
+        low, high = self._intervals(rows, tests)
         counts = [n] * len(labels) if isinstance(n, int) else list(n)
         over = "raters" if self.variance.items is None else "raters and items"
         how = "profile likelihood" if self.is_profiled else "Wald"
@@ -201,31 +199,31 @@ class StrengthContrasts:
         known = np.maximum(tests.df, LEAST_DF)
         quantile = stats.t.isf((1 - self.confidence) / 2, known)
         width = quantile * tests.standard_errors
+        ends = [tests.values - width, tests.values + width]
         if self.is_profiled:
-            ends = [self._end(rows, tests, quantile, side * width) for side in (-1, 1)]
-        else:
-            ends = [tests.values - width, tests.values + width]
+            ends = self._ends(rows, tests, quantile, width)
         is_open = tests.df <= FEWEST_DF
         low, high = (np.where(is_open, math.nan, end) for end in ends)
         return low, high
 
-    def _end(self, rows: Floats, tests: StrengthTests, quantile: Floats, first: Floats) -> Floats:
-        """Where the scaled ratio reaches the quantile on one side; secants on its root, which is nearly straight."""
+    def _ends(self, rows: Floats, tests: StrengthTests, quantile: Floats, width: Floats) -> list[Floats]:
+        """Where the scaled ratios reach the quantile below and above; secants on their roots, which are nearly straight."""
+        rows, values, scale, goal = (np.concatenate([x, x]) for x in (rows, tests.values, tests.scale, quantile))
+        away = np.clip(np.concatenate([-width, width]), -_FARTHEST, _FARTHEST)
         before, at = np.zeros(len(rows)), np.zeros(len(rows))
-        away = np.clip(first, -_FARTHEST, _FARTHEST)
         todo = np.arange(len(rows))
         for _ in range(_MOST_STEPS):
-            root = np.sqrt(self._ratios(rows[todo], tests.values[todo] + away[todo]) / tests.scale[todo])
-            gap = root - quantile[todo]
-            slope = (root - at[todo]) / (away[todo] - before[todo])
+            now = away[todo]
+            root = np.sqrt(self._ratios(rows[todo], values[todo] + now) / scale[todo])
+            gap = root - goal[todo]
+            slope = (root - at[todo]) / (now - before[todo])
             step = np.where(np.abs(slope) > _CLOSE, -gap / np.where(slope == 0, 1.0, slope), 0.0)
-            before[todo], at[todo] = away[todo], root
-            # No step goes past half the way back or more than doubles the way out.
-            moved = np.clip((away[todo] + step) / away[todo], 0.5, 2.0) * away[todo]
-            moved = np.clip(moved, -_FARTHEST, _FARTHEST)
-            is_done = (np.abs(gap) < _CLOSE) | (moved == away[todo])
-            away[todo] = np.where(np.abs(gap) < _CLOSE, away[todo], moved)
+            before[todo], at[todo] = now, root
+            # No step goes back more than half of the way or more than doubles it.
+            moved = np.clip(np.clip((now + step) / now, 0.5, 2.0) * now, -_FARTHEST, _FARTHEST)
+            is_done = (np.abs(gap) < _CLOSE) | (moved == now)
+            away[todo] = np.where(is_done, now, moved)
             todo = todo[~is_done]
             if not len(todo):
                 break
-        return tests.values + away
+        return np.split(values + away, 2)

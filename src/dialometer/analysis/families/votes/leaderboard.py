@@ -278,7 +278,7 @@ class Leaderboard(Family):
         model = vote_model(votes, options, is_order_drawn=is_order_drawn(study))
         name_of = dict(zip(given.systems, given.names, strict=True))
         if not has_margin(comparison):
-            pairs = model.tests()
+            pairs = model.contrasts
             return {f"{a} against {b}": between(gap, name_of[a], name_of[b]) for (a, b), gap in pairs.items()}
         shares = {
             f"{a} against {b}": between(model.win_probability(a, b), name_of[a], name_of[b], null=0.5)

@@ -53,21 +53,14 @@ class VoteModel:
     @cached_property
     def contrasts(self) -> Contrasts:
         """Differences of strengths of every two systems, corrected as one family, with intervals."""
-        return self._pairs(self.strengths, has_intervals=True)
-
-    def tests(self) -> Contrasts:
-        """The same without intervals, which power analysis does not need."""
-        return self._pairs(self.strengths, has_intervals=False)
+        return self._pairs(self.strengths)
 
     def on_these_items(self) -> Contrasts:
         """The same tests as claims about the items that were shown; empty where items are no further sample."""
         if self.strengths is None or self.strengths.variance.items is None:
             return {}
         raters_only = VoteVariance(self.strengths.variance.inverse, self.strengths.variance.raters)
-        return self._pairs(
-            StrengthContrasts(self.matrix, self.fit, raters_only, confidence=self.options.confidence),
-            has_intervals=False,
-        )
+        return self._pairs(StrengthContrasts(self.matrix, self.fit, raters_only, confidence=self.options.confidence))
 
     def win_probability(self, first: str, second: str) -> Estimate:
         """How often the first is preferred to the second, a tie counting half, with interval and test of their contrast."""
@@ -102,7 +95,7 @@ class VoteModel:
             unit="log odds",
         )
 
-    def _pairs(self, strengths: StrengthContrasts | None, *, has_intervals: bool) -> Contrasts:
+    def _pairs(self, strengths: StrengthContrasts | None) -> Contrasts:
         ranked = self.fit.ranked
         if strengths is None or len(ranked) < 2:
             return {}
@@ -110,9 +103,7 @@ class VoteModel:
         pairs = list(combinations(in_order, 2))
         if len(ranked) > MOST_PAIRED:
             pairs = [(ranked[0], name) for name in ranked[1:]]
-        estimates = strengths.estimates(
-            strengths.pair_rows(pairs), [f"{a} - {b}" for a, b in pairs], n=self.votes.n, has_intervals=has_intervals
-        )
+        estimates = strengths.estimates(strengths.pair_rows(pairs), [f"{a} - {b}" for a, b in pairs], n=self.votes.n)
         return _corrected(dict(zip(pairs, estimates, strict=True)), len(ranked), self.options.correction)
 
 
