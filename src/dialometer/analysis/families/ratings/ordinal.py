@@ -41,6 +41,7 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
     if not body:
         raise NotEnoughData(notes[0] if notes else "not enough ratings", remedy="collect more ratings")
     options = ordered[0].options
+    sampled = "raters" if options.has_fixed_items else "raters and items"
     paragraphs = [
         "A Likert scale has an order, but the distances between its points are not known. The ordinal model uses the order "
         "alone; an odds ratio of 2 means that the odds of a higher rating are twice as high.",
@@ -50,20 +51,18 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
         NAME,
         "Systems by the linear and the ordinal model",
         (
-            Column("criterion", "Criterion"),
-            Column("first", "System"),
-            Column("second", "Compared with"),
-            Column("linear", "Linear: difference", "estimate"),
-            Column("p_linear", f"Linear: p, {correction_name(options.correction)}", "p_value"),
-            Column("odds_ratio", "Ordinal: odds ratio", "estimate"),
-            Column("points", "Ordinal: difference in points", "estimate"),
-            Column("p_ordinal", f"Ordinal: p, {correction_name(options.correction)}", "p_value"),
+            Column("comparison", "Comparison"),
+            Column("linear", "Linear", "estimate"),
+            Column("p_linear", "p", "p_value"),
+            Column("points", "Ordinal", "estimate"),
+            Column("p_ordinal", "p", "p_value"),
+            Column("odds_ratio", "Odds ratio", "estimate"),
         ),
         tuple(body),
-        caption="Both models take raters and items as samples" + (" (items as declared: fixed)" if options.has_fixed_items
-        else "") + ". p-values are corrected over the pairs of each criterion.",
+        caption=f"Differences in points. Both models take {sampled} as samples. p-values: {correction_name(options.correction)} over "
+        "the pairs of each criterion.",
         notes=tuple(notes),
-    )  # fmt: skip
+    )
     return Section(NAME, TITLE, tuple(paragraphs), (table,))
 
 
@@ -80,15 +79,16 @@ def _rows(ratings: SystemRatings, model: OrdinalSystems) -> tuple[list[tuple[Cel
         first, second = ratings.label(pair.first), ratings.label(pair.second)
         is_known = pair.difference.has_interval
         p_linear = pair.p_adjusted if is_known else None
-        rows.append((ratings.measure.label, first, second, pair.difference, p_linear, ratio, difference, float(p)))
+        name = f"{ratings.measure.label}: {first} against {second}"
+        rows.append((name, pair.difference, p_linear, difference, float(p), ratio))
         if is_known and (pair.p_adjusted < alpha) != (float(p) < alpha):
-            differing.append(f"{ratings.measure.label}, {first} against {second}")
+            differing.append(name)
     return rows, differing
 
 
 def _verdict(differing: list[str], n: int, *, is_declared: bool) -> str:
-    which = "ordinal" if is_declared else "linear"
+    which, other = ("ordinal", "linear") if is_declared else ("linear", "ordinal")
     chosen = f"The {which} model is the declared one" if is_declared else f"The report uses the {which} model"
     if not differing:
-        return f"{chosen}; the other gives the same verdict in {'the' if n == 1 else 'all'} {n_of(n, 'comparison')}."
-    return f"{chosen}; the other gives another verdict in {len(differing)} of {n_of(n, 'comparison')}: {listed(differing)}."
+        return f"{chosen}; the {other} model gives the same verdict in {'the' if n == 1 else 'all'} {n_of(n, 'comparison')}."
+    return f"{chosen}; the {other} model gives another verdict in {len(differing)} of {n_of(n, 'comparison')}: {listed(differing)}."
