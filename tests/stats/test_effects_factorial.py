@@ -150,3 +150,27 @@ def test_type_one_error_of_the_interaction():
         y, factors, rater, item = draw_study(500 + seed, 12, 6, share=0.7, anchor_effect=0.0)
         rejected += factorial_effects(y, factors, rater, item).effect("anchor:layout").p_value < 0.05
     assert 0.02 < rejected / n_runs < 0.085
+
+
+def test_effects_that_vary_from_item_to_item_do_not_pass_for_a_general_effect():
+    """Six items whose level effects vary around zero: other items would give another mean, so few effects are claimed."""
+    rng = np.random.default_rng(21)
+    n_raters, n_items, n_studies = 60, 6, 150
+    level, layout = np.arange(n_raters) % 2, np.arange(n_raters) // 2 % 2
+    found = {"general": 0, "these items": 0, "interaction": 0}
+    for _ in range(n_studies):
+        own = 0.3 * rng.normal(size=(4, n_items))
+        y = rng.normal(size=n_items) + 0.4 * rng.normal(size=(n_raters, 1)) + own[2 * level + layout]
+        y = y + 0.7 * rng.normal(size=y.shape)
+        rater, item = (index.ravel() for index in np.indices(y.shape))
+        factors = {"anchor": level[rater], "layout": layout[rater]}
+        general = factorial_effects(y.ravel(), factors, rater, item)
+        fixed = factorial_effects(y.ravel(), factors, rater, item, has_fixed_items=True)
+        found["general"] += general.effect("anchor").p_value < 0.05
+        found["interaction"] += general.effect("anchor:layout").p_value < 0.05
+        found["these items"] += fixed.effect("anchor").p_value < 0.05
+        assert general.effect("anchor").value == fixed.effect("anchor").value
+    limit = 0.05 * n_studies + 2 * np.sqrt(n_studies * 0.05 * 0.95)
+    assert found["general"] <= limit
+    assert found["interaction"] <= limit
+    assert found["these items"] > limit

@@ -42,6 +42,8 @@ class FactorialFit:
     n_by_cell: Ints
     why: str = ""
     notes: tuple[str, ...] = ()
+    by_item: Floats | None = None
+    """What each item adds to the mean of each filled cell beyond raters, items and cells (items by cells), where known."""
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -141,12 +143,33 @@ class FactorialFit:
         deviations = reduce(np.kron, parts)[:, self._filled] @ self.fit.coefficients
         return float(np.sqrt(np.mean(deviations**2)))
 
+    def _with_items(self, contrast: Floats, error: float, df: float) -> tuple[float, float]:
+        """Standard error and degrees of freedom where an effect may differ from item to item.
+
+        The model has one effect for all items. If the effects of single items vary more than the residuals explain, the
+        excess is added, because other items would give another mean effect.
+        """
+        if self.by_item is None or self.fit is None:
+            return error, df
+        effects = self.by_item @ contrast
+        n = len(effects)
+        seen = float(effects @ effects) / (n - 1) / n
+        counts = self.n_by_cell[self._filled]
+        expected = float(self.fit.variances["residual"]) * float(np.sum(contrast**2 / counts))
+        excess = max(0.0, seen - expected)
+        if excess == 0:
+            return error, df
+        total = error**2 + excess
+        return math.sqrt(total), total**2 / (error**4 / df + seen**2 / (n - 1))
+
     def _difference(self, contrast: Floats, label: str, *, is_mean: bool = False) -> Estimate:
         method = f"{METHOD}{'' if is_mean else ', t-test'}"
         problem = self._problem(contrast)
         if problem or self.fit is None:
             return unknown(method, problem, n=self.n, label=label)
         value, se, df = self.fit.contrast(contrast[self._filled])
+        if not is_mean:
+            se, df = self._with_items(contrast[self._filled], se, df)
         half = float(stats.t.isf((1 - self.confidence) / 2, df)) * se
         low, high = value - half, value + half
         details: dict[str, object] = {"standard_error": se, "variances": self.fit.variances}
@@ -171,6 +194,18 @@ class FactorialFit:
         )
 
 
+def _item_deviations(y: Floats, rater: Ints, item: Ints, cell: Ints, clusters: Ints) -> Floats | None:
+    """Cell means of every cluster of items without raters' and items' own means; None where a cluster lacks a cell."""
+    rest = y - (np.bincount(rater, weights=y) / np.bincount(rater))[rater]
+    rest = rest - (np.bincount(item, weights=rest) / np.bincount(item))[item]
+    n, n_cells = int(clusters.max()) + 1, int(cell.max()) + 1
+    place = clusters * n_cells + cell
+    count = np.bincount(place, minlength=n * n_cells)
+    if n < 2 or not count.all():
+        return None
+    return np.asarray((np.bincount(place, weights=rest, minlength=n * n_cells) / count).reshape(n, n_cells))
+
+
 def factorial_effects(
     values: ArrayLike,
     factors: Mapping[str, ArrayLike],
@@ -178,13 +213,16 @@ def factorial_effects(
     items: ArrayLike | None = None,
     *,
     levels: Mapping[str, Sequence[str]] | None = None,
+    clusters: ArrayLike | None = None,
+    has_fixed_items: bool = False,
     is_log: bool = False,
     confidence: float = 0.95,
 ) -> FactorialFit:
     """Fit a factorial design to judgments (one entry per judgment in every array; values already logs if ``is_log``).
 
     ``levels`` gives the order of a factor's levels (the first is the baseline); alphabetical if left out. ``is_log``
-    only says what the numbers are, so that ratios are reported.
+    only says what the numbers are, so that ratios are reported. ``clusters`` names the item where ``items`` are several
+    responses to one. Unless items are fixed, differences between levels allow for effects that vary from item to item.
     """
     y = numbers(values)
     is_given = np.isfinite(y)
@@ -196,7 +234,7 @@ def factorial_effects(
     same_length(values=y, raters=rater, **({} if item is None else {"items": item}))
     check_confidence(confidence)
     notes = missing_note(int(np.sum(~is_given)))
-    why, fit = "", None
+    why, fit, by_item = "", None, None
     if len(y) == 0:
         why = "no judgments: collect some in every condition"
     elif np.ptp(y) == 0:
@@ -212,6 +250,10 @@ def factorial_effects(
         else:
             try:
                 fit = fit_crossed(y, design, rater, item)
+                if item is not None and not has_fixed_items:
+                    filled = np.cumsum(n_by_cell > 0) - 1
+                    grouped = item if clusters is None else np.asarray(clusters)[is_given]
+                    by_item = _item_deviations(y, codes(rater)[0], codes(item)[0], filled[cell], codes(grouped)[0])
             except NotEnoughData as error:
                 why = str(error)
     return FactorialFit(
@@ -223,6 +265,7 @@ def factorial_effects(
         n_by_cell=n_by_cell,
         why=why,
         notes=(*notes, *(fit.notes if fit else ())),
+        by_item=by_item,
     )
 
 

@@ -128,6 +128,7 @@ class FactorEffects:
                 means, everyone = self.rows.y[self.measure.name], np.arange(self.rows.n)
                 return fitted(lambda: factorial_effects(means, names, everyone, **settings))  # type: ignore[arg-type]
             labels = {name: codes[rater] for name, codes in names.items()}
+            settings |= {"clusters": self.measure.item, "has_fixed_items": self.options.has_fixed_items}
             return fitted(lambda: factorial_effects(values, labels, rater, target, **settings))  # type: ignore[arg-type]
         except NotEnoughData as error:
             known = {name: tuple(codes) for name, codes in order.items()}
