@@ -144,3 +144,11 @@ def test_check_names_the_line_and_the_remedy(tmp_path, lines, message, remedy):
     assert found, [str(problem) for problem in check_study(folder)[1]]
     assert remedy in found[0].remedy
     assert found[0].line > 190
+
+
+def test_the_preregistration_states_margin_and_interval(template):
+    from dialometer.analysis.planning.preregistration import preregistration
+
+    study = with_test(template("likert"), test="non_inferiority", margin=0.4, reference="rules")
+    text = preregistration(study, n_raters=20, power=None, methods=(), n_collected=0, frozen="")
+    assert "Test of non-inferiority to rules with a margin of 0.4: one-sided at 0.05" in text

@@ -81,3 +81,15 @@ def test_a_difference_as_large_as_the_margin_is_called_equivalent_at_most_as_oft
         difference = Estimate(float(mean[0]), 120, "mean", df=(df,), details={"standard_error": error})
         n_found += equivalence(difference, -0.5, math.inf if is_one_sided else 0.5).p_value < 0.05
     assert n_found <= 40
+
+
+def test_a_share_at_the_margin_is_called_equivalent_at_most_as_often_as_declared():
+    """400 studies of 30 raters × 8 items with a true share of 65 % and a margin of 15 points: 20 expected, 33 at most."""
+    rng = np.random.default_rng(6)
+    rater, item = np.repeat(np.arange(30), 8), np.tile(np.arange(8), 30)
+    n_found = 0
+    for _ in range(400):
+        true = np.clip(0.65 + rng.normal(0, 0.08, 30)[rater] + rng.normal(0, 0.08, 8)[item], 0, 1)
+        share = two_way_share(rng.random(240) < true, rater, item)
+        n_found += equivalence(share, 0.35, 0.65).p_value < 0.05
+    assert n_found <= 33
