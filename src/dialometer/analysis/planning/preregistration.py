@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.planning.power import Setting, simulate_tests
+from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
+from dialometer.analysis.planning.power_report import assumption_words
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
@@ -37,7 +38,11 @@ class PlannedPower:
     effect: float
     alpha: float
     n_simulations: int
+    n_tests: int
     power: Estimate
+    """Any of the tests of the primary comparison is significant."""
+    all_tests: Estimate
+    """All of them are."""
 
 
 def planned_raters(study: Study) -> int:
@@ -58,8 +63,12 @@ def planned_power(
     """The share of simulated studies of the planned size in which the primary comparison shows a difference."""
     setting = Setting(n_raters, n_items_of(study), effect, alpha, seed)
     p_values = simulate_tests(study, setting, range(n_simulations))
-    n_hits = sum(any(p < alpha for p in study_p.values()) for study_p in p_values)
-    return PlannedPower(n_raters, effect, alpha, n_simulations, proportion(n_hits, n_simulations, label="power"))
+    hits = [[p <= alpha for p in study_p.values()] for study_p in p_values]
+    found, found_all = (
+        proportion(sum(bool(study) and count(study) for study in hits), n_simulations, label="power")
+        for count in (any, all)
+    )
+    return PlannedPower(n_raters, effect, alpha, n_simulations, max(map(len, hits)), found, found_all)
 
 
 def planned_methods(study: Study, *, n_raters: int, seed: int) -> tuple[Method, ...]:
@@ -206,11 +215,17 @@ def _rationale(study: Study, power: PlannedPower | None) -> str:
     comparison = primary_comparison(study)
     unit = deciding_family(study).effect_unit(comparison)
     low, high = power.power.low, power.power.high
+    several = (
+        f" in any of its {power.n_tests} tests and {power.all_tests.value:.0%} in all of them"
+        if power.n_tests > 1
+        else ""
+    )
     return (
         f"With {power.n_raters} raters, the primary comparison ({comparison.name}) "
         f"{_shows(comparison, power.effect, unit)} with a power of {power.power.value:.0%} (95% confidence interval "
-        f"{low:.0%} to {high:.0%}), at a significance level of {power.alpha:g} after correction. This comes from "
-        f"{power.n_simulations} simulated studies with this design, each analysed as the real one will be."
+        f"{low:.0%} to {high:.0%}){several}, at a significance level of {power.alpha:g} after correction. This comes from "
+        f"{power.n_simulations} simulated studies with this design, each analysed as the real one will be. "
+        f"{assumption_words(DEFAULT)}"
     )
 
 
