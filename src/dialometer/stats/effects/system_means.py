@@ -40,7 +40,7 @@ MOST_LEVELS = 250
 """Levels of the smaller of the two random factors up to which a mixed model is fitted; beyond it ratings weigh alike."""
 FEWEST_LEVELS = 4
 """Raters and items from which on a mixed model is trusted with their variance. With fewer its estimate is often zero: in
-simulated studies of 2 and 3 items without a difference it claimed one in 6 to 9%, the jackknife in at most 4 to 7%."""
+simulated studies of 2 and 3 items without a difference it claimed one in 6 to 9%, the jackknife in 0 to 7%."""
 MIXED = "linear mixed model of differences within screens, REML, random raters and items"
 MIXED_INTERVAL = "Student's t with Satterthwaite's degrees of freedom"
 ROBUST = "linear mixed model of ratings, two-way jackknife over raters and items"
