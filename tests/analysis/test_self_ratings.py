@@ -19,10 +19,11 @@ from dialometer.analysis.base.data import (
 )
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import asked_criteria
-from dialometer.analysis.families.conversations.comparison import compare_systems
+from dialometer.analysis.families.conversations.comparison import compare_systems, scenarios_of, system_differences
 from dialometer.analysis.families.conversations.conversations import self_ratings_of
 from dialometer.analysis.families.conversations.relations import adjusted_for_system, first_to_last
 from dialometer.analysis.families.conversations.self_ratings import ConversationRatings
+from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
@@ -339,3 +340,36 @@ def test_experts_beside_the_ratings(study):
     path.write_text("first,second\nR0001/juno-1,R0002/juno-1\n")
     broken = by_name(analyse(study, data, n_resamples=200))["experts"]
     assert "better" in broken.problem
+
+
+def overall_of(data):
+    asked = next(one for one in asked_criteria(data.study) if one.criterion.name == "overall")
+    return self_ratings_of(data, asked)
+
+
+def test_the_declared_test_is_the_reports(study):
+    rng = np.random.default_rng(4)
+    rows = [(f"R{k:04d}", item, "overall", int(rng.integers(1, 6))) for k in range(12) for item in ("juno-1", "tak-1")]
+    data = make_data(study, rows)
+    rated = overall_of(data)
+    report = system_differences(rated, study, OPTIONS)
+    tests = ConversationRatings().primary_tests(data, primary_comparison(study), OPTIONS)
+    assert [(test.value, test.p_value) for test in tests.values()] == [(g.value, g.p_value) for g in report.values()]
+    assert all("cluster-robust by rater" in gap.method for gap in report.values())
+
+
+def test_several_tasks_are_a_sample_of_tasks(study):
+    """A task that favours a system by chance is no proof: with eight tasks the difference must hold over tasks."""
+    rng = np.random.default_rng(5)
+    rows = [(f"R{k:04d}", item, "overall", int(rng.integers(1, 6))) for k in range(64) for item in ("juno-1", "tak-1")]
+    rated = overall_of(make_data(study, rows))
+    assert len(set(scenarios_of(rated, study))) == 1  # both items of the template set the same task
+    task = np.array([int(name[1:]) % 8 for name in rated.rater])
+    value = rng.normal(0, 1, (8, 2))[task, (rated.system == rated.systems[0]).astype(int)] + rng.normal(0, 0.1, 128)
+    several = replace(rated, item=np.array([f"task{k}" for k in task], dtype=object), value=value)
+    gap = next(iter(system_differences(several, study, OPTIONS).values()))
+    narrow = next(iter(system_differences(replace(several, item=rated.item), study, OPTIONS).values()))
+    assert "raters and tasks" in gap.method
+    assert gap.value == pytest.approx(narrow.value)
+    assert gap.details["n_items"] == 8
+    assert gap.high - gap.low > 2 * (narrow.high - narrow.low)
