@@ -5,6 +5,7 @@ import pytest
 
 from crossed_ratings import crossed
 from dialometer.errors import NotEnoughData
+from dialometer.stats.effects import generalizability
 from dialometer.stats.effects.generalizability import cheapest_design, g_study, raters_needed
 from r_checks import run_r
 
@@ -95,6 +96,15 @@ def test_a_plan_is_as_precise_as_it_says():
     assert best.cost == pytest.approx(min(costs))
     assert best.error <= 0.2
     assert cheapest_design(study, 0.01, items_per_rater=10, most_items=40) is None
+
+
+def test_moments_of_a_large_design_are_near(monkeypatch):
+    """Henderson's first method is unbiased; on these ratings it is near REML."""
+    exact = g_study(*with_holes()).components
+    monkeypatch.setattr(generalizability, "MOST_CELLS", 10)
+    near = g_study(*with_holes())
+    assert "Henderson" in near.method
+    assert near.components == pytest.approx(exact, abs=0.03)
 
 
 def test_too_little_is_refused():

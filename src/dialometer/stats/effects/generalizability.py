@@ -9,7 +9,7 @@ G = s / (s + d),  Phi = s / (s + D),  standard error of the difference of two sy
 
 Parts that a design cannot tell apart are one: items that show one system each have no own i beside si. Complete designs are
 solved by the analysis of variance as long as no part is negative; everything else by restricted maximum likelihood, where
-no variance can be negative.
+no variance can be negative, and very large designs by Henderson's first method (moments), negative parts set to zero.
 
 Checked against the variance components that Brennan (2001, Generalizability Theory, synthetic data sets 3 and 4) publishes, and
 against ``lme4::lmer`` 1.1.31 on ratings with holes. Source: Brennan (2001); Shavelson and Webb (1991).
@@ -31,6 +31,8 @@ from dialometer.stats.observations import Floats, Ints, as_judgments, missing_no
 
 PARTS = ("system", "system:item", "system:rater", "item:rater", "item", "rater")
 REST = "residual"
+MOST_CELLS = 250_000
+"""Items times raters times squared systems up to which REML takes a second; the moments of larger designs are precise."""
 _LARGE = 1e3
 """The mean counts as an effect with this many residual standard deviations: as good as unlimited."""
 
@@ -108,6 +110,8 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
     is_complete = len(y) == sizes[0] * sizes[1] * sizes[2] and len(factors) == len(PARTS)
     if (is_complete or _is_balanced(list(factors.values()))) and min(moments) >= 0:
         components, method = moments, "analysis of variance"
+    elif sizes[0] ** 2 * sizes[1] * sizes[2] > MOST_CELLS:
+        components, method = np.maximum(moments, 0.0), "Henderson's method 1 (moments)"
     else:
         components, method = _reml(y, list(factors.values()), moments), "REML"
     given = rater * sizes[1] + item

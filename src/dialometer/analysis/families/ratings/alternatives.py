@@ -16,7 +16,7 @@ from dialometer.analysis.base.wording import system_label
 from dialometer.analysis.families.ratings.consistency import difference as consistency_difference
 from dialometer.analysis.families.ratings.declared import consistency_label, factor_contrasts, measures_of
 from dialometer.analysis.families.ratings.factor_effects import Contrast
-from dialometer.analysis.families.ratings.ordinal_model import has_order
+from dialometer.analysis.families.ratings.ordinal_model import has_order, is_quick
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.analysis.shared.comparisons import between, declared_factor
 from dialometer.analysis.shared.equivalence import decided, has_margin
@@ -60,9 +60,11 @@ class RatingAlternatives:
 
     def _other_model(self) -> list[OtherChoice]:
         """The ordinal model where the linear one is declared, and the other way round."""
+        is_linear = self.options.model == "linear"
         if not any(has_order(measure) for measure in self.measures):
             return []
-        is_linear = self.options.model == "linear"
+        if is_linear and not all(is_quick(measure) for measure in self.measures):
+            return []
         label = "ordinal mixed model (cumulative link)" if is_linear else "linear mixed model"
         options = replace(self.options, model="ordinal" if is_linear else "linear")
 

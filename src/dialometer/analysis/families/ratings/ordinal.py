@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dialometer.analysis.base.wording import correction_name, listed, n_of
-from dialometer.analysis.families.ratings.ordinal_model import has_order
+from dialometer.analysis.families.ratings.ordinal_model import has_order, is_quick
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Method, Section, Table
@@ -31,6 +31,11 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
     notes: list[str] = []
     differing: list[str] = []
     for ratings in ordered:
+        if not ratings.is_by_order and not is_quick(ratings.measure):
+            notes.append(
+                f"{ratings.measure.label}: too many raters and items to fit it in passing; use dm.ordinal_model"
+            )
+            continue
         model = ratings.ordinal
         if isinstance(model, str):
             notes.append(f"{ratings.measure.label}: {model}")

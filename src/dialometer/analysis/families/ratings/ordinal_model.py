@@ -12,12 +12,20 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.effects.ordinal_systems import METHOD, OrdinalSystems, ordinal_systems
 from dialometer.stats.observations import Floats
 
+MOST_CELLS = 250_000
+
 
 def has_order(measure: Measure) -> bool:
     """Whether a measure is one criterion on the points of one ordered scale, such as a Likert scale."""
     sets = {tuple(scale.category_labels()) for scale in measure.scales}
     is_one = len(measure.criteria) == 1 and measure.unit == "points" and len(sets) == 1
     return is_one and alpha_level(measure.scales) == "ordinal" and bool(next(iter(sets)))
+
+
+def is_quick(measure: Measure) -> bool:
+    """Whether the ordinal model takes about a second, so that a report may fit it beside the declared one."""
+    levels = [len(np.unique(codes)) for codes in (measure.rater, measure.item, measure.system)]
+    return levels[0] * levels[1] * (levels[2] + 1) ** 2 <= MOST_CELLS
 
 
 def rated_points(measure: Measure) -> Floats:
