@@ -105,6 +105,8 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
             f"{sizes[0]} systems, {sizes[1]} items and {sizes[2]} raters with {len(y)} ratings",
             remedy="at least two of each are needed",
         )
+    if np.ptp(y) == 0:
+        raise NotEnoughData("all ratings are equal: nothing varies", remedy="collect more ratings")
     factors, notes = _parts(system, item, rater, sizes)
     moments = _moments(y, list(factors.values()))
     is_complete = len(y) == sizes[0] * sizes[1] * sizes[2] and len(factors) == len(PARTS)

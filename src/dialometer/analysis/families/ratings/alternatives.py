@@ -108,7 +108,8 @@ class RatingAlternatives:
         values = normalise(measure.raw, measure.rater, method, zeros=zeros).values
         given = ~np.isnan(values)
         other = replace(replace(measure, unit="points").where(given), y=values[given])
-        factor = _spread(measure.y, measure.rater) / _spread(other.y, other.rater)
+        spread = _spread(other.y, other.rater)
+        factor = _spread(measure.y, measure.rater) / spread if spread > 0 else 1.0
         ratings = SystemRatings(self.data.study, other, replace(self.options, model="linear"))
         return [rescaled(pair.difference, factor) for pair in ratings.compare(pairs)]
 
