@@ -6,12 +6,14 @@ import argparse
 import fnmatch
 import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 from bench.calibrate.cells import Cell, all_cells, short_cells
 from bench.calibrate.page import write_page
-from bench.calibrate.reference import icc_truths, promised_power
+from bench.calibrate.reference import icc_truths, prepare, promised_power
 from bench.calibrate.run import run, stored
 from bench.calibrate.table import Summary, markdown, row, summarise
 
@@ -28,6 +30,26 @@ def chosen(arguments: argparse.Namespace) -> list[Cell]:
     if arguments.studies:
         cells = [replace(cell, n_studies=arguments.studies) for cell in cells]
     return cells
+
+
+def references(folder: Path, cells: list[Cell], seed: int, n_processes: int) -> None:
+    """What cells are compared with, in parallel: it is kept like the studies."""
+    wanted = []
+    seen = set()
+    for cell in cells:
+        lines = stored(folder, cell)
+        has_icc = any(line.get("icc") for line in lines)
+        key = (cell.design, cell.effect, cell.assumed, has_icc)
+        if lines and (has_icc or (cell.effect and cell.kind != "tests")) and (not has_icc or key not in seen):
+            wanted.append((cell, has_icc))
+            seen.add(key)
+    if n_processes == 1:
+        for cell, has_icc in wanted:
+            prepare(folder, cell, seed, has_icc=has_icc)
+        return
+    with ProcessPoolExecutor(n_processes, get_context("spawn")) as pool:
+        for job in [pool.submit(prepare, folder, cell, seed, has_icc=has_icc) for cell, has_icc in wanted]:
+            job.result()
 
 
 def summaries(folder: Path, cells: list[Cell], seed: int, *, with_reference: bool) -> list[Summary]:
@@ -84,6 +106,8 @@ def main() -> None:
             tell=lambda line: print(line, file=sys.stderr, flush=True),
             until=arguments.until,
         )
+    if not arguments.no_reference:
+        references(arguments.folder, cells, arguments.seed, arguments.processes)
     made = summaries(arguments.folder, cells, arguments.seed, with_reference=not arguments.no_reference)
     print(markdown([row(rates) for rates in made]))
     missed = [rates for rates in made if rates.problems]

@@ -19,8 +19,18 @@ RATED = ("likert", "anchoring", "ratings-crossed")
 """Designs whose reports show an intraclass correlation, which careless raters touch most."""
 FEW = {"strategies": 20, "acute": 8, "best-worst": 8, "anchoring": 16, "likert": 10, "chat": 16, "avatar": 8}
 MANY = {"strategies": 60, "acute": 15, "best-worst": 24, "anchoring": 40, "likert": 30, "chat": 60, "avatar": 20}
-EFFECT = {"anchoring": 0.8, "chat": 0.5, "likert": 0.5, "strategies": 0.8, "best-worst": 0.5, "avatar": 1.0}
+EFFECT = {
+    "acute": 1.5,
+    "anchoring": 0.8,
+    "chat": 0.5,
+    "likert": 0.5,
+    "strategies": 0.8,
+    "best-worst": 0.5,
+    "avatar": 1.0,
+}
 """Planted in cells with an effect: sizes at which a test neither always nor never finds it."""
+ITEMS = {"strategies": 40}
+"""Items in cells with an effect, where those of the template are too few to find any."""
 SECONDS = {
     "strategies": 0.12,
     "acute": 0.35,
@@ -121,7 +131,7 @@ def _imported(design: str) -> Study:
 
 def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
     few, many = FEW.get(design, 12), MANY.get(design, 30)
-    effect = EFFECT.get(design, 0.6)
+    effect, n_items = EFFECT.get(design, 0.6), ITEMS.get(design)
     cells = []
     for item_sd in (0.6, 0.3, 0.0):
         for taste_sd in (0.4, 0.0):
@@ -136,9 +146,9 @@ def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
                     else:
                         cells.append(Cell(design, n_raters, 0.0, assumed, "tests", n_tests))
                 if careless and (taste_sd > 0) == (item_sd > 0):
-                    cells.append(Cell(design, many, effect, assumed, "tests", n_tests))
+                    cells.append(Cell(design, many, effect, assumed, "tests", n_tests, n_items))
                     if item_sd == 0.6:
-                        cells.append(Cell(design, many, effect, assumed, "report", n_whole))
+                        cells.append(Cell(design, many, effect, assumed, "report", n_whole, n_items))
     return cells
 
 
@@ -157,7 +167,8 @@ def all_cells(n_tests: int = 1000, n_whole: int = 400) -> list[Cell]:
             EFFECT.get(design, 0.6),
             Assumptions(),
             "walked",
-            60,
+            100,
+            ITEMS.get(design),
         )
         for design in ("acute", "best-worst", "likert", "strategies", "anchoring")
     ]

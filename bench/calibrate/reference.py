@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from dialometer.analysis.planning.simulated_study import n_items_of, planted, re
 from dialometer.model.study import Study
 from dialometer.simulate.judgment_arrays import simulate_judgments
 
-MANY_ITEMS, MANY_RATERS = 500, 500
+MANY_ITEMS, MANY_RATERS = 500, 300
 N_PROMISED = 1000
 
 
@@ -25,7 +26,7 @@ def _kept(file: Path, make: Any) -> Any:
     """What is on disk, or what is made and then stored."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
+        part = file.with_suffix(f".{os.getpid()}")
         part.write_text(json.dumps(make()), encoding="utf-8")
         part.replace(file)
     return json.loads(file.read_text(encoding="utf-8"))
@@ -45,6 +46,14 @@ def promised_power(folder: Path, cell: Cell, seed: int) -> Rate:
         folder / "reference" / f"power_{cell.name.replace('_walked', '').replace('_report', '')}_{n}.json", make
     )
     return Rate(hits, n)
+
+
+def prepare(folder: Path, cell: Cell, seed: int, *, has_icc: bool) -> None:
+    """Makes both, so that they are on disk when the table asks for them; runs in a process of its own."""
+    if cell.effect and cell.kind != "tests":
+        promised_power(folder, cell, seed)
+    if has_icc:
+        icc_truths(folder, cell, seed)
 
 
 def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
