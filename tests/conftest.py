@@ -15,12 +15,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import dialometer  # noqa: F401 - before any numerical library, which reads the settings it makes
 from installed_pages import install as install_package
 
 # Commands are tested as on a wide terminal, whichever test is the first to load them in a process.
 os.environ["COLUMNS"] = "200"
+
+# How long drawing takes says something about the machine's load, and nothing about what is tested.
+settings.register_profile("dialometer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dialometer")
 
 
 def pytest_collection_finish() -> None:
