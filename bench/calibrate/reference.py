@@ -11,12 +11,10 @@ import numpy as np
 
 from bench.calibrate.cells import Cell, cached_study
 from bench.calibrate.table import ALPHA, Rate
-from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.planning.power import Setting, simulate_tests
-from dialometer.analysis.planning.simulated_study import n_items_of, planted, resized
+from dialometer.analysis.planning.simulated_study import n_items_of, planted, resized, simulated_data
 from dialometer.model.study import Study
-from dialometer.simulate.judgment_arrays import simulate_judgments
 
 MANY_ITEMS, MANY_RATERS = 500, 300
 N_PROMISED = 1000
@@ -69,8 +67,8 @@ def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
         design = study.spec.design.model_copy(update={"items_per_rater": "all"})
         study = Study(study.spec.model_copy(update={"design": design}), study.items, study.texts)
         truth, habits, shifts = planted(study, cell.effect, seed, assumed)
-        columns = simulate_judgments(study, truth, habits, n_raters=MANY_RATERS, seed=seed, shifts=shifts)
-        measures = numeric_measures(data_from_arrays(study, columns))
+        data = simulated_data(study, truth, habits, n_raters=MANY_RATERS, seed=seed, shifts=shifts)
+        measures = numeric_measures(data)
         return {measure.label: _icc(measure.y, measure.target, measure.rater) for measure in measures.criteria}
 
     truths: dict[str, float] = _kept(folder / "reference" / f"{key}.json", make)
