@@ -11,6 +11,7 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, n_of, number, with_interval
+from dialometer.analysis.families.candidates.answer_differences import answer_difference
 from dialometer.analysis.families.candidates.pool import Marks, Pool, pool_of
 from dialometer.analysis.shared.ranking import (
     Lead,
@@ -31,7 +32,6 @@ from dialometer.stats.bootstrap.bootstrap import estimate_from
 from dialometer.stats.bootstrap.means import crossed_means as bootstrap_crossed
 from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ranking.rank_intervals import rank_intervals
-from dialometer.stats.retrieval.metrics import compare_questions
 
 # All groups share every draw of raters and questions, so ratios to a reference, differences and ranks have valid intervals
 # too: what a lenient rater or an easy question does to one group it does to the others.
@@ -143,13 +143,10 @@ def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) 
         )
     groups = [pool.first_answers(k) for k in range(len(pool.systems))]
     by_group = group_means(pool, [*groups, pool.is_gold], options)
-    by_question = {label: pool.per_question(group) for label, group in zip(pool.labels, groups, strict=True)}
+    of_system = dict(zip(pool.labels, groups, strict=True))
     pairs = {
-        (left, right): compare_questions(
-            by_question[left],
-            by_question[right],
-            **options.resampling,
-            label=f"{left} - {right}",
+        (left, right): answer_difference(
+            pool, of_system[left], of_system[right], confidence=options.confidence, label=f"{left} - {right}"
         )
         for left, right in every_pair(pool.labels)
     }
@@ -239,7 +236,7 @@ def _pair_tables(name: str, answers: FirstAnswers, options: Options) -> list[Tab
                     pair_rows(pairs, options.correction),
                     caption="Mean over questions of the difference between two systems' first answers; n counts questions.",
                     notes=(
-                        "The p value is a paired permutation test that flips the sign of each question's difference.",
+                        "Raters and questions are both left out in turn (two-way jackknife), so the test holds for others of both.",
                     ),
                     is_confirmatory=suffix == "pairs",
                 )

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
-import numpy as np
-import polars as pl
-
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import criterion_label, listed, number, percent, system_label, with_interval
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
+from dialometer.analysis.families.candidates.answer_differences import answer_difference
 from dialometer.analysis.families.candidates.first_answers import (
     FirstAnswers,
     candidate_group_section,
@@ -31,11 +29,9 @@ from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.ranking import lead_claims
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.item import CandidateItem
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
-from dialometer.stats.clustered.clustered import clustered_mean
 
 SOURCE = "Chierici and Habash, HumEval 2021"
 
@@ -185,7 +181,13 @@ def methods(options: Options) -> tuple[Method, ...]:
             SOURCE,
         ),
         Method(
-            "comparisons of first answers and of retrieval measures",
+            "comparisons of first answers",
+            f"mean difference over questions, two-way jackknife over raters and questions, t-test{correction}",
+            "both the raters and the questions are samples",
+            "Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023",
+        ),
+        Method(
+            "comparisons of retrieval measures",
             f"paired permutation test over questions{correction}",
             "all systems answered the same questions; no assumption about the distribution",
             "Smucker, Allan and Carterette, CIKM 2007",
@@ -225,22 +227,15 @@ class Candidates(Family):
         return comparison.between == "systems"
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-        """Mean ratings of the first answers of retrievers, two by two, on the questions on which these answers differ."""
-        means = dict(data.judgments.group_by("item").agg(pl.col("value").mean()).iter_rows())
-        first: dict[str, dict[str, str]] = {}
-        for item in data.study.rated_items:
-            if isinstance(item, CandidateItem):
-                question = str(item.metadata.get("question", item.id))
-                for system in (system for system, rank in item.ranks.items() if rank == 1):
-                    first.setdefault(system, {})[question] = item.id
+        """First answers of the compared retrievers, two by two, as the report shows them."""
+        asked = _in_order(data.study)[0]
+        pool = pool_of(data, asked.criterion.name, asked.scales[0])
         tests = {}
-        for a, b in combinations([name for name in compared_systems(data.study, comparison) if name in first], 2):
-            pairs = [(first[a][q], first[b][q]) for q in first[a] if q in first[b] and first[a][q] != first[b][q]]
-            gaps = np.array(
-                [means[first_id] - means[other] for first_id, other in pairs if {first_id, other} <= means.keys()]
-            )
+        names = [name for name in compared_systems(data.study, comparison) if name in pool.systems]
+        for a, b in combinations(names, 2):
+            first, second = (pool.first_answers(pool.systems.index(name)) for name in (a, b))
             label = f"{system_label(data.study, a)} against {system_label(data.study, b)}"
-            gap = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=options.confidence)
+            gap = answer_difference(pool, first, second, confidence=options.confidence)
             tests[label] = between(gap, a, b)
         return decided(tests, comparison, options)
 
