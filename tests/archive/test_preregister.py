@@ -56,6 +56,7 @@ def test_every_heading_is_filled_from_the_study_file(tmp_path, template):
     assert fingerprint(study) in found["Study materials"]
     assert "With 12 raters" in found["Sample size rationale"]
     assert f"{study.spec.analysis.n_resamples:,} resamples" in found["Inference criteria"]
+    assert "Items are a sample" in found["Inference criteria"]
     assert OPEN not in found["Statistical models"]
 
 

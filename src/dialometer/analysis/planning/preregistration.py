@@ -270,6 +270,11 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
         if log_types(study)
         else "None beyond those of the methods above.",
     )
+    about_items = {
+        "sample": "Items are a sample, as raters are: claims hold for other items too, or are worded as claims about these.",
+        "fixed": "Items are fixed: all claims are about these items, for other raters.",
+    }
+    model = " Likert ratings are analysed by an ordinal mixed model." if declared.model == "ordinal" else ""
     correction = {
         "holm": "Holm's method",
         "benjamini-hochberg": "Benjamini and Hochberg's method",
@@ -279,7 +284,7 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
         "Inference criteria",
         f"Intervals of {declared.confidence:.0%}; p values below {1 - declared.confidence:.2g} count. Several tests of a "
         f"comparison are corrected by {correction[declared.correction]}. Bootstrap intervals use "
-        f"{declared.n_resamples:,} resamples with the study's seed.",
+        f"{declared.n_resamples:,} resamples with the study's seed. {about_items[declared.items]}{model}",
     )
     yield "Data exclusion", "\n".join(f"- {_rule(rule)}" for rule in spec.quality)
     yield (
