@@ -154,6 +154,12 @@ def test_fixed_items_word_every_claim_about_these_texts(study, tmp_path):
     assert not [method for method in report.methods if "jackknife" in method.method]
 
 
+def same_numbers(shown, tested):
+    """Whether a test is the estimate that is shown; it also carries what it compares."""
+    kept = {key: value for key, value in tested.details.items() if key not in ("first", "second", "is_log")}
+    return shown == dataclasses.replace(tested, details=kept)
+
+
 @pytest.mark.parametrize("options", [OPTIONS, FIXED], ids=["sample", "fixed"])
 @pytest.mark.parametrize("n_pairs", [2, 6])
 def test_power_repeats_the_very_tests_that_the_report_shows(study, n_pairs, options):
@@ -166,10 +172,10 @@ def test_power_repeats_the_very_tests_that_the_report_shows(study, n_pairs, opti
     names = [column.name for column in declared.columns]
     rows = [dict(zip(names, row, strict=True)) for row in declared.rows]
     for row in rows:
-        assert row["share"] == tests[row["strategy"]]
+        assert same_numbers(row["share"], tests[row["strategy"]])
         assert row["p_adjusted"] == p_adjusted(tests[row["strategy"]])
     for headline in found.headlines[1:]:
-        assert headline.estimate == tests[headline.label.split(": ")[1]]
+        assert same_numbers(headline.estimate, tests[headline.label.split(": ")[1]])
 
 
 def test_without_a_declared_comparison_the_headline_is_what_power_repeats(study):
@@ -182,7 +188,7 @@ def test_without_a_declared_comparison_the_headline_is_what_power_repeats(study)
     found = run(data)
     assert "exploratory" in found.certainty
     for headline in found.headlines[1:]:
-        assert headline.estimate == tests[headline.label.split(": ")[1]]
+        assert same_numbers(headline.estimate, tests[headline.label.split(": ")[1]])
 
 
 # At the edges

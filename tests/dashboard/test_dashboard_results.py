@@ -45,8 +45,8 @@ def test_the_answer_appears_with_warning_agreement_and_rules(at):
     same = analyse(running.study, running.store, n_resamples=100)
     assert same.summary.answer in ada.text
     assert same.summary.headlines[0].label in ada.text
-    assert "With and without each quality rule" in ada.text
-    assert "Results with each rule and without it" in ada.text
+    assert "Quality rules and other choices" in ada.text
+    assert "Would a critic's choice change the answer?" in ada.text
     agreement = next(s for s in same.sections if "agreement" in s.name)
     assert agreement.title in ada.text
     (look,) = running.store.looks.all()
@@ -58,7 +58,7 @@ def test_the_answer_appears_with_warning_agreement_and_rules(at):
     assert same.summary.answer in overview
     assert same.summary.headlines[0].label in overview
     assert next(text for text in agreement.paragraphs if "ICC 0." in text) in overview
-    assert "Results with each rule and without it" in ada.get("/studies/likert/quality").text
+    assert "Would a critic's choice change the answer?" in ada.get("/studies/likert/quality").text
     ada.get("/studies/likert/report.html")
     assert ada.response.headers["content-disposition"].startswith("attachment")
     assert same.summary.answer.split(".")[0] in ada.page

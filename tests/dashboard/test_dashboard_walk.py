@@ -220,7 +220,7 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         # The answer comes by itself
         page.get_by_role("link", name="Results", exact=True).click()
         expect(page.get_by_text("Looking is not testing.")).to_be_visible()
-        expect(page.get_by_role("heading", name="The answer")).to_be_visible(timeout=90_000)
+        expect(page.get_by_role("heading", name="The answer", exact=True)).to_be_visible(timeout=90_000)
         expect(page.get_by_role("heading", name="What the quality rules changed")).to_be_visible()
         examine(page, "results")
 

@@ -190,7 +190,7 @@ def test_too_little_is_refused_before_training(make_rated, tiny_encoder_folder):
     rated, quality = make_rated()
     with pytest.raises(NotEnoughData, match="too few for 500 neighbours"):
         fit_evaluator(prepare(rated), FitOptions(encoder="/no/such", stages=StageOptions(k=500)), device="cpu")
-    with pytest.raises(NotEnoughData, match="development pairs are too few"):
+    with pytest.raises(NotEnoughData, match="expert pairs are too few"):
         prepare(rated, expert_pairs(rated, quality, 4))
     same = [RatedDialogue(one.dialogue, 3.0, one.user, one.source, None) for one in rated]
     with pytest.raises(NotEnoughData, match="equal"):

@@ -116,6 +116,8 @@ def _write(out: Path, rows: Sequence[RatedDialogue], n_experts: int, seed: int, 
 
 
 def _study_file(name: str, n: int, n_experts: int, seed: int, source: str) -> dict[str, Any]:
+    from dialometer.scales.likert import Likert
+
     return {
         "dialometer": 1,
         "name": name,
@@ -129,7 +131,7 @@ def _study_file(name: str, n: int, n_experts: int, seed: int, source: str) -> di
         "items": {"kind": "dialogue", "file": "items.jsonl"},
         "scales": {
             "again": {
-                "type": "likert",
+                "type": Likert.model_fields["type"].default,
                 "points": 5,
                 "labels": {1: "Not at all likely", 3: "Undecided", 5: "Very likely"},
             }

@@ -158,6 +158,11 @@ def expert_split(
     wanted = ((1 - test_share) / 2, (1 - test_share) / 2, test_share)
     parts = deal_pairs(pairs, wanted, np.random.default_rng([seed, 200]))
     needed = [part for part, part_share in zip(parts, wanted, strict=True) if part_share > 0]
+    if len(pairs) < FEWEST_PAIRS * len(needed):
+        raise NotEnoughData(
+            f"{len(pairs)} expert pairs are too few, at least {FEWEST_PAIRS * len(needed)} are needed",
+            remedy="give more expert pairs, or none: then ratings that lie apart take their place",
+        )
     if min(map(len, needed)) < FEWEST_PAIRS:
         sizes = ", ".join(str(len(part)) for part in needed)
         raise NotEnoughData(
