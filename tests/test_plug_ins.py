@@ -156,6 +156,7 @@ def test_the_rule_excludes_and_the_report_says_what_that_changed(study, report):
     assert "Exclusions: nobody excluded" in [row[0] for row in shown["rows"]]
 
 
+@pytest.mark.slow
 def test_the_preregistration_states_the_rule(dialometer, study):
     dialometer("preregister", "s")
     text = (study / "s" / "preregistration.md").read_text(encoding="utf-8")

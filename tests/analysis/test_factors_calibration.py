@@ -70,6 +70,7 @@ def holds(estimate, truth):
     return estimate.low <= truth <= estimate.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -88,6 +89,7 @@ def test_intervals_hold_the_truth(tallies, name):
     assert low <= share <= high, f"{share:.3f} of {len(tallies[name])}"
 
 
+@pytest.mark.slow
 def test_bootstrap_means_of_few_raters_are_a_little_narrow_as_their_note_says(tallies):
     # 7 raters in a condition: the percentile bootstrap holds about 90%, which is why the report warns below ten.
     share = float(np.mean(tallies["cell"]))
@@ -95,6 +97,7 @@ def test_bootstrap_means_of_few_raters_are_a_little_narrow_as_their_note_says(ta
     assert low <= share <= high, f"{share:.3f}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("careless", [0.0, 0.05])
 def test_anchoring_that_is_not_there_is_seldom_claimed(template, careless):
     """Size and consistency, any of the four primary tests after correction: at most 5% and two standard errors."""

@@ -75,6 +75,7 @@ def test_means_differences_and_tests_agree(template, quick, is_thinned):
         assert np.array(found) == pytest.approx(np.array(expected), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_ratings_of_one_system_each_make_no_false_claims(template, quick):
     """40 studies without a difference, rater × system SD 0.4, item × system SD 0.6; a third claimed one before."""
     study = template("likert")

@@ -69,7 +69,9 @@ CASES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], Non
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if " in " in case else ()) for case in CASES]
+)
 def test_axe_finds_nothing_on_any_screen(
     case: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:

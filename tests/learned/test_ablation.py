@@ -42,6 +42,7 @@ def cheap(rated):
     return [one for one in plain_rows(rated, QUIET) if one.row.name in ("utterances", "tfidf-ridge")]
 
 
+@pytest.mark.slow
 def test_every_row_and_its_controls(rated, options, tmp_path):
     splits = grouped_splits(rated, 2, development_share=0.15, stopping_share=0.15)
     seen = []

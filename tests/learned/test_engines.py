@@ -44,6 +44,7 @@ def two_workers():
             yield engine
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_two_ray_workers_give_the_numbers_of_one_process(two_workers):
     assert two_workers.n_workers == 2
@@ -61,6 +62,7 @@ def test_two_ray_workers_give_the_numbers_of_one_process(two_workers):
     assert len(told) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_scores_on_ray_are_those_of_one_process(two_workers, tmp_path, make_dialogues, make_encoder):
     from dialometer.learned.cmade.evaluator import Member, RankNetEvaluator, save_evaluator

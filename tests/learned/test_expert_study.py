@@ -186,6 +186,7 @@ def expert_file(talks):
     return file
 
 
+@pytest.mark.slow
 def test_the_table_of_the_paper_on_all_expert_pairs(talks, expert_file, tiny_encoder_folder, tmp_path):
     words = ["learn", "ablate", str(talks), "--pairs", str(expert_file), "--rows", "pairwise,tfidf-ridge", "--json"]
     words += ["--encoder", str(tiny_encoder_folder), "--pooling", "first", "--group-size", "0", "--k", "10"]

@@ -92,6 +92,7 @@ def large():
     return kb, [*asked, "unheard of", "w0 w0 w0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 10, 100])
 def test_the_compiled_search_finds_what_the_full_product_finds(large, k, monkeypatch):
     kb, asked = large

@@ -82,6 +82,7 @@ def truth(careless, form):
     return both / (variance + (0.09 if form == "ICC(2,1)" else 0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "n_raters", "share_seen"),
     [("ICC(2,1)", 77, 1.0), ("ICC(3,1)", 20, 1.0), ("ICC(3,1)", 40, 1.0), ("ICC(1,1)", 60, 0.2), ("ICC(2,1)", 40, 0.5)],

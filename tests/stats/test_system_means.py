@@ -132,6 +132,7 @@ def null_study(rng, *, layout, n_raters=16, n_items=8, taste=0.4, item_sd=0.6, s
     return np.where(np.arange(3) == seen[:, None], y, np.nan), rater, item
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["screens", "items", "apart", "raters"])
 @pytest.mark.parametrize("spread", [(1.0, 1.0, 1.0), (0.4, 1.0, 1.8)])
 def test_no_more_false_claims_than_promised(layout, spread):
