@@ -74,7 +74,7 @@ def curve_report(
                 high = table[HIGHEST, k, share]
                 means = (mean_over(low, "splits"), mean_over(other, "splits"), mean_over(high, "splits"))
                 gap = paired_difference(low, other)
-                rows.append((_predictor(k), share, whole_set, *means, gap if gap.is_known else None))
+                rows.append((_predictor(k), share, whole_set, *means, gap if gap.is_known else ""))
     removal_table = Table(
         "removal",
         "Accuracy with a share of the ratings removed",

@@ -136,7 +136,7 @@ def _agreement(
     for what, table, labels in (("all answers", matrix, LABELS), ("without “cannot tell”", decided, LABELS[:2])):
         alpha = alpha_of(verdicts, options, with_cannot_tell=what == "all answers")
         if alpha is not None and alpha.is_known:
-            rows.append(("all raters", what, "Krippendorff's alpha", alpha, None, alpha.n))
+            rows.append(("all raters", what, "Krippendorff's alpha", alpha, "", alpha.n))
         couples = list(itertools.combinations(range(len(raters)), 2))
         for a, b in couples if len(couples) <= MOST_COUPLES else ():
             both = ~np.isnan(table[:, a]) & ~np.isnan(table[:, b])
