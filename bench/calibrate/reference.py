@@ -58,6 +58,7 @@ def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
     """The ICC of one rater for each criterion, from one study so large that its sampling error does not count.
 
     ICC(2,1): variance of what was rated over all variance, from the mean squares of a complete table (Shrout & Fleiss 1979).
+    Magnitudes are reported by their consistency, ICC(3,1), so that is their truth.
     """
     assumed = cell.assumed
     key = f"icc_{cell.design}_{cell.effect:g}_{assumed.item_sd:g}_{assumed.taste_sd:g}_{assumed.careless:g}"
@@ -69,13 +70,16 @@ def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
         truth, habits, shifts = planted(study, cell.effect, seed, assumed)
         data = simulated_data(study, truth, habits, n_raters=MANY_RATERS, seed=seed, shifts=shifts)
         measures = numeric_measures(data)
-        return {measure.label: _icc(measure.y, measure.target, measure.rater) for measure in measures.criteria}
+        return {
+            measure.label: _icc(measure.y, measure.target, measure.rater, is_consistency=measure.is_log)
+            for measure in measures.criteria
+        }
 
     truths: dict[str, float] = _kept(folder / "reference" / f"{key}.json", make)
     return truths
 
 
-def _icc(y: Any, target: Any, rater: Any) -> float:
+def _icc(y: Any, target: Any, rater: Any, *, is_consistency: bool) -> float:
     targets, row = np.unique(target, return_inverse=True)
     raters, column = np.unique(rater, return_inverse=True)
     table = np.empty((len(targets), len(raters)))
@@ -86,4 +90,5 @@ def _icc(y: Any, target: Any, rater: Any) -> float:
     columns_ms = n * float(((columns - grand) ** 2).sum()) / (k - 1)
     rest = table - means[:, None] - columns[None, :] + grand
     error_ms = float((rest**2).sum()) / ((n - 1) * (k - 1))
-    return (rows_ms - error_ms) / (rows_ms + (k - 1) * error_ms + k * (columns_ms - error_ms) / n)
+    between_raters = 0.0 if is_consistency else k * (columns_ms - error_ms) / n
+    return (rows_ms - error_ms) / (rows_ms + (k - 1) * error_ms + between_raters)
