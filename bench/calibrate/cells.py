@@ -10,15 +10,21 @@ from dialometer.analysis.planning.simulated_study import Assumptions, resized
 from dialometer.design.load import load_study
 from dialometer.design.templates import template_folder
 from dialometer.model.study import Study
+from dialometer.scales.choice import Choice
 
 TEMPLATES = ("strategies", "acute", "best-worst", "anchoring", "likert", "chat", "avatar")
 IMPORTED = ("ratings-crossed", "ratings-nested")
 """Ratings as they are imported: raters judge one system per item, which all systems share or which shows only that one."""
-DESIGNS = (*TEMPLATES, *IMPORTED)
+NOMINAL = "nominal"
+"""Criteria answered by categories without an order: the best-worst template, in which raters name the dialogue act instead."""
+ACTS = ["Question", "Advice", "Sympathy", "Small talk"]
+DESIGNS = (*TEMPLATES, *IMPORTED, NOMINAL)
 RATED = ("likert", "anchoring", "ratings-crossed")
 """Designs whose reports show an intraclass correlation, which careless raters touch most."""
 FEW = {"strategies": 20, "acute": 8, "best-worst": 8, "anchoring": 16, "likert": 10, "chat": 16, "avatar": 8}
+FEW[NOMINAL] = FEW["best-worst"]
 MANY = {"strategies": 60, "acute": 15, "best-worst": 24, "anchoring": 40, "likert": 30, "chat": 60, "avatar": 20}
+MANY[NOMINAL] = MANY["best-worst"]
 EFFECT = {
     "acute": 1.5,
     "anchoring": 0.8,
@@ -27,6 +33,7 @@ EFFECT = {
     "strategies": 0.8,
     "best-worst": 0.5,
     "avatar": 1.0,
+    NOMINAL: 0.8,
 }
 """Planted in cells with an effect: sizes at which a test neither always nor never finds it."""
 ITEMS = {"strategies": 40}
@@ -41,6 +48,7 @@ SECONDS = {
     "avatar": 1.0,
     "ratings-crossed": 0.15,
     "ratings-nested": 0.15,
+    NOMINAL: 0.15,
 }
 """Seconds of one whole analysis on one core, for the estimate of the cost before anything is measured."""
 TEST_SECONDS = {"likert": 0.05, "anchoring": 0.06, "acute": 0.04}
@@ -92,7 +100,10 @@ class Cell:
 
 def study_of(design: str, n_items: int | None = None) -> Study:
     """The study of a design, resized where that is asked."""
-    study = _imported(design) if design in IMPORTED else load_study(template_folder(design))
+    if design == NOMINAL:
+        study = _nominal()
+    else:
+        study = _imported(design) if design in IMPORTED else load_study(template_folder(design))
     return study if n_items is None else resized(study, n_items)
 
 
@@ -127,6 +138,14 @@ def _imported(design: str) -> Study:
         }
     )
     return Study(spec=spec, items=tuple(items), texts=study.texts)
+
+
+def _nominal() -> Study:
+    """The best-worst template with a choice of dialogue acts for every criterion, and without the rules for best and worst."""
+    study = load_study(template_folder("best-worst"))
+    used = {criterion.scale for criterion in study.spec.criteria}
+    scales = {name: Choice(options=ACTS) if name in used else scale for name, scale in study.spec.scales.items()}
+    return replace(study, spec=study.spec.model_copy(update={"scales": scales, "quality": []}))
 
 
 def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
