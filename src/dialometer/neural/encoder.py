@@ -1,5 +1,7 @@
 """Texts to vectors: a transformer, mean pooled and normalised. The packaged MiniLM by default, any other by name or path.
 
+Pooled is the last layer, or the mean of several.
+
 Reimers and Gurevych, "Sentence-BERT", EMNLP 2019; weights all-MiniLM-L6-v2 of sentence-transformers.
 Checked against ``SentenceTransformer(...).encode(texts, normalize_embeddings=True)``.
 """
@@ -28,11 +30,16 @@ MAX_TOKENS = 256
 TEXTS_PER_COMMIT = 2048
 
 
-def mean_pooled(network: Any, batch: dict[str, Any]) -> Any:
-    """Mean of the last layer over a text's tokens, of length one."""
-    from torch.nn import functional  # noqa: PLC0415 - very heavy
+def mean_pooled(network: Any, batch: dict[str, Any], n_layers: int = 1) -> Any:
+    """Mean of the last layers over a text's tokens, of length one; 0 layers means all of the transformer's."""
+    import torch  # noqa: PLC0415 - very heavy
+    from torch.nn import functional  # noqa: PLC0415
 
-    hidden = network(**batch).last_hidden_state.float()
+    if n_layers == 1:
+        hidden = network(**batch).last_hidden_state.float()
+    else:  # the first of the hidden states is the table of words, which is no layer
+        layers = network(**batch, output_hidden_states=True).hidden_states[1:]
+        hidden = torch.stack(layers[-n_layers:]).float().mean(0)
     mask = batch["attention_mask"].unsqueeze(-1).float()
     return functional.normalize((hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9), dim=-1)
 
@@ -40,9 +47,10 @@ def mean_pooled(network: Any, batch: dict[str, Any]) -> Any:
 class TextEncoder:
     """A model that is loaded when a text is new to it. Texts that were encoded before come from the cache on disk."""
 
-    def __init__(self, model: str = PACKAGED, work: Work = QUIET) -> None:
+    def __init__(self, model: str = PACKAGED, work: Work = QUIET, *, n_layers: int = 1) -> None:
         self.model = model
         self.work = work
+        self.n_layers = n_layers
         folder = work.folder("embeddings")
         known = KnownModel.read(folder, model) if folder else None
         if known is None:
@@ -50,7 +58,8 @@ class TextEncoder:
             if folder:
                 known.write(folder, model)
         self.width = known.width
-        self.cache = EmbeddingCache(folder, known.fingerprint) if folder else None
+        pooled = known.fingerprint if n_layers == 1 else f"{known.fingerprint}-layers{n_layers}"
+        self.cache = EmbeddingCache(folder, pooled) if folder else None
 
     @cached_property
     def device(self) -> str:
@@ -102,7 +111,7 @@ class TextEncoder:
             list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
         ).to(self.device)
         with torch.inference_mode(), torch.autocast("cuda", torch.float16, enabled=self.device == "cuda"):
-            pooled = mean_pooled(self.network, dict(batch))
+            pooled = mean_pooled(self.network, dict(batch), self.n_layers)
         return np.asarray(pooled.cpu().numpy(), dtype=np.float32)
 
     def _fingerprint(self) -> str:

@@ -113,13 +113,20 @@ OPERATIONS: tuple[Operation, ...] = (replace_words, insert_words, swap_words, de
 def augment(
     text: str, n: int, rng: np.random.Generator, source: Synonyms | None = None, *, share: float = 0.1
 ) -> list[str]:
-    """``n`` variants of a text, the operations taking turns; the same generator state gives the same variants."""
+    """``n`` variants of a text, drawn as the authors' program draws them (``eda.py`` of eda_nlp): a quarter of them and one more
+    by each operation, of which ``n`` are kept by lot. The same generator state gives the same variants.
+
+    Capitals and punctuation stay, which that program removes: encoders without capitals read the same words.
+    """
     words = text.split()
     if not words:
         return [text] * n
     n_changed = max(1, int(share * len(words)))
     known = source or NoSynonyms()
-    return [" ".join(OPERATIONS[k % len(OPERATIONS)](words, n_changed, known, rng)) for k in range(n)]
+    variants = [
+        " ".join(operation(words, n_changed, known, rng)) for operation in OPERATIONS for _ in range(n // 4 + 1)
+    ]
+    return [variants[k] for k in rng.permutation(len(variants))[:n]]
 
 
 def one_variant(text: str, rng: np.random.Generator, source: Synonyms | None = None, *, share: float = 0.1) -> str:

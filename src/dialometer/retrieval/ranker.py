@@ -24,25 +24,44 @@ from dialometer.retrieval.saving import CHECKPOINT_FILE, is_done, mark_done
 from dialometer.retrieval.tuned_encoder import Example, examples_of
 
 Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
 MOST_TOKENS = 128
 HEAD_FILE = "head.pt"
+POOLING = "pooling"
 PAIRS_TOGETHER = 16
 
 
-class PairNetwork(torch.nn.Module):
-    """The encoder's mean over both texts, and one number from it."""
+Pooling = Literal["mean", "cls"]
 
-    def __init__(self, network: Any) -> None:
+
+class PairNetwork(torch.nn.Module):
+    """One number from the encoder's mean over both texts, or from what it makes of its first token."""
+
+    def __init__(self, network: Any, pooling: Pooling = "mean") -> None:
         super().__init__()
         self.network = network
+        self.pooling = pooling
         self.drop = torch.nn.Dropout(0.1)
         self.head = torch.nn.Linear(network.config.hidden_size, 1)
 
     def forward(self, batch: dict[str, Any]) -> Any:
         """One score (a logit) per pair."""
-        hidden = self.network(**batch).last_hidden_state.float()
+        out = self.network(**batch)
+        hidden = out.last_hidden_state.float()
+        if self.pooling == "cls":
+            pooled = getattr(out, "pooler_output", None)
+            return self.head(self.drop(hidden[:, 0] if pooled is None else pooled.float())).squeeze(-1)
         mask = batch["attention_mask"].unsqueeze(-1).float()
         return self.head(self.drop((hidden * mask).sum(1) / mask.sum(1))).squeeze(-1)
+
+
+class TokenTable:
+    """Texts cut into tokens, one after the other, and where each begins."""
+
+    def __init__(self, texts: Sequence[Sequence[int]]) -> None:
+        self.length: Ints = np.array([len(tokens) for tokens in texts], dtype=np.int64)
+        self.start: Ints = np.concatenate([[0], np.cumsum(self.length)[:-1]]).astype(np.int64)
+        self.flat: Ints = np.array([*(token for tokens in texts for token in tokens), 0], dtype=np.int64)
 
 
 class CrossEncoder:
@@ -55,12 +74,12 @@ class CrossEncoder:
         self._tokens: dict[str, list[int]] = {}
 
     @classmethod
-    def fresh(cls, model: str, work: Work = QUIET, seed: int = 0) -> CrossEncoder:
+    def fresh(cls, model: str, work: Work = QUIET, seed: int = 0, pooling: Pooling = "mean") -> CrossEncoder:
         """An untrained head on an encoder."""
         device = choose_device(work.device)
         tokenizer, network = load_model(model, device)
         torch.manual_seed(seed)
-        return cls(tokenizer, PairNetwork(network), device)
+        return cls(tokenizer, PairNetwork(network, pooling), device)
 
     @classmethod
     def load(cls, folder: Path, work: Work = QUIET) -> CrossEncoder:
@@ -68,8 +87,9 @@ class CrossEncoder:
         head = folder / HEAD_FILE
         if not head.is_file():
             raise DialometerError("no trained answer ranker", where=str(folder), remedy="train one")
-        ranker = cls.fresh(str(folder), work)
-        ranker.network.head.load_state_dict(torch.load(head, map_location=ranker.device, weights_only=True))
+        held = torch.load(head, map_location="cpu", weights_only=True)
+        ranker = cls.fresh(str(folder), work, pooling=held.pop(POOLING, "mean"))
+        ranker.network.head.load_state_dict(held)
         ranker.network.eval()
         return ranker
 
@@ -78,29 +98,36 @@ class CrossEncoder:
         folder.mkdir(parents=True, exist_ok=True)
         self.network.network.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        torch.save(self.network.head.state_dict(), folder / HEAD_FILE)
+        torch.save({**self.network.head.state_dict(), POOLING: self.network.pooling}, folder / HEAD_FILE)
 
     def batch(self, questions: Sequence[str], answers: Sequence[str]) -> dict[str, Any]:
         """``[CLS] question [SEP] answer [SEP]``, padded; what is too long loses the start of the question first."""
-        rows = [self._joined(question, answer) for question, answer in zip(questions, answers, strict=True)]
-        width = max(len(ids) for ids, _ in rows)
-        pad = self.tokenizer.pad_token_id or 0
-        table = {
-            "input_ids": [ids + [pad] * (width - len(ids)) for ids, _ in rows],
-            "attention_mask": [[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows],
-            "token_type_ids": [
-                [0] * n_first + [1] * (len(ids) - n_first) + [0] * (width - len(ids)) for ids, n_first in rows
-            ],
-        }
+        rows = np.arange(len(questions))
+        return self.joined(self.table(questions), self.table(answers), rows, rows)
+
+    def table(self, texts: Sequence[str]) -> TokenTable:
+        """Texts as tokens; each is cut once."""
+        return TokenTable([self._cut(text) for text in texts])
+
+    def joined(self, questions: TokenTable, answers: TokenTable, asked: Ints, answered: Ints) -> dict[str, Any]:
+        """The batch of some pairs of two tables, by their rows."""
+        n_second = np.minimum(answers.length[answered], MOST_TOKENS // 2)[:, None]
+        n_first = np.minimum(questions.length[asked][:, None], MOST_TOKENS - 3 - n_second)
+        place = np.arange(int((n_first + n_second).max()) + 3)[None, :]
+        from_question = (questions.start + questions.length)[asked][:, None] - n_first + place - 1
+        from_answer = answers.start[answered][:, None] + place - n_first - 2
+        is_first = (place >= 1) & (place <= n_first)
+        is_second = (place >= n_first + 2) & (place < n_first + 2 + n_second)
+        ids = np.full(is_first.shape, self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        ids[:, 0] = self.tokenizer.cls_token_id
+        ids = np.where(is_first, questions.flat[np.where(is_first, from_question, 0)], ids)
+        ids = np.where(is_second, answers.flat[np.where(is_second, from_answer, 0)], ids)
+        ids[(place == n_first + 1) | (place == n_first + n_second + 2)] = self.tokenizer.sep_token_id
+        is_text = place < n_first + n_second + 3
+        table = {"input_ids": ids, "attention_mask": is_text, "token_type_ids": is_text & (place >= n_first + 2)}
         if "token_type_ids" not in self.tokenizer.model_input_names:
             del table["token_type_ids"]
-        return {name: torch.tensor(values, device=self.device) for name, values in table.items()}
-
-    def _joined(self, question: str, answer: str) -> tuple[list[int], int]:
-        start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        second = self._cut(answer)[: MOST_TOKENS // 2]
-        first = self._cut(question)[-(MOST_TOKENS - len(second) - 3) :]
-        return [start, *first, end, *second, end], len(first) + 2
+        return {name: torch.from_numpy(values.astype(np.int64)).to(self.device) for name, values in table.items()}
 
     def _cut(self, text: str) -> list[int]:
         if text not in self._tokens:

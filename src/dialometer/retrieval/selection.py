@@ -9,7 +9,9 @@ from typing import Any
 
 from dialometer.errors import DialometerError
 from dialometer.neural.work import Work
+from dialometer.registry import did_you_mean
 from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.published import ALL_PUBLISHED, PUBLISHED
 from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Retriever, make_retriever
 from dialometer.retrieval.saving import is_saved, load_retriever, read_config
 
@@ -18,23 +20,41 @@ Selected = Mapping[str, Retriever | Path]
 
 CROWD = "crowd"
 """The crowd's mean rating as a retriever: it needs ratings, so no group includes it."""
+CLASSIFIER = "classifier"
+"""Hours on a CPU: of the groups, only ``published`` includes it, by the paper's names."""
 FROM_SIMPLE = ("random", "bm25", "tfidf", "encoder-answer", "encoder", "mixed", "context", "ranker", "fused")
 
 
 def select_retrievers(names: Iterable[str]) -> dict[str, Retriever | Path]:
-    """From ``name``, ``name:option=value,…``, a folder, ``untrained`` or ``all``; several may be joined by commas."""
+    """From ``name``, ``name:option=value,…``, a folder, ``untrained``, ``all`` or ``published``; commas join several.
+
+    A name may be one of the paper's (``bert-q-a-1-100``).
+    """
     selected: dict[str, Retriever | Path] = {}
-    usual = [name for name in RETRIEVERS.names() if name != CROWD]
+    usual = [name for name in RETRIEVERS.names() if name not in (CROWD, CLASSIFIER)]
     for wanted in [part for name in names for part in _parts(name)]:
-        if wanted in ("all", "untrained"):
+        if wanted == "published":
+            selected |= {name: _made(name) for name in ALL_PUBLISHED}
+        elif wanted in ("all", "untrained"):
             kept = [name for name in usual if wanted == "all" or not RETRIEVERS.get(name).is_trained]
             selected |= {name: make_retriever(name) for name in from_simple(kept)}
         elif is_saved(Path(wanted)):
             selected[wanted] = Path(wanted)
         else:
             name, _, options = wanted.partition(":")
-            selected[wanted] = make_retriever(name, _options(options))
+            selected[wanted] = _made(name, _options(options))
     return selected
+
+
+def _made(name: str, options: Mapping[str, Any] | None = None) -> Retriever:
+    """A retriever by the paper's name for it or by ours."""
+    if name in PUBLISHED:
+        return PUBLISHED[name].make(options)
+    if name not in RETRIEVERS.names():
+        raise DialometerError(
+            f"unknown retriever '{name}'", remedy=did_you_mean(name, [*RETRIEVERS.names(), *PUBLISHED])
+        )
+    return make_retriever(name, dict(options or {}))
 
 
 def select_one(name: str) -> Retriever:
@@ -89,8 +109,9 @@ def retriever_label(name: str, retriever: Retriever | Path) -> str:
     """A retriever's name in tables, for what it was selected with."""
     if isinstance(retriever, Path):
         return retriever.name
-    options = name.partition(":")[2]
-    return f"{retriever.label} ({options})" if options else retriever.label
+    kind, _, options = name.partition(":")
+    label = PUBLISHED[kind].label if kind in PUBLISHED else retriever.label
+    return f"{label} ({options})" if options else label
 
 
 def retriever_about(retriever: Retriever | Path) -> str:

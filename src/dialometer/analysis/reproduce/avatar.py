@@ -22,9 +22,11 @@ from dialometer.retrieval.cross_validation import check_not_learned
 from dialometer.retrieval.evaluate_retrievers import relevant_ranks
 from dialometer.retrieval.evaluation import CUTOFFS, metric_names, metric_values
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
+from dialometer.retrieval.published import published_label
 from dialometer.retrieval.queries import QuerySet, read_queries
 from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Retriever, retriever_name
 from dialometer.retrieval.saving import load_retriever
+from dialometer.retrieval.selection import retriever_label, select_retrievers
 from dialometer.stats.retrieval.metrics import RelevantRanks
 
 CITATION = "Chierici and Habash, A View From The Crowd, HumEval 2021, Table 4 (development part, avatar maker's labels)"
@@ -39,10 +41,9 @@ PUBLISHED = {
 }
 SIZES = {"question-answer pairs": 892, "answers": 431, "questions": 758, "questions asked": 340}
 N_ASKED, N_RIGHT = 340, 471
-SAME_AS = {"random": "Random", "tfidf": "TF-IDF q-Q", "encoder": "BERT q-Q", "ranker": "BERT q-A 1:100"}
-"""Ours and the published retriever of the same kind; encoder and ranker stand on other pre-trained weights."""
 ONE_QUESTION = 100 / N_ASKED
-UNTRAINED = ("random", "bm25", "tfidf", "encoder-answer", "encoder", "mixed", "context")
+UNTRAINED = ("random", "tfidf", "bm25", "bert-q-q", "encoder-answer", "encoder", "mixed", "context")
+"""What is shown where no retriever is named: the paper's that need no training, then ours."""
 
 
 @REPRODUCTIONS.register("avatar")
@@ -57,20 +58,20 @@ def avatar_with(
     """``retrievers`` by label, with folders for trained ones; all that need no training if left out."""
     kb = read_knowledge_base(data_file(data, "mdc", "knowledge_base.csv"))
     query_set = read_queries(data_file(data, "mdc", "dialogues_dev.csv"), kb)
-    named = retrievers or {RETRIEVERS.get(name).label: RETRIEVERS.get(name)() for name in UNTRAINED}
+    named = retrievers or {retriever_label(n, r): r for n, r in select_retrievers(UNTRAINED).items()}
     relevant = query_set.relevance(len(kb.answers))
     ranks: dict[str, RelevantRanks] = {}
-    kinds: dict[str, str] = {}
+    used: dict[str, Retriever] = {}
     for label, retriever in named.items():
         fitted = _fitted(retriever, kb, work)
         check_not_learned(fitted, kb, query_set, label)
-        kinds[label] = retriever_name(fitted.options)
+        used[label] = fitted.options
         ranks[label] = relevant_ranks(fitted, query_set, [relevant])[0]
     return Reproduction(
         "avatar",
         "Answer retrieval for an avatar: Margarita corpus, 340 questions of the development part",
         CITATION,
-        (_sizes(kb, query_set), _counts(), *_other_software(ranks, kinds)),
+        (_sizes(kb, query_set), _counts(), *_other_software(ranks, used)),
         (
             "Published R@k counts right answers over all questions together (of 471), so the table does the same for ours; "
             "'dialometer retrieval evaluate' gives the mean over questions.",
@@ -78,10 +79,13 @@ def avatar_with(
             "that this moves them. Ours rank all 431 answers.",
             "The knowledge base was recorded with the help of these dialogues, so many of their questions stand in it almost word "
             "for word; new visitors ask harder ones (docs/explanation/retrieval.md measures that).",
-            "BERT is the published encoder, all-MiniLM-L6-v2 ours. The crowd's ratings are not public in this data, so its "
-            "columns stand alone. Trained retrievers: add -r fused -r ranker, or the folder of one.",
+            "Rows under the paper's names have its settings, but start from the packaged all-MiniLM-L6-v2 unless another model is "
+            "named (-r bert-q-a-1-100:model=FOLDER). The other rows are retrievers of our own. The crowd's ratings are not "
+            "public in this data, so its row has no counterpart.",
+            "-r published adds the paper's trained retrievers (minutes on a GPU, hours on a CPU); -r fused -r ranker, or the "
+            "folder of a trained one, adds ours.",
         ),
-        (_table(ranks, kinds),),
+        (_table(ranks, used),),
     )
 
 
@@ -104,13 +108,14 @@ def _counts() -> NumberComparison:
     return NumberComparison("Published R@1 and SR@1 as numbers of hits", "the paper, Table 4", tuple(rows))
 
 
-def _other_software(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> list[NumberComparison]:
+def _other_software(ranks: Mapping[str, RelevantRanks], used: Mapping[str, Retriever]) -> list[NumberComparison]:
     """The same retrievers put together from other libraries, and the metrics written out list by list."""
     other = expected("avatar")
     comparisons = []
-    for label, kind in kinds.items():
+    for label, retriever in used.items():
+        kind = retriever_name(retriever)
         there = other["retrievers"].get(kind)
-        if there is None:
+        if there is None or retriever != RETRIEVERS.get(kind)():
             continue
         ours = _means(ranks[label])
         # Eight-bit arithmetic on some processors may move a few questions by a rank.
@@ -124,11 +129,12 @@ def _means(ranks: RelevantRanks) -> dict[str, float]:
     return {name: 100 * float(np.nanmean(value)) for name, value in metric_values(ranks).items()}
 
 
-def _table(ranks: Mapping[str, RelevantRanks], kinds: Mapping[str, str]) -> PublishedTable:
+def _table(ranks: Mapping[str, RelevantRanks], used: Mapping[str, Retriever]) -> PublishedTable:
+    """Each of ours beside the published row of the same name, if there is one; then what was published of others."""
     rows: list[GridRow] = []
     shown = set()
     for label, own in ranks.items():
-        published = SAME_AS.get(kinds[label], "")
+        published = published_label(used[label])
         shown.add(published)
         rows.append(GridRow(label, _as_published(own), PUBLISHED.get(published, ()), published))
     rows += [GridRow(name, other=values) for name, values in PUBLISHED.items() if name not in shown]

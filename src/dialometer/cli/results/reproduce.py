@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
             typer.Option(
                 "--retriever",
                 "-r",
-                help="For avatar: retrievers of the table, or folders of trained ones; untrained if left out, or all.",
+                help="For avatar: retrievers of the table: names, folders of trained ones, untrained, all or published.",
                 show_default=False,
             ),
         ] = None,
@@ -60,14 +60,14 @@ def add_to(app: typer.Typer) -> None:
 
 def _avatar(name: str, data: Path | None, retrievers: list[str] | None) -> Reproduction:
     """With a progress bar and a cache of embeddings and trained models."""
-    from dialometer.analysis.reproduce.avatar import avatar_with
+    from dialometer.analysis.reproduce.avatar import UNTRAINED, avatar_with
     from dialometer.cli.console import working
     from dialometer.errors import DialometerError
     from dialometer.retrieval.selection import retriever_label, select_retrievers
 
     if name != "avatar":
         raise DialometerError(f"'{name}' has no retrievers", remedy="leave --retriever out")
-    selected = select_retrievers(retrievers or ["untrained"])
+    selected = select_retrievers(retrievers or UNTRAINED)
     with working("auto", None) as work:
         labelled = {retriever_label(label, retriever): retriever for label, retriever in selected.items()}
         return avatar_with(data, labelled, work)

@@ -26,7 +26,8 @@ Retrievers = Annotated[
     typer.Option(
         "--retriever",
         "-r",
-        help="Name, folder of a trained one, or name:option=value,…; 'all', 'untrained'. May be given several times.",
+        help="Name, folder of a trained one, or name:option=value,…; 'all', 'untrained', 'published'. "
+        "May be given several times.",
     ),
 ]
 LearnFrom = Annotated[

@@ -18,8 +18,12 @@ def add_to(app: typer.Typer) -> None:
         with_options: Annotated[bool, typer.Option("--options", help="Show the options of each, too.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """List all retrievers. Options are given as name:option=value, as in ranker:negatives=100."""
+        """List all retrievers. Options are given as name:option=value, as in ranker:negatives=100.
+
+        Those of Chierici and Habash (2021) follow under their own names; 'published' selects them all.
+        """
         from dialometer.cli.console import results
+        from dialometer.retrieval.published import PUBLISHED
         from dialometer.retrieval.retriever import RETRIEVERS
         from dialometer.retrieval.selection import from_simple
 
@@ -35,6 +39,10 @@ def add_to(app: typer.Typer) -> None:
                 }
                 for name, kind in kinds.items()
             ]
+            content += [
+                {"name": name, "label": entry.label, "retriever": entry.kind, "options": {**entry.options, **entry.usual}}
+                for name, entry in PUBLISHED.items()
+            ]
             typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
             return
         for name, kind in kinds.items():
@@ -43,3 +51,7 @@ def add_to(app: typer.Typer) -> None:
             for option, field in kind.model_fields.items() if with_options else ():
                 about = f"  {field.description}" if field.description else ""
                 results.print(f"{'':<17}{option}={field.get_default(call_default_factory=True)}[dim]{about}[/]")
+        results.print("\nAs published (Chierici and Habash 2021); any BERT by :model=NAME or :model=FOLDER")
+        for name, entry in PUBLISHED.items():
+            options = ",".join(f"{option}={value}" for option, value in {**entry.options, **entry.usual}.items())
+            results.print(f"[bold]{name:<15}[/]{entry.label} [dim]= {entry.kind}:{options}[/]", soft_wrap=True)

@@ -24,6 +24,7 @@ class Encoder(Retriever):
     label: ClassVar[str] = "Encoder q-Q"
     about: ClassVar[str] = "Highest cosine of sentence embeddings between the question and a recorded question."
     model: str = Field(default="", description="Folder or Hugging Face name; the packaged all-MiniLM-L6-v2 if empty.")
+    n_layers: int = Field(default=1, ge=0, description="How many of the last layers are averaged; 0 takes all.")
     approximate_from: int = Field(
         default=500_000, ge=1, description="Recorded questions from which faiss searches a part of them only."
     )
@@ -31,7 +32,7 @@ class Encoder(Retriever):
     def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedEncoder:
         from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
 
-        return FittedEncoder(self, kb, TextEncoder(self.model, work))
+        return FittedEncoder(self, kb, TextEncoder(self.model, work, n_layers=self.n_layers))
 
 
 class FittedEncoder(FittedQuestionMatcher):
