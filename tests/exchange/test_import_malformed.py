@@ -23,6 +23,7 @@ HEADS = {
     "batch": "HITId,AssignmentId,WorkerId,AssignmentStatus,SubmitTime,Input.item,Input.system,Answer.quality,Answer.taskAnswers",
     "rankme": "_created_at,_worker_id,informativeness,naturalness,quality,mr,mr_id,ref,team",
     "votes": "rater,item,a,b,winner,time",
+    "choices": "rater,strategy,question,choice,gender,age,first,item,time,position",
     "potato": "user,instance_id,displayed_text,quality:::good,quality:::bad",
     "label_studio": "id,annotation_id,annotator,quality,lead_time",
     "dialometer": "judgment,rater,item,system,criterion,scale,answer,turn,position,side,order,shown_at,is_late,replaces,factor_x",

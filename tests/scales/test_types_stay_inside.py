@@ -9,6 +9,7 @@ from dialometer.scales import SCALES
 ROOT = Path(dialometer.__file__).parent
 ALLOWED = {
     "analysis/reproduce/rankme.py": "the published data set names its methods",
+    "exchange/formats/choices.py": "the format says on which scale its choices were given",
     "exchange/formats/label_studio.py": "names of Label Studio's own controls",
     "exchange/formats/potato.py": "names of Potato's own controls",
     "exchange/formats/rankme.py": "the format says on which scale its numbers were given",

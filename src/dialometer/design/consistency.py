@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from dialometer.design.positions import Path, Positioned
@@ -333,6 +334,13 @@ def _analysis_is_possible(c: _Checker) -> None:
     questions = [question.name for _, question in _questions(c)]
     for i, name in enumerate(analysis.subgroups):
         c.known(name, questions, "question", ("analysis", "subgroups", i))
+    for name, starts in analysis.bins.items():
+        path = ("analysis", "bins", name)
+        c.known(name, questions, "question", path)
+        if len(starts) < 2 or any(low >= high for low, high in pairwise(starts)):
+            c.add(path, "groups need at least two beginnings, in rising order", "write them as [18, 25, 35, 50]")
+        if name in questions and name not in analysis.subgroups:
+            c.add(path, f"'{name}' is no subgroup, so its groups are not used", f"add '{name}' to analysis.subgroups")
 
 
 def _margin_fits(c: _Checker, comparison: Comparison, path: Path, names: Sequence[str]) -> None:

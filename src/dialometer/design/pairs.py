@@ -134,7 +134,7 @@ def pair_problems(study: Study) -> list[Problem]:
         report = inspect_pair(item)
         for rule, breach in report.breaches:
             if rule not in item.breaches:
-                remedy = f'mend the transcript, or declare it: "breaches": {{"{rule}": "why"}}'
+                remedy = f'fix the transcript, or declare it: "breaches": {{"{rule}": "why"}}'
                 problems.append(
                     Problem(
                         f"the pair '{item.id}' breaks the rule {rule} ({RULES[rule]}): {breach}",
@@ -163,7 +163,8 @@ def pair_problems(study: Study) -> list[Problem]:
                         "warning",
                     )
                 )
-        if not item.a.outcome and not item.metadata.get("practice"):
+        is_shown = "difference" not in item.breaches  # two equal texts stand for transcripts that are not at hand
+        if not item.a.outcome and is_shown and not item.metadata.get("practice"):
             problems.append(
                 Problem(
                     f"the pair '{item.id}' states no outcome",

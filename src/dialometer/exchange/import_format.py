@@ -42,6 +42,8 @@ class Intake:
     """What was left out on purpose, in words, and how often."""
     used: dict[str, str] = field(default_factory=dict)
     """Which column was taken for what."""
+    unread: list[str] = field(default_factory=list)
+    """Columns of the file that play no part, so that they can be listed."""
 
     def wrong(self, line: int, message: str, remedy: str = "", column: str = "") -> None:
         """Report a problem; the file will be refused, reading goes on to find the others."""
@@ -60,6 +62,8 @@ class ImportFormat(ABC):
     """What a column can be, for ``--map``."""
     summary: ClassVar[str] = ""
     """One line for lists of formats."""
+    takes: ClassVar[frozenset[str]] = frozenset({"criteria", "questions", "time_format"})
+    """The options beside ``--map`` that the format uses; others are refused, so that nothing is dropped without a word."""
     takes_folder: ClassVar[bool] = False
     """Whether a folder can be given instead of a file."""
 

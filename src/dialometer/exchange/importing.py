@@ -58,6 +58,8 @@ class ImportedFile:
     used: dict[str, str]
     left_out: dict[str, int]
     n_simulated: int
+    unread: tuple[str, ...] = ()
+    """Columns of the file that play no part."""
 
 
 def open_file(path: Path, format_name: str, options: ImportOptions) -> ImportFile:
@@ -69,11 +71,22 @@ def open_file(path: Path, format_name: str, options: ImportOptions) -> ImportFil
     if path.is_dir() and not reader.takes_folder:
         raise ImportFileError([unreadable(path, "this is a folder", "name the file in it")])
     check_roles(options.columns, reader.roles, name)
+    _check_options(options, reader, name)
     content = reader.file_of(path)
     try:
         return ImportFile(path, name, reader, content, sha256_of(content))
     except OSError as error:
         raise _unopened(content, error) from error
+
+
+def _check_options(options: ImportOptions, reader: ImportFormat, name: str) -> None:
+    """Refuse what the format would not use, rather than drop it."""
+    given = {option for option in ("criteria", "questions", "time_format") if getattr(options, option)}
+    for option in sorted(given - reader.takes):
+        flag = f"--{option.replace('_', '-')}"
+        raise DialometerError(
+            f"the format '{name}' does not use {flag}", remedy=f"leave {flag} out, or name another --format"
+        )
 
 
 def format_of(path: Path) -> str:
@@ -178,6 +191,7 @@ class ImportReader:
             criteria=tuple(dict.fromkeys(target.criterion for target in targets)),
             used=dict(intake.used),
             left_out=dict(intake.left_out),
+            unread=tuple(dict.fromkeys(intake.unread)),
             n_simulated=sum(visit.facts is not None and visit.facts.source == "simulated" for visit in visits),
         )
 

@@ -180,6 +180,36 @@ def named_columns(entries: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
+def find_columns(intake: Intake, columns: Columns, entries: Sequence[str], line: int) -> list[CriterionColumn]:
+    """The column of each entry of ``--criteria`` or ``--questions``; one that is not there is reported."""
+    found = []
+    for name, wanted in named_columns(entries):
+        column = columns.find(wanted)
+        if column is None:
+            intake.wrong(line, f"there is no column '{wanted}'", did_you_mean(wanted, list(columns.header)))
+        else:
+            found.append(CriterionColumn(name, column))
+    return found
+
+
+def answer_records(
+    questions: Sequence[CriterionColumn], cells: Cells, *, line: int, rater: str, times: tuple[int, int]
+) -> Iterator[AnswerRecord]:
+    """What one row says about its rater."""
+    for question in questions:
+        raw = cells[question.column].strip()
+        if raw:
+            yield AnswerRecord(
+                line=line,
+                rater=rater,
+                question=question.name,
+                raw=raw,
+                shown_at_ms=times[0],
+                answered_at_ms=times[1],
+                column=question.column,
+            )
+
+
 def rating_records(
     intake: Intake, rows: Iterator[TableRow], roles: Roles, *, prefixes: Sequence[str] = (), hint: str = ""
 ) -> Iterator[Record]:
@@ -224,10 +254,11 @@ class RatingTable:
         n_before = intake.problems.n_errors
         self.cell.check_roles(line)
         self.criteria = self._find(intake.options.criteria, line)
-        self.questions = self._find(intake.options.questions, line, may_be_numbered=False)
+        self.questions = find_columns(intake, columns, intake.options.questions, line)
         self._check_judgments(line)
         self.ok = intake.problems.n_errors == n_before
         intake.used |= self._used()
+        intake.unread += self._unread()
 
     def records(self, row: TableRow) -> Iterator[Record]:
         """What one row says."""
@@ -250,18 +281,8 @@ class RatingTable:
             "hint": self.hint,
         }
         yield from self._side_by_side(cells, of_row) if self.numbers else self._single(cells, of_row)
-        for question in self.questions:
-            raw = cells[question.column].strip()
-            if raw:
-                yield AnswerRecord(
-                    line=line,
-                    rater=rater,
-                    question=question.name,
-                    raw=raw,
-                    shown_at_ms=shown_at_ms,
-                    answered_at_ms=answered_at_ms,
-                    column=question.column,
-                )
+        times = (shown_at_ms, answered_at_ms)
+        yield from answer_records(self.questions, cells, line=line, rater=rater, times=times)
 
     def _single(self, cells: Cells, of_row: _OfRow) -> Iterator[Record]:
         line = of_row["line"]
@@ -334,23 +355,28 @@ class RatingTable:
             remedy = "say it with --map criterion=COLUMN, or --map criterion=:quality where all rows are about the same"
             self.intake.wrong(line, "no column says what was judged", remedy)
 
-    def _find(self, entries: Sequence[str], line: int, *, may_be_numbered: bool = True) -> list[CriterionColumn]:
+    def _find(self, entries: Sequence[str], line: int) -> list[CriterionColumn]:
+        """The columns of criteria: one each, or one for each system where these stand side by side."""
+        if not self.numbers:
+            return find_columns(self.intake, self.columns, entries, line)
         columns = []
         for name, column in named_columns(entries):
-            single, numbered = self.columns.find(column), self.columns.find_numbered(column)
-            if self.numbers and may_be_numbered:
-                if set(self.numbers) <= set(numbered):
-                    columns.append(CriterionColumn(name, numbered=numbered))
-                    continue
-                wanted = ", ".join(f"{column}{number}" for number in self.numbers)
-                message = f"systems stand side by side, but '{column}' has no column for each of them"
-                self.intake.wrong(line, message, f"the header needs {wanted}")
-            elif single is None:
-                remedy = did_you_mean(column, list(self.columns.header))
-                self.intake.wrong(line, f"there is no column '{column}'", remedy)
-            else:
-                columns.append(CriterionColumn(name, single))
+            numbered = self.columns.find_numbered(column)
+            if set(self.numbers) <= set(numbered):
+                columns.append(CriterionColumn(name, numbered=numbered))
+                continue
+            wanted = ", ".join(f"{column}{number}" for number in self.numbers)
+            message = f"systems stand side by side, but '{column}' has no column for each of them"
+            self.intake.wrong(line, message, f"the header needs {wanted}")
         return columns
+
+    def _unread(self) -> list[str]:
+        """Columns that play no part."""
+        read = {*self.columns.by_role.values()} - ({self.columns.by_role.get("value")} if self.criteria else set())
+        read |= {column for several in self.columns.numbered.values() for column in several.values()}
+        for named in (*self.criteria, *self.questions):
+            read |= {named.column, *named.numbered.values()}
+        return [column for column in self.columns.header if column not in read]
 
     def _used(self) -> dict[str, str]:
         used = self.columns.used(but=("criterion", "value") if self.criteria else ())

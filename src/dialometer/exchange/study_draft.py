@@ -41,6 +41,7 @@ class DataDictionary:
         }
         about = dictionary.get("study")
         self.title = _text(about, "title") if isinstance(about, dict) else ""
+        self.is_controlled = isinstance(about, dict) and about.get("pairs") == "controlled"
 
     def criterion(self, name: str, key: str) -> str:
         """The question, label or definition of a criterion; empty where it is not known."""
@@ -92,6 +93,9 @@ def _valid(scale: Mapping[str, Any]) -> dict[str, Any] | None:
 MAX_ID_LENGTH = 128
 MAX_CRITERIA = 50
 PARTS = ("screening", "pre", "post")
+AGES = (18, 25, 35, 50)
+"""Where age groups begin, as Guerini, Falcone and Magnini (SCAI 2018) report them."""
+AGE_NAMES = ("age", "age_years", "years")
 
 
 def compares(scale_type: str) -> bool:
@@ -352,13 +356,27 @@ class _StudyWriter:
             "description": f"Judgments collected elsewhere, imported from {', '.join(self.sources)}.",
             "seed": 1,
             "systems": systems,
-            "items": {"kind": self.kind, **rate},
+            "items": {"kind": self.kind, **rate, **({"pairs": "controlled"} if declared.is_controlled else {})},
             "scales": self.scales,
             "criteria": criteria,
             **questions,
             "design": {key: value for key, value in design.items() if value},
             "recruitment": {"quota": max(1, len(draft.raters))},
+            **self._analysis(questions),
         }
+
+    def _analysis(self, questions: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+        """Controlled pairs are reported by groups of raters; where the file names no pairs, claims are about those read."""
+        if not self.draft.declared.is_controlled:
+            return {}
+        asked = [(question["name"], self.scales[question["scale"]]) for part in questions.values() for question in part]
+        numbers = [name for name, scale in asked if scale.get("format") == "number"]
+        analysis = {
+            "subgroups": [name for name, scale in asked if "options" in scale or name in numbers],
+            "bins": {name: list(AGES) for name in numbers if name.lower() in AGE_NAMES},
+            "items": "fixed" if set(self.draft.items) <= set(self.draft.blocks) else "",
+        }
+        return {"analysis": kept} if (kept := _without_empty(analysis)) else {}
 
     def _kind(self) -> str:
         """The kind of item that can hold what was judged."""
@@ -453,6 +471,8 @@ class _StudyWriter:
                     {"system": system, "turns": [*before, {"speaker": "Agent", "text": text}]}
                     for system, text in responses.items()
                 ]
+                if self.draft.declared.is_controlled and sides[0]["turns"] == sides[1]["turns"]:
+                    common["breaches"] = {"difference": "the transcripts are not part of the imported data"}
                 return {**common, "a": sides[0], "b": sides[1]}
             case "responses":
                 shown = {name: responses.get(name, NO_TEXT) for name in names.values()}

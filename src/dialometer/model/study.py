@@ -245,6 +245,10 @@ class Analysis(Part):
     primary: str | None = Field(default=None, description="Name of the comparison that decides the study.")
     comparisons: list[Comparison] = Field(default_factory=list)
     subgroups: list[str] = Field(default_factory=list, description="Questions whose answers split the raters.")
+    bins: dict[str, list[float]] = Field(
+        default_factory=dict,
+        description="Where groups of raters begin, for questions answered with a number, such as age: [18, 25, 35, 50].",
+    )
     items: Literal["sample", "fixed"] = Field(
         default="sample",
         description="Whether the items stand for others like them, or are all that claims are about.",

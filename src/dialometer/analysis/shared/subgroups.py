@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,8 @@ def rater_groups(data: StudyData, question: str, raters: Sequence[str] | NDArray
     options = _options(data.study, question)
     if not options:
         numbers = _as_numbers(answers)
+        if numbers is not None and question in data.study.spec.analysis.bins:
+            return _binned(question, text, numbers, data.study.spec.analysis.bins[question])
         if numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MOST_LEVELS:
             return _halves(question, text, numbers)
         options = _by_frequency(answers)
@@ -123,6 +125,20 @@ def _halves(question: str, text: str, numbers: Floats) -> RaterGroups:
     codes = np.where(np.isnan(numbers), NO_GROUP, (numbers > middle).astype(np.int64)).astype(np.int64)
     note = f"Answers are numbers of many values; raters are split at the median, {middle:g}."
     return RaterGroups(question, _label(question), text, (f"up to {middle:g}", f"above {middle:g}"), codes, note)
+
+
+def _binned(question: str, text: str, numbers: Floats, starts: Sequence[float]) -> RaterGroups:
+    """Groups that begin at the declared numbers; whoever is below the first is in a group of its own."""
+    is_whole = bool(np.all(np.isnan(numbers) | (numbers == np.round(numbers))))
+    names = [f"under {starts[0]:g}"]
+    for low, high in pairwise(starts):
+        names.append(f"{low:g}-{high - 1:g}" if is_whole and high > low + 1 else f"{low:g} to under {high:g}")
+    names.append(f"{starts[-1]:g} or more")
+    place = np.searchsorted(np.asarray(starts, dtype=np.float64), numbers, side="right")
+    used = [k for k in range(len(names)) if np.any((place == k) & ~np.isnan(numbers))]
+    codes = [NO_GROUP if np.isnan(number) else used.index(int(k)) for k, number in zip(place, numbers, strict=True)]
+    levels = tuple(names[k] for k in used)
+    return RaterGroups(question, _label(question), text, levels, np.array(codes, dtype=np.int64))
 
 
 def _by_frequency(answers: Sequence[str | None]) -> list[str]:

@@ -34,7 +34,7 @@ FormatName = Annotated[
     str,
     typer.Option(
         "--format",
-        help="dialometer, long, batch, rankme, votes, potato or label_studio; told from the file if left out.",
+        help="dialometer, long, choices, batch, rankme, votes, potato or label_studio; told from the file if left out.",
     ),
 ]
 Map = Annotated[
@@ -167,6 +167,8 @@ def _print_file(file: ImportedFile, *, is_dry_run: bool) -> None:
     used = [f"{role} ← {column}" for role, column in file.used.items()]
     if used:
         table.add_row("  columns", escape("; ".join(used)))
+    if file.unread:
+        table.add_row("  [yellow]not read[/]", escape(", ".join(file.unread)))
     for what, n in file.left_out.items():
         table.add_row("  [yellow]left out[/]", f"{n:,} {escape(what)}")
     if file.n_simulated:

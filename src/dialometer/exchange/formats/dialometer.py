@@ -159,6 +159,7 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 class OwnExport(ImportFormat):
     """What ``dialometer export`` writes. A folder brings answers and sessions too; pseudonyms stay what they are."""
 
+    takes: ClassVar[frozenset[str]] = frozenset()
     summary: ClassVar[str] = "a folder that 'dialometer export' wrote, or its judgments file"
     takes_folder: ClassVar[bool] = True
 

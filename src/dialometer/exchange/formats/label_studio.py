@@ -33,6 +33,7 @@ _VALUES = {
 class LabelStudio(ImportFormat):
     """The export called JSON (not JSON-MIN, which does not say who answered)."""
 
+    takes: ClassVar[frozenset[str]] = frozenset()
     summary: ClassVar[str] = "answers of a Label Studio project (its JSON export)"
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:

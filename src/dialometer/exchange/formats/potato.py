@@ -28,6 +28,7 @@ _FALSE = (None, "", False, "false", "False")
 class Potato(ImportFormat):
     """One state per rater. Potato writes an item's labels as pairs of label and value, or (older) as nested objects."""
 
+    takes: ClassVar[frozenset[str]] = frozenset()
     summary: ClassVar[str] = "answers of a Potato project (its output folder, or a rater's user_state.json)"
     takes_folder: ClassVar[bool] = True
 

@@ -9,7 +9,15 @@ from typing import ClassVar
 
 from dialometer.exchange.columns import Columns, Role, Roles
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
-from dialometer.exchange.rating_table import HEADER_LINE, NO_ANSWER, RATING_ROLES, CellReader, Cells
+from dialometer.exchange.rating_table import (
+    HEADER_LINE,
+    NO_ANSWER,
+    RATING_ROLES,
+    CellReader,
+    Cells,
+    answer_records,
+    find_columns,
+)
 from dialometer.exchange.records import JudgmentRecord, Record, TextRecord, read_time_ms
 from dialometer.model.values import CANNOT_TELL, TIE
 from dialometer.readers.problems import Problems
@@ -33,7 +41,8 @@ _WORDS = {
     ),
     CANNOT_TELL: ("cannot_tell", "cannot tell", "can't tell", "unsure", "do not know", "don't know"),
 }
-_WORD = {word: value for value, words in _WORDS.items() for word in words}
+VOTE_WORDS = {word: value for value, words in _WORDS.items() for word in words}
+"""Words for a vote that names neither side."""
 _FIRST = {"a", "1", "left", "first", "model_a", "system_a", "model1", "system1"}
 _SECOND = {"b", "2", "right", "second", "model_b", "system_b", "model2", "system2"}
 
@@ -57,6 +66,7 @@ class ArenaVotes(ImportFormat):
         "text_a": Role("what the first system said, for the items of a new study"),
         "text_b": Role("what the second system said, for the items of a new study"),
     }
+    takes: ClassVar[frozenset[str]] = frozenset({"questions", "time_format"})
     summary: ClassVar[str] = "votes between two systems, with or without ties (one row for each vote)"
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
@@ -71,10 +81,12 @@ class ArenaVotes(ImportFormat):
             return
         columns = Columns.bind(list(first.cells), intake.options.columns, self.roles)
         _drop_a_time_that_is_none(columns, first, intake)
-        table = _VoteTable(intake, columns, has_many_pairs=_has_many_pairs(intake, columns))
         n_before = intake.problems.n_errors
+        table = _VoteTable(intake, columns, has_many_pairs=_has_many_pairs(intake, columns))
         table.cell.check_roles(HEADER_LINE)
         intake.used |= columns.used()
+        read = {*columns.by_role.values(), *(question.column for question in table.questions)}
+        intake.unread += [column for column in columns.header if column not in read]
         if intake.problems.n_errors > n_before:
             return
         for number, row in enumerate(chain([first], rows), start=1):
@@ -112,6 +124,7 @@ class _VoteTable:
         self.columns = columns
         self.has_many_pairs = has_many_pairs
         self.cell = CellReader(intake, columns)
+        self.questions = find_columns(intake, columns, intake.options.questions, HEADER_LINE)
 
     def records(self, row: TableRow, number: int) -> Iterator[Record]:
         """The two sides and the vote."""
@@ -147,6 +160,8 @@ class _VoteTable:
             hint="pairwise",
             column=cell.column("winner"),
         )
+        times = (shown_at_ms, answered_at_ms)
+        yield from answer_records(self.questions, cells, line=line, rater=rater, times=times)
 
     def _item(self, cells: Cells, a: str, b: str, line: int, number: int) -> str:
         if not self.columns.has("item"):
@@ -167,7 +182,7 @@ class _VoteTable:
             return a
         if word in _SECOND or text == self.columns.by_role.get("b"):
             return b
-        if word not in _WORD:
+        if word not in VOTE_WORDS:
             remedy = f"write '{a}', '{b}', a, b, tie or cannot_tell"
             self.intake.wrong(line, f"'{text}' is none of the two systems", remedy, self.cell.column("winner"))
-        return _WORD.get(word, "")
+        return VOTE_WORDS.get(word, "")
