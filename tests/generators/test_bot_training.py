@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
 
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import Window, examples_of
@@ -40,6 +42,45 @@ def test_every_model_learns(bots, corpus):
         lines = (bots / name / "training.jsonl").read_text(encoding="utf-8").splitlines()
         assert [json.loads(line)["epoch"] for line in lines] == list(range(1, len(lines) + 1))
         assert not (bots / name / STATE_FILE).exists()
+
+
+@pytest.mark.parametrize("attention", ["none", "additive"])
+def test_hred_with_lstms_learns_speaks_and_comes_back(attention, corpus, tmp_path):
+    """HRED as in the study's paper, and with attention: the loss falls, every way of decoding works, the file is the bot."""
+    settings = replace(QUICK, n_epochs=3, learning_rate=1e-2)
+    built = {"cell": "lstm", "attention": attention}
+    path = train("hred", corpus, tmp_path / "a", settings, sizes={**SIZES, **built})
+    lines = [json.loads(line) for line in (tmp_path / "a" / "training.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert lines[-1]["training_loss"] < 0.8 * lines[0]["training_loss"]
+    assert lines[-1]["validation_perplexity"] < 0.8 * lines[0]["validation_perplexity"]
+    bot = Bot.load(path)
+    assert {"cell": bot.model.shape.cell, "attention": bot.model.shape.attention} == built
+    assert bot.checkpoint.record["shape"]["cell"] == "lstm"
+    assert "LSTM" in bot.model.description
+    assert ("no attention" in bot.model.description) == (attention == "none")
+    moved = tmp_path / "moved.safetensors"
+    moved.write_bytes(path.read_bytes())
+    asked = [["I like the oven.", "I like the garlic."], ["I like the comet."]]
+    for strategy in ("greedy", "beam", "sample"):
+        said = bot.respond(asked, Decoding(strategy), seeds=[1, 2])
+        assert all(response.text for response in said)
+        assert Bot.load(moved).respond(asked, Decoding(strategy), seeds=[1, 2]) == said
+
+
+def test_a_checkpoint_from_before_cells_could_be_chosen_still_loads(bots, tmp_path):
+    """Such a file says nothing of cells and attention: it was GRUs with attention."""
+    path = bots / "hred" / "bot.safetensors"
+    with safe_open(path, framework="pt") as kept:
+        metadata = kept.metadata()
+        tensors = {key: kept.get_tensor(key) for key in kept.keys()}  # noqa: SIM118 - not a dictionary
+    about = json.loads(metadata["about"])
+    for name in ("cell", "attention"):
+        del about["shape"][name]
+    old = tmp_path / "old.safetensors"
+    old.write_bytes(save(tensors, {**metadata, "about": json.dumps(about)}))
+    asked = [["I like the oven."]]
+    assert Bot.load(old).model.shape.cell == "gru"
+    assert Bot.load(old).respond(asked) == Bot.load(path).respond(asked)
 
 
 def test_perplexity_is_that_of_a_plain_sum_over_tokens(bots, corpus):

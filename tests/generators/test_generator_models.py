@@ -8,7 +8,9 @@ import torch
 
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import Window, batch_of, examples_of
-from dialometer.generators.generator import GENERATORS, AdditiveAttention, Shape, build, reordered
+from dialometer.generators.generator import GENERATORS, Shape, build, reordered, shape_of
+from dialometer.generators.recurrent import AdditiveAttention, along, recurrent_layer
+from dialometer.generators.topics import TopicModel
 from dialometer.generators.training import losses
 from dialometer.generators.vocabulary import PAD
 
@@ -16,10 +18,19 @@ MODELS = ("seq2seq", "hred", "thred", "transformer")
 SIZES = {"embedding": 16, "hidden": 24, "n_layers": 2, "n_heads": 2, "n_topic_words": 6, "n_turns": 3, "dropout": 0.3}
 
 
-@pytest.fixture(params=MODELS)
+OTHER_BUILDS = (
+    ("seq2seq", {"cell": "lstm", "attention": "none"}),
+    ("hred", {"attention": "none"}),
+    ("hred", {"cell": "lstm", "attention": "none"}),
+    ("thred", {"cell": "lstm"}),
+)
+
+
+@pytest.fixture(params=[*((name, {}) for name in MODELS), *OTHER_BUILDS], ids=lambda p: "-".join([p[0], *p[1].values()]))
 def model(request, corpus):
     torch.manual_seed(3)
-    return build(request.param, Shape(n_tokens=len(corpus.vocabulary), **SIZES), corpus.topics).eval()
+    name, chosen = request.param
+    return build(name, Shape(n_tokens=len(corpus.vocabulary), **SIZES, **chosen), corpus.topics).eval()
 
 
 @pytest.fixture
@@ -150,11 +161,12 @@ def test_sizes_that_do_not_fit_are_refused(corpus):
         build("thred", Shape(n_tokens=400))
 
 
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
 @pytest.mark.parametrize("name", ["seq2seq", "hred", "thred"])
-def test_recurrent_layers_stay_in_single_precision(name, corpus, batch):
+def test_recurrent_layers_stay_in_single_precision(name, cell, corpus, batch):
     """Mixed precision halves the rest; what recurrent layers give out, and the gradients there, keep all their digits."""
     torch.manual_seed(0)
-    model = build(name, Shape(n_tokens=len(corpus.vocabulary), **SIZES), corpus.topics)
+    model = build(name, Shape(n_tokens=len(corpus.vocabulary), cell=cell, **SIZES), corpus.topics)
     seen = {}
 
     def note(layer, inputs, outputs):
@@ -163,7 +175,7 @@ def test_recurrent_layers_stay_in_single_precision(name, corpus, batch):
 
         outputs[0].register_hook(hear)
 
-    layers = [part for part in model.modules() if isinstance(part, torch.nn.GRU)]
+    layers = [part for part in model.modules() if isinstance(part, torch.nn.GRU | torch.nn.LSTM)]
     for layer in layers:
         layer.register_forward_hook(note)
     with torch.autocast("cpu", torch.bfloat16):
@@ -172,6 +184,64 @@ def test_recurrent_layers_stay_in_single_precision(name, corpus, batch):
     losses(scores, batch.targets).backward()
     assert set(seen) == set(layers)
     assert set(seen.values()) == {(torch.float32, torch.float32)}
+
+
+def test_an_lstm_carries_its_memory_as_the_equations_say():
+    """Hochreiter and Schmidhuber's cell with forget gates written out in numpy, from a given state and memory."""
+    torch.manual_seed(4)
+    layer = recurrent_layer("lstm", 3, 4)
+    assert layer.bias_ih_l0[4:8].tolist() == [1.0] * 4
+    inputs, first, memory = torch.randn(2, 5, 3), torch.randn(2, 4), torch.randn(2, 4)
+    ours = along(layer, inputs, first, memory)
+    w, u, b = (p.detach().numpy() for p in (layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0 + layer.bias_hh_l0))
+
+    def squash(x):
+        return 1 / (1 + np.exp(-x))
+
+    h, c = first.numpy(), memory.numpy()
+    for t in range(5):
+        enter, forget, new, out = np.split(inputs[:, t].numpy() @ w.T + h @ u.T + b, 4, axis=1)
+        c = squash(forget) * c + squash(enter) * np.tanh(new)
+        h = squash(out) * np.tanh(c)
+        np.testing.assert_allclose(ours.states[:, t].detach().numpy(), h, atol=1e-5)
+    np.testing.assert_allclose(ours.cell.detach().numpy(), c, atol=1e-5)
+
+
+def test_without_attention_the_context_reaches_the_decoder_by_its_first_state_alone(corpus, batch):
+    shape = Shape(n_tokens=len(corpus.vocabulary), **SIZES, cell="lstm", attention="none")
+    model = build("hred", shape).eval()
+    state = model.start(batch)
+    assert set(state) == {"lower", "upper", "lower_cell", "upper_cell"}
+    _, summary, _ = model.read(batch)
+    torch.testing.assert_close(state["lower"], torch.tanh(model.decoder.first_lower(summary)))  # d_0 = tanh(D_0 c + b_0)
+    assert not any("attention" in name for name, _ in model.named_parameters())
+
+
+def test_what_a_model_does_not_have_is_refused():
+    kinds = {name: GENERATORS.get(name) for name in MODELS}
+    assert shape_of(kinds["hred"], 400, {"cell": "lstm", "attention": "none"}).cell == "lstm"
+    with pytest.raises(DialometerError, match="there is no cell 'rnn' — use gru or lstm"):
+        shape_of(kinds["hred"], 400, {"cell": "rnn"})
+    with pytest.raises(DialometerError, match="--attention: THRED has no attention 'none' — use additive"):
+        shape_of(kinds["thred"], 400, {"attention": "none"})
+    with pytest.raises(DialometerError, match="Transformer has no cell 'lstm' — leave --cell out"):
+        shape_of(kinds["transformer"], 400, {"cell": "lstm"})
+
+
+def test_a_topic_with_few_words_leaves_the_rest_as_it_is(corpus):
+    """Places without a word get no attention and add nothing to any score, whatever stands there."""
+    torch.manual_seed(2)
+    weights = np.zeros((2, 4), dtype=np.float32)
+    weights[0] = 1.0
+    weights[1, :2] = 1.0
+    short = TopicModel(weights, np.array([270, 280, 290, 300]), 0.5)
+    assert short.top_words(4)[1].tolist()[2:] == [PAD, PAD]
+    shape = Shape(n_tokens=len(corpus.vocabulary), **{**SIZES, "n_topic_words": 4})
+    model = build("thred", shape, short).eval()
+    asked = batch_of([[[5, 6], [7]]], [1], Window(3, 64), [[9, 10]])
+    scores = model(asked)
+    model.topic_words = model.topic_words[:, :2]
+    torch.testing.assert_close(model(asked), scores)
 
 
 def test_scores_begin_at_the_frequencies_of_the_corpus(model, corpus):

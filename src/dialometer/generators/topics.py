@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import digamma
 
 from dialometer.errors import DialometerError
+from dialometer.generators.vocabulary import PAD
 
 if TYPE_CHECKING:
     from dialometer.generators.corpus import CorpusSplit
@@ -52,13 +53,16 @@ class TopicModel:
         """Tokens of the words that tell each topic best, topics by words.
 
         Ranked by relevance (Sievert and Shirley 2014, with their 0.6): probability in the topic against that everywhere,
-        without which "great" and "really" head most topics of small talk.
+        without which "great" and "really" head most topics of small talk. Places that a topic of fewer words leaves empty
+        hold the padding.
         """
-        inside = np.log(self.weights / self.weights.sum(axis=1, keepdims=True))
+        with np.errstate(divide="ignore"):  # a word outside a topic has the weight 0
+            inside = np.log(self.weights / self.weights.sum(axis=1, keepdims=True))
         everywhere = np.log(self.weights.sum(axis=0) / self.weights.sum())
         relevance = _RELEVANCE * inside + (1 - _RELEVANCE) * (inside - everywhere)
         best = np.argsort(-relevance, axis=1, kind="stable")[:, :n_words]
-        return np.asarray(self.words[best])
+        is_word = np.take_along_axis(self.weights > 0, best, axis=1)
+        return np.asarray(np.where(is_word, self.words[best], PAD))
 
     def mixtures(self, contexts: Sequence[Tokens]) -> npt.NDArray[np.float64]:
         """The share of each topic in each text (texts by topics); a text without topic words has the prior's even shares."""

@@ -23,7 +23,7 @@ from dialometer.errors import DialometerError
 from dialometer.generators.batches import ExampleBatch, Ints, by_length, examples_of, made_ahead, order
 from dialometer.generators.bot import BOT_FILE, save_checkpoint
 from dialometer.generators.corpus import Corpus, CorpusSplit
-from dialometer.generators.generator import GENERATORS, Generator, Shape, build
+from dialometer.generators.generator import GENERATORS, Generator, build, shape_of
 from dialometer.generators.vocabulary import PAD
 from dialometer.neural.device import choose_device
 from dialometer.neural.processes import Processes, join
@@ -121,7 +121,7 @@ def train(
     settings = settings or GeneratorTraining()
     kind = GENERATORS.get(name)
     choose_device(settings.device)  # before anything is written
-    shape = Shape.from_json({**kind.default_shape, **(sizes or {}), "n_tokens": len(corpus.vocabulary)})
+    shape = shape_of(kind, len(corpus.vocabulary), sizes or {})
     state = folder / STATE_FILE
     if not is_resumed and (folder / BOT_FILE).exists():
         raise DialometerError(f"'{folder}' holds a bot already", remedy="choose another folder, or go on with --resume")

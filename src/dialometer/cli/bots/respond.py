@@ -97,7 +97,7 @@ def _write(out: Path, rows: list[dict[str, Any]], bots: Mapping[str, Bot]) -> No
         "systems": {
             name: {
                 "label": bot.model.label,
-                "about": bot.model.about,
+                "about": bot.model.description,
                 "model": bot.checkpoint.name,
                 "sha256": bot.checkpoint.sha256,
                 "n_parameters": bot.model.n_parameters,

@@ -38,6 +38,15 @@ def add_to(app: typer.Typer) -> None:
         patience: Annotated[
             int, typer.Option("--patience", min=1, help="Epochs without a better validation perplexity.")
         ] = 2,
+        cell: Annotated[
+            str, typer.Option("--cell", help="Recurrent cells: gru (default) or lstm.", show_default=False)
+        ] = "",
+        attention: Annotated[
+            str,
+            typer.Option(
+                "--attention", help="additive (default) or none, as in HRED's paper.", show_default=False
+            ),
+        ] = "",
         size: Annotated[
             list[str] | None,
             typer.Option("--size", help="A size of the model, as hidden=256. May be given several times."),
@@ -89,7 +98,7 @@ def add_to(app: typer.Typer) -> None:
                 prepared,
                 out,
                 settings,
-                sizes=_sizes(size or []),
+                sizes=_sizes(size or []) | {k: v for k, v in (("cell", cell), ("attention", attention)) if v},
                 is_resumed=resume,
                 report=lambda progress: _tell(progress, report),
             )
@@ -123,6 +132,8 @@ def _sizes(given: list[str]) -> dict[str, Any]:
     sizes: dict[str, Any] = {}
     for entry in given:
         name, _, value = entry.partition("=")
+        if name.strip() in ("cell", "attention"):
+            raise DialometerError(f"'{entry}' is no size", where="--size", remedy=f"write --{name.strip()} {value}")
         try:
             sizes[name.strip()] = float(value) if name.strip() == "dropout" else int(value)
         except ValueError as error:

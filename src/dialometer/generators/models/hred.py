@@ -1,6 +1,8 @@
-"""HRED: one encoder for each turn, a second one over the turns, and attention over the states of the second.
+"""HRED: one encoder for each turn, a second one over the turns, and a decoder.
 
-The second system of Santhanam, Karduni, Shaikh (CHI 2020), after Sordoni et al. 2015 and Serban et al. 2016.
+The second system of Santhanam, Karduni, Shaikh (CHI 2020), after Sordoni et al. 2015 and Serban et al. 2016. As published it has
+no attention (``attention="none"``): the last state of the second encoder begins the decoder. By default the decoder also
+attends to the states after each turn.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from dialometer.generators.batches import ExampleBatch, moved_to
-from dialometer.generators.generator import GENERATORS, AttentiveDecoder, Generator, Shape, State, TwoWayEncoder, along
+from dialometer.generators.generator import GENERATORS, Generator, Shape
+from dialometer.generators.recurrent import RecurrentDecoder, State, TwoWayEncoder, along, recurrent_layer
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
 
@@ -29,10 +32,9 @@ class Hred(Generator):
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
         super().__init__(shape, topics)
         self.embedding = nn.Embedding(shape.n_tokens, shape.embedding, padding_idx=PAD)
-        self.of_turn = TwoWayEncoder(shape.embedding, shape.hidden)
-        self.of_context = nn.GRU(shape.hidden, shape.hidden, batch_first=True)
-        extra = shape.embedding if self.needs_topics else 0
-        self.decoder = AttentiveDecoder(shape.embedding, shape.hidden, shape.hidden, shape.dropout, extra)
+        self.of_turn = TwoWayEncoder(shape.embedding, shape.hidden, shape.cell)
+        self.of_context = recurrent_layer(shape.cell, shape.hidden, shape.hidden)
+        self.decoder = RecurrentDecoder(shape, n_extra=shape.embedding if self.needs_topics else 0)
         self.bias = nn.Parameter(self.embedding.weight.new_zeros(shape.n_tokens))
         if type(self) is Hred:
             self.begin_weights()
@@ -66,7 +68,7 @@ class Hred(Generator):
         summaries = self.of_turn.summaries(self._embed, turns, lengths[present])  # (M, H)
         inputs = summaries.new_zeros((n_rows * n_turns, summaries.shape[-1])).index_copy(0, places, summaries)
         inputs = dropout(inputs.view(n_rows, n_turns, -1), self.shape.dropout, self.training)  # (B, N, H)
-        states = along(self.of_context, inputs)  # (B, N, H); absent turns stand at the end and change nothing before
+        states = along(self.of_context, inputs).states  # (B, N, H); absent turns stand at the end and change nothing before
         is_present = batch.turn_lengths > 0
         last = moved_to(is_present.sum(dim=1) - 1, device)  # (B,)
         summary = states[torch.arange(n_rows, device=device), last]  # (B, H)

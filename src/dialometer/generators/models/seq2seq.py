@@ -2,7 +2,7 @@
 
 The first system of Santhanam, Karduni, Shaikh (CHI 2020): Sutskever et al. 2014 with the attention of Bahdanau et al. 2015.
 By default it answers the last turn alone, as a message-and-reply model does; with ``n_turns`` above one the turns are read as
-one line of words.
+one line of words. With ``attention="none"`` the decoder knows the context by its first state alone (Sutskever et al. 2014).
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from dialometer.generators.batches import ExampleBatch
-from dialometer.generators.generator import GENERATORS, AttentiveDecoder, Generator, Shape, State, TwoWayEncoder
+from dialometer.generators.generator import GENERATORS, Generator, Shape
+from dialometer.generators.recurrent import RecurrentDecoder, State, TwoWayEncoder
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
 
 
 @GENERATORS.register("seq2seq")
 class Seq2Seq(Generator):
-    """Encoder and decoder with attention over the words of the last turn."""
+    """Encoder and decoder over the words of the last turn."""
 
     label: ClassVar[str] = "Seq2Seq"
-    about: ClassVar[str] = "Recurrent encoder and decoder with attention over the words of the context."
+    about: ClassVar[str] = "Recurrent encoder and decoder over the words of the context."
     default_shape: ClassVar[Mapping[str, Any]] = {"n_turns": 1}
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
         super().__init__(shape, topics)
         self.embedding = nn.Embedding(shape.n_tokens, shape.embedding, padding_idx=PAD)
-        self.encoder = TwoWayEncoder(shape.embedding, shape.hidden)
-        self.decoder = AttentiveDecoder(shape.embedding, shape.hidden, shape.hidden, shape.dropout)
+        self.encoder = TwoWayEncoder(shape.embedding, shape.hidden, shape.cell)
+        self.decoder = RecurrentDecoder(shape)
         self.bias = nn.Parameter(self.embedding.weight.new_zeros(shape.n_tokens))
         self.begin_weights()
 

@@ -6,6 +6,7 @@ Xing et al. 2017: the probability of a word is that of the language plus, for to
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -13,9 +14,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from dialometer.generators.batches import ExampleBatch
-from dialometer.generators.generator import GENERATORS, AdditiveAttention, Shape, State
+from dialometer.generators.generator import GENERATORS, Shape
 from dialometer.generators.models.hred import Hred
+from dialometer.generators.recurrent import AdditiveAttention, State
 from dialometer.generators.topics import TopicModel
+from dialometer.generators.vocabulary import PAD
 
 
 @GENERATORS.register("thred")
@@ -24,9 +27,10 @@ class Thred(Hred):
 
     label: ClassVar[str] = "THRED"
     about: ClassVar[str] = (
-        "Hierarchical recurrent encoder and decoder with attention over the turns of the context and over its topic words."
+        "Hierarchical recurrent encoder and decoder that attends to the turns of the context and to its topic words."
     )
     needs_topics: ClassVar[bool] = True
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {**Hred.choices, "attention": ("additive",)}
     topic_words: Tensor
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
@@ -54,16 +58,17 @@ class Thred(Hred):
 
     def _speak(self, embedded: Tensor, state: State) -> tuple[Tensor, State]:
         """Inputs (B, T, E) to scores (B, T, V)."""
-        states, queries = followed = self.decoder.follow(embedded, state)  # (B, T, H) each
+        states, queries, _ = followed = self.decoder.follow(embedded, state)  # (B, T, H) each
         about = state["summary"][:, None].expand_as(queries).to(queries.dtype)
-        everywhere = torch.ones_like(state["words"], dtype=torch.bool)
+        is_word = state["words"] != PAD  # (B, K)
         topic = self.topic_attention(  # (B, T, E)
-            torch.cat([queries, about], dim=-1), state["topic_keys"], state["topic_memory"], everywhere
+            torch.cat([queries, about], dim=-1), state["topic_keys"], state["topic_memory"], is_word
         )
         vectors, state = self.decoder(embedded, followed, state, topic)  # (B, T, E)
         scores = linear(vectors, self.embedding.weight, self.bias).float()  # (B, T, V)
         topical = self.topic_out(torch.cat([states, topic], dim=-1))  # (B, T, E)
         wanted = torch.bmm(topical, state["topic_rows"].to(topical.dtype).transpose(1, 2)).float()  # (B, T, K)
+        wanted = wanted.masked_fill(~is_word[:, None], float("-inf"))  # places that a short topic leaves empty add nothing
         places = state["words"][:, None].expand_as(wanted)  # (B, T, K): the words of a topic are all different
-        joint = torch.logaddexp(scores.gather(-1, places), wanted)
-        return scores.scatter(-1, places, joint), state
+        alone = scores.gather(-1, places)
+        return scores.scatter_add(-1, places, torch.logaddexp(alone, wanted) - alone), state

@@ -16,7 +16,8 @@ from torch.nn.functional import dropout, gelu, linear, scaled_dot_product_attent
 
 from dialometer.errors import DialometerError
 from dialometer.generators.batches import ExampleBatch, moved_to
-from dialometer.generators.generator import GENERATORS, Generator, Shape, State
+from dialometer.generators.generator import GENERATORS, Generator, Shape
+from dialometer.generators.recurrent import State
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import PAD
 
@@ -65,6 +66,7 @@ class Transformer(Generator):
     about: ClassVar[str] = "Small decoder-only transformer over the words of the context."
     default_shape: ClassVar[Mapping[str, Any]] = {"n_layers": 6, "n_heads": 4}
     is_compiled_by_default: ClassVar[bool] = True
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __init__(self, shape: Shape, topics: TopicModel | None = None) -> None:
         super().__init__(shape, topics)
