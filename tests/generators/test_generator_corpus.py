@@ -11,7 +11,9 @@ from dialometer.errors import DialometerError, NotEnoughData, ReadError
 from dialometer.generators.batches import Window, batch_of, examples_of, order
 from dialometer.generators.corpus import SPLITS, describe, load_corpus
 from dialometer.generators.filters import Filter, Limits, matcher, read_word_list, words_of
-from dialometer.generators.preparing import Preparation, Signatures, near_duplicates, prepare_corpus, split_of
+from dialometer.generators.near_duplicates import Signatures, near_duplicates
+from dialometer.generators.preparing import Preparation, prepare_corpus
+from dialometer.generators.splits import drawn_split
 from dialometer.generators.vocabulary import END, PAD, START, Vocabulary
 
 SMALL = Preparation(n_tokens=300, n_topics=0, validation_share=0.2, test_share=0.2, near_duplicate=2.0)
@@ -85,7 +87,8 @@ def test_splits_follow_the_id_alone(corpus, dialogues, tmp_path):
     again = prepare_corpus([more], tmp_path / "again", options)
     for name in SPLITS:
         assert set(again.split(name).ids) - {"new"} == ids[name]
-        assert all(split_of(dialogue_id, options) == name for dialogue_id in ids[name])
+        shares = {"validation_share": 0.15, "test_share": 0.15, "seed": 0}
+        assert all(drawn_split(dialogue_id, **shares) == name for dialogue_id in ids[name])
 
 
 def test_what_was_said_comes_back(corpus, dialogues):

@@ -26,7 +26,9 @@ OTHER_BUILDS = (
 )
 
 
-@pytest.fixture(params=[*((name, {}) for name in MODELS), *OTHER_BUILDS], ids=lambda p: "-".join([p[0], *p[1].values()]))
+@pytest.fixture(
+    params=[*((name, {}) for name in MODELS), *OTHER_BUILDS], ids=lambda p: "-".join([p[0], *p[1].values()])
+)
 def model(request, corpus):
     torch.manual_seed(3)
     name, chosen = request.param
@@ -193,7 +195,9 @@ def test_an_lstm_carries_its_memory_as_the_equations_say():
     assert layer.bias_ih_l0[4:8].tolist() == [1.0] * 4
     inputs, first, memory = torch.randn(2, 5, 3), torch.randn(2, 4), torch.randn(2, 4)
     ours = along(layer, inputs, first, memory)
-    w, u, b = (p.detach().numpy() for p in (layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0 + layer.bias_hh_l0))
+    w, u, b = (
+        p.detach().numpy() for p in (layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0 + layer.bias_hh_l0)
+    )
 
     def squash(x):
         return 1 / (1 + np.exp(-x))
@@ -213,7 +217,9 @@ def test_without_attention_the_context_reaches_the_decoder_by_its_first_state_al
     state = model.start(batch)
     assert set(state) == {"lower", "upper", "lower_cell", "upper_cell"}
     _, summary, _ = model.read(batch)
-    torch.testing.assert_close(state["lower"], torch.tanh(model.decoder.first_lower(summary)))  # d_0 = tanh(D_0 c + b_0)
+    torch.testing.assert_close(
+        state["lower"], torch.tanh(model.decoder.first_lower(summary))
+    )  # d_0 = tanh(D_0 c + b_0)
     assert not any("attention" in name for name, _ in model.named_parameters())
 
 

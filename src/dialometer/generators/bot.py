@@ -22,7 +22,7 @@ from dialometer.generators.batches import batch_of
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.generator import Generator, Shape, build
 from dialometer.generators.speak import speak
-from dialometer.generators.topics import TopicModel
+from dialometer.generators.topics import TopicModel, prior_of
 from dialometer.generators.vocabulary import Vocabulary
 from dialometer.neural.device import choose_device
 
@@ -68,7 +68,7 @@ def save_checkpoint(path: Path, name: str, model: Generator, vocabulary: Vocabul
         "dialometer": __version__,
         "model": name,
         "shape": model.shape.as_json(),
-        "topic_prior": None if topics is None else topics.prior,
+        "topic_prior": None if topics is None else np.asarray(topics.prior).tolist(),
         "record": dict(record),
     }
     content = save(tensors, {"about": json.dumps(about), "vocabulary": vocabulary.description})
@@ -112,7 +112,7 @@ def _model(about: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], path: 
     topics = None
     if about["topic_prior"] is not None:
         words = tensors[_TOPICS + "words"].numpy().astype("int64")
-        topics = TopicModel(tensors[_TOPICS + "weights"].numpy(), words, float(about["topic_prior"]))
+        topics = TopicModel(tensors[_TOPICS + "weights"].numpy(), words, prior_of(about["topic_prior"]))
     model = build(about["model"], Shape.from_json(about["shape"]), topics)
     weights = {key.removeprefix(_WEIGHTS): value for key, value in tensors.items() if key.startswith(_WEIGHTS)}
     try:

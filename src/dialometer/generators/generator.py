@@ -136,7 +136,7 @@ class Generator(nn.Module):
                     nn.init.normal_(weight, std=self.shape.embedding**-0.5)
                     weight[PAD] = 0.0
                 elif "weight_hh" in name:
-                    for gate in weight.split(weight.shape[1]):
+                    for gate in torch.split(weight, weight.shape[1]):
                         nn.init.orthogonal_(gate)
                 elif weight.ndim > 1:
                     nn.init.xavier_uniform_(weight)

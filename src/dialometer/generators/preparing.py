@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -32,104 +30,31 @@ from dialometer.generators.corpus import (
     Corpus,
     load_corpus,
 )
-from dialometer.generators.filters import Filter, Limits, words_of
-from dialometer.generators.topics import fit_topics
+from dialometer.generators.filters import Filter, Limits
+from dialometer.generators.near_duplicates import Leakage, Signatures, leakage, near_duplicates
+from dialometer.generators.splits import PublishedSplits, drawn_split, missing_split, no_split, says_split
+from dialometer.generators.topic_files import read_topic_file
+from dialometer.generators.topics import TopicModel, fit_topics
 from dialometer.generators.vocabulary import END, Vocabulary
+from dialometer.model.dialogue import Dialogue
 from dialometer.readers import read_dialogues
-
-# Dialogues that were (almost) seen before: MinHash signatures on disk, compared band by band.
-#
-# Broder 1997: the share of equal minima of two sets under random hashes estimates their Jaccard similarity. Signatures are
-# cut into bands; two dialogues that agree in a whole band are compared in full. Memory holds one band of the corpus at a time
-# (eight bytes a dialogue), so that a corpus of millions of dialogues needs no more than some hundred megabytes.
-
-
-N_HASHES = 64
-N_BANDS = 16
-_PRIME = np.uint64((1 << 61) - 1)
-_SHINGLE = 3
-_MASK = np.uint64((1 << 32) - 1)
-_MIX = np.random.default_rng(1729).integers(1 << 40, 1 << 62, N_HASHES, dtype=np.uint64) | np.uint64(1)
-
-
-class Signatures:
-    """Signatures of dialogues, appended one by one to a scratch file."""
-
-    def __init__(self, path: Path, *, seed: int = 0) -> None:
-        rng = np.random.default_rng([seed, 7919])
-        self.path = path
-        self._factor = rng.integers(1, 1 << 29, N_HASHES, dtype=np.uint64)[:, None]
-        self._shift = rng.integers(0, 1 << 29, N_HASHES, dtype=np.uint64)[:, None]
-        self._file = path.open("wb")
-
-    def __enter__(self) -> Signatures:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
-
-    def add(self, turns: Sequence[str]) -> None:
-        """The next dialogue."""
-        self._file.write(self.of(turns).tobytes())
-
-    def of(self, turns: Sequence[str]) -> npt.NDArray[np.uint32]:
-        """Smallest hash of the dialogue's word triples under each of the hash functions."""
-        words = [word for turn in turns for word in words_of(turn)]
-        shingles = {" ".join(words[i : i + _SHINGLE]) for i in range(max(1, len(words) - _SHINGLE + 1))}
-        keys = np.array([zlib.crc32(shingle.encode()) for shingle in shingles], dtype=np.uint64)[None, :]
-        # factor * key stays under 2^61, so the sum cannot overflow before it is reduced
-        hashed = (self._factor * keys + self._shift) % _PRIME
-        return np.asarray((hashed & _MASK).min(axis=1), dtype=np.uint32)
-
-
-def near_duplicates(path: Path, threshold: float) -> npt.NDArray[np.bool_]:
-    """For each dialogue whether an earlier one is at least as similar as ``threshold`` (1 means equal signatures)."""
-    size = path.stat().st_size // (N_HASHES * 4)
-    is_copy = np.zeros(size, dtype=bool)
-    if not size:
-        return is_copy
-    signatures = np.memmap(path, dtype=np.uint32, mode="r", shape=(size, N_HASHES))
-    n_rows = N_HASHES // N_BANDS
-    for band in range(N_BANDS):
-        part = signatures[:, band * n_rows : (band + 1) * n_rows].astype(np.uint64)
-        keys = (part * _MIX[:n_rows]).sum(axis=1, dtype=np.uint64)  # overflow wraps; equal bands stay equal
-        order = np.argsort(keys, kind="stable")
-        same = keys[order][1:] == keys[order][:-1]
-        for group in _runs(order, same):
-            _mark(signatures, group, is_copy, threshold)
-    return is_copy
-
-
-def _runs(order: npt.NDArray[np.int64], same: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.int64]]:
-    """Groups of dialogues whose band is equal, two or more in each."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], same.astype(np.int8), [0]])))
-    return [order[start : end + 1] for start, end in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def _mark(
-    signatures: npt.NDArray[np.uint32],
-    group: npt.NDArray[np.int64],
-    is_copy: npt.NDArray[np.bool_],
-    threshold: float,
-) -> None:
-    """Mark those of a group that are near an earlier one which itself is kept."""
-    members = np.sort(group[~is_copy[group]])
-    while len(members) > 1:
-        first, rest = members[0], members[1:]
-        alike = np.mean(signatures[rest] == signatures[first], axis=1) >= threshold
-        is_copy[rest[alike]] = True
-        members = rest[~alike]
-
 
 Report = Callable[[str, int], None]
 """Hears what is being done and how many dialogues are done."""
 _N_PER_PORTION = 256
+LEAKAGE_SIMILARITY = 0.8
+"""From which similarity a dialogue counts as leaked where copies are kept."""
 MAX_VOCABULARY = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """How a corpus is prepared. Shares are of dialogues; ``near_duplicate`` is the similarity that counts as a copy."""
+    """How a corpus is prepared. Shares are of dialogues; ``near_duplicate`` is the similarity that counts as a copy.
+
+    ``keeps_splits`` takes the splits that the corpus was published with. Its validation and test dialogues are then never
+    excluded as copies; ``excludes_leaks`` excludes training dialogues that are copies of those. ``topic_file`` holds topics
+    that were found elsewhere, instead of ``n_topics`` found here.
+    """
 
     limits: Limits = field(default_factory=Limits)
     unwanted: frozenset[str] = frozenset()
@@ -140,12 +65,19 @@ class Preparation:
     n_topics: int = 50
     n_context_turns: int = 5
     seed: int = 0
+    keeps_splits: bool = False
+    excludes_leaks: bool = False
+    topic_file: Path | None = None
 
     def __post_init__(self) -> None:
         if self.near_duplicate <= 0:
             raise DialometerError("the similarity of copies must be above 0", remedy="give 0.8, or 2 to keep copies")
         if not (self.validation_share > 0 and self.test_share > 0 and self.validation_share + self.test_share < 1):
             raise DialometerError("shares of validation and test must be above 0 and leave something to train on")
+        if self.excludes_leaks and not self.keeps_splits:
+            raise DialometerError(
+                "splits drawn here have no leakage to exclude", remedy="copies are excluded by --near-duplicate"
+            )
         if self.n_tokens > MAX_VOCABULARY:
             raise DialometerError(f"a vocabulary has at most {MAX_VOCABULARY} tokens", remedy="ask for fewer")
 
@@ -182,15 +114,6 @@ def prepare_corpus(
     return load_corpus(folder)
 
 
-def split_of(dialogue_id: str, options: Preparation) -> str:
-    """The split of a dialogue: a function of its id and the seed alone, so that more data never moves old dialogues."""
-    digest = hashlib.sha256(f"{options.seed}\0{dialogue_id}".encode()).digest()
-    draw = int.from_bytes(digest[:8], "big") / 2**64
-    if draw < options.test_share:
-        return "test"
-    return "validation" if draw < options.test_share + options.validation_share else "train"
-
-
 class _Preparing:
     def __init__(self, part: Path, options: Preparation, report: Report) -> None:
         self.part = part
@@ -199,12 +122,17 @@ class _Preparing:
         self.filter = Filter(options.limits, options.unwanted)
         self.scratch = part / "scratch.jsonl"
         self.signatures = part / "scratch.signatures"
+        self.published = PublishedSplits()
+        self.splits = bytearray()  # the number of the split of each dialogue that passed the filters
+        self.leakage: list[Leakage] = []
+        self.n_validation_drawn = 0
+        self.n_published = 0  # dialogues whose published split is not kept
+        self.given = read_topic_file(options.topic_file) if options.topic_file is not None else None
         self.n_read = 0
 
     def run(self, sources: Sequence[Path], format: str | None, *, lenient: bool) -> None:
         self._filter(sources, format, lenient=lenient)
-        is_copy = near_duplicates(self.signatures, self.options.near_duplicate)
-        self.filter.removed["dialogues nearly equal to another"] = int(is_copy.sum())
+        is_copy = self._published_copies(sources) if self.options.keeps_splits else self._copies()
         vocabulary = Vocabulary.train(self._training_texts(is_copy), self.options.n_tokens)
         (self.part / TOKENIZER_FILE).write_text(vocabulary.description, encoding="utf-8")
         counts = self._number(vocabulary, is_copy)
@@ -225,10 +153,12 @@ class _Preparing:
             for source in sources:
                 for dialogue in read_dialogues(source, format, lenient=lenient):
                     self.n_read += 1
+                    split = self._split(dialogue, source)
                     pieces = self.filter.pieces([turn.text for turn in dialogue.turns])
                     if pieces:
                         scratch.write(json.dumps([dialogue.id, pieces], ensure_ascii=False) + "\n")
                         signatures.add([turn for piece in pieces for turn in piece])
+                        self.splits.append(SPLITS.index(split))
                     if self.n_read % 1000 == 0:
                         self.report("reading", self.n_read)
         if not self.scratch.stat().st_size:
@@ -238,13 +168,64 @@ class _Preparing:
                 remedy="give dialogues of two or more turns, or loosen the filters",
             )
 
+    def _split(self, dialogue: Dialogue, source: Path) -> str:
+        if not self.options.keeps_splits:
+            self.n_published += says_split(dialogue, source)
+            return self._drawn(dialogue.id)
+        split = self.published.of(dialogue, source)
+        if split is None:
+            raise no_split(dialogue, source)
+        return split
+
+    def _drawn(self, dialogue_id: str) -> str:
+        options = self.options
+        return drawn_split(
+            dialogue_id,
+            validation_share=options.validation_share,
+            test_share=0.0 if options.keeps_splits else options.test_share,
+            seed=options.seed,
+        )
+
+    def _copies(self) -> npt.NDArray[np.bool_]:
+        is_copy = near_duplicates(self.signatures, self.options.near_duplicate)
+        self.filter.removed["dialogues nearly equal to another"] = int(is_copy.sum())
+        return is_copy
+
+    def _published_copies(self, sources: Sequence[Path]) -> npt.NDArray[np.bool_]:
+        """Copies among the training dialogues; what validation and test share with the training is counted."""
+        told = self.published.told_by()
+        for name in ("train", "test"):
+            if name not in told:
+                raise missing_split(name, list(sources))
+        if "validation" not in told:
+            self._draw_validation()
+        threshold = self.options.near_duplicate if self.options.near_duplicate <= 1 else LEAKAGE_SIMILARITY
+        parts = np.frombuffer(self.splits, dtype=np.int8)
+        self.leakage, is_leak = leakage(self.signatures, parts, SPLITS, threshold)
+        is_copy = near_duplicates(self.signatures, self.options.near_duplicate, among=parts == SPLITS.index("train"))
+        self.filter.removed["training dialogues nearly equal to another"] = int(is_copy.sum())
+        if self.options.excludes_leaks:
+            is_leak &= ~is_copy
+            self.filter.removed["training dialogues nearly equal to one of validation or test"] = int(is_leak.sum())
+            is_copy |= is_leak
+        return is_copy
+
+    def _draw_validation(self) -> None:
+        """A part of the training, where the corpus was published without validation."""
+        with self.scratch.open(encoding="utf-8") as scratch:
+            for number, line in enumerate(scratch):
+                if self.splits[number] == SPLITS.index("train"):
+                    name = self._drawn(json.loads(line)[0])
+                    self.splits[number] = SPLITS.index(name)
+                    self.n_validation_drawn += name == "validation"
+
     def _kept(self, is_copy: Any) -> Iterator[tuple[str, str, list[list[str]]]]:
         """Split, id and pieces of each dialogue that is no copy, from the scratch file."""
         with self.scratch.open(encoding="utf-8") as scratch:
             for number, line in enumerate(scratch):
                 if not is_copy[number]:
                     dialogue_id, pieces = json.loads(line)
-                    yield split_of(dialogue_id, self.options), dialogue_id, pieces
+                    yield SPLITS[self.splits[number]], dialogue_id, pieces
 
     def _training_texts(self, is_copy: Any) -> Iterator[str]:
         for split, _, pieces in self._kept(is_copy):
@@ -265,6 +246,7 @@ class _Preparing:
 
     def _write_about(self, sources: Sequence[Path], vocabulary: Vocabulary, counts: dict[str, dict[str, int]]) -> None:
         options = asdict(self.options) | {"unwanted": len(self.options.unwanted)}
+        options["topic_file"] = self.options.topic_file.name if self.options.topic_file else None
         about: dict[str, Any] = {
             "form": FORM,
             "dialometer": __version__,
@@ -275,6 +257,9 @@ class _Preparing:
             "n_dialogues_read": self.n_read,
             "removed": {reason: n for reason, n in sorted(self.filter.removed.items()) if n},
             "splits": counts,
+            "published_splits": self._about_splits(),
+            "n_published_splits_not_kept": self.n_published,
+            "given_topics": self.given.in_vocabulary(vocabulary)[1] if self.given is not None else None,
         }
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
         for name in SPLITS:
@@ -283,15 +268,30 @@ class _Preparing:
         about["fingerprint"] = digest.hexdigest()[:16]
         (self.part / CORPUS_FILE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
+    def _about_splits(self) -> dict[str, Any] | None:
+        """What says the published splits, and what they share; None where the splits were drawn here."""
+        if not self.options.keeps_splits:
+            return None
+        return {
+            "told_by": self.published.told_by(),
+            "n_validation_drawn": self.n_validation_drawn,
+            "leakage": [asdict(row) for row in self.leakage],
+        }
+
+    def _topics(self, corpus: Corpus, vocabulary: Vocabulary) -> TopicModel | None:
+        """Topics found elsewhere or in the training split."""
+        if self.given is not None:
+            return self.given.in_vocabulary(vocabulary)[0]
+        if not self.options.n_topics:
+            return None
+        self.report("finding topics", 0)
+        return fit_topics(corpus.split("train"), vocabulary, n_topics=self.options.n_topics, seed=self.options.seed)
+
     def _find_topics(self, vocabulary: Vocabulary) -> None:
-        """Fits topics on the training split, then names the topic before every turn of every split."""
+        """Gets the topics, then names the topic before every turn of every split."""
         corpus = load_corpus(self.part)
-        model = None
-        if self.options.n_topics:
-            self.report("finding topics", 0)
-            model = fit_topics(
-                corpus.split("train"), vocabulary, n_topics=self.options.n_topics, seed=self.options.seed
-            )
+        model = self._topics(corpus, vocabulary)
+        if model is not None:
             model.save(self.part / TOPICS_FILE)
         for name in SPLITS:
             split = corpus.split(name)

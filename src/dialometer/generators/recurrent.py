@@ -47,8 +47,8 @@ def recurrent_layer(cell: Cell, n_in: int, n_hidden: int) -> nn.GRU | nn.LSTM:
         return nn.GRU(n_in, n_hidden, batch_first=True)
     layer = nn.LSTM(n_in, n_hidden, batch_first=True)
     with torch.no_grad():
-        layer.bias_ih_l0[n_hidden : 2 * n_hidden] = 1.0
-        layer.bias_hh_l0[n_hidden : 2 * n_hidden] = 0.0
+        for name, value in (("bias_ih_l0", 1.0), ("bias_hh_l0", 0.0)):
+            layer.get_parameter(name)[n_hidden : 2 * n_hidden] = value
     return layer
 
 
@@ -59,9 +59,7 @@ class Along(NamedTuple):
     cell: Tensor | None
 
 
-def along(
-    layer: nn.GRU | nn.LSTM, inputs: Tensor, first: Tensor | None = None, cell: Tensor | None = None
-) -> Along:
+def along(layer: nn.GRU | nn.LSTM, inputs: Tensor, first: Tensor | None = None, cell: Tensor | None = None) -> Along:
     """A recurrent layer along inputs (B, T, E), from the state ``first`` and the memory ``cell`` (B, H each) or zeros.
 
     In single precision whatever surrounds it. PyTorch's automatic mixed precision runs recurrent layers in fp16, also where

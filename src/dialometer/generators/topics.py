@@ -38,11 +38,14 @@ _RELEVANCE = 0.6
 
 @dataclass(frozen=True)
 class TopicModel:
-    """``weights`` are the variational parameters of the topics (topics by words); ``words`` the token of each column."""
+    """``weights`` are the variational parameters of the topics (topics by words); ``words`` the token of each column.
+
+    ``prior`` of a text's topics is one number, or one for each topic where the model was trained so.
+    """
 
     weights: npt.NDArray[np.float32]
     words: npt.NDArray[np.int64]
-    prior: float
+    prior: float | npt.NDArray[np.float64]
 
     @property
     def n_topics(self) -> int:
@@ -96,13 +99,13 @@ class TopicModel:
 
     def save(self, path: Path) -> None:
         """Written in full."""
-        np.savez(path, weights=self.weights, words=self.words, prior=np.float64(self.prior))
+        np.savez(path, weights=self.weights, words=self.words, prior=np.asarray(self.prior, dtype=np.float64))
 
     @classmethod
     def load(cls, path: Path) -> TopicModel:
         """What :meth:`save` wrote."""
         with np.load(path, allow_pickle=False) as kept:
-            return cls(kept["weights"], kept["words"], float(kept["prior"]))
+            return cls(kept["weights"], kept["words"], prior_of(kept["prior"]))
 
     @cached_property
     def _likelihood(self) -> npt.NDArray[np.float64]:
@@ -119,6 +122,12 @@ class TopicModel:
     def _columns(self, tokens: npt.NDArray[np.uint16]) -> npt.NDArray[np.int64]:
         columns = self._column_of[tokens[tokens < len(self._column_of)].astype(np.int64)]
         return columns[columns >= 0]
+
+
+def prior_of(values: Any) -> float | npt.NDArray[np.float64]:
+    """A prior as it was stored: one number or one for each topic."""
+    prior = np.asarray(values, dtype=np.float64)
+    return float(prior) if prior.ndim == 0 else prior
 
 
 def fit_topics(

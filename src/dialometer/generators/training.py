@@ -303,6 +303,7 @@ class _GeneratorTask(TrainingTask[Ints]):
         record = {
             **self._identity(),
             "corpus_sources": self.corpus.about["sources"],
+            "corpus_splits": "published" if self.corpus.about.get("published_splits") else "drawn",
             "best_epoch": best["epoch"],
             "validation_perplexity": best["validation_perplexity"],
             "tokens_per_s": round(sum(entry["tokens_per_s"] for entry in self.log) / len(self.log)),

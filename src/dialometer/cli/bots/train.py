@@ -43,9 +43,7 @@ def add_to(app: typer.Typer) -> None:
         ] = "",
         attention: Annotated[
             str,
-            typer.Option(
-                "--attention", help="additive (default) or none, as in HRED's paper.", show_default=False
-            ),
+            typer.Option("--attention", help="additive (default) or none, as in HRED's paper.", show_default=False),
         ] = "",
         size: Annotated[
             list[str] | None,

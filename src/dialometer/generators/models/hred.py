@@ -68,7 +68,9 @@ class Hred(Generator):
         summaries = self.of_turn.summaries(self._embed, turns, lengths[present])  # (M, H)
         inputs = summaries.new_zeros((n_rows * n_turns, summaries.shape[-1])).index_copy(0, places, summaries)
         inputs = dropout(inputs.view(n_rows, n_turns, -1), self.shape.dropout, self.training)  # (B, N, H)
-        states = along(self.of_context, inputs).states  # (B, N, H); absent turns stand at the end and change nothing before
+        states = along(
+            self.of_context, inputs
+        ).states  # (B, N, H); absent turns stand at the end and change nothing before
         is_present = batch.turn_lengths > 0
         last = moved_to(is_present.sum(dim=1) - 1, device)  # (B,)
         summary = states[torch.arange(n_rows, device=device), last]  # (B, H)

@@ -68,7 +68,9 @@ class Thred(Hred):
         scores = linear(vectors, self.embedding.weight, self.bias).float()  # (B, T, V)
         topical = self.topic_out(torch.cat([states, topic], dim=-1))  # (B, T, E)
         wanted = torch.bmm(topical, state["topic_rows"].to(topical.dtype).transpose(1, 2)).float()  # (B, T, K)
-        wanted = wanted.masked_fill(~is_word[:, None], float("-inf"))  # places that a short topic leaves empty add nothing
+        wanted = wanted.masked_fill(
+            ~is_word[:, None], float("-inf")
+        )  # places that a short topic leaves empty add nothing
         places = state["words"][:, None].expand_as(wanted)  # (B, T, K): the words of a topic are all different
         alone = scores.gather(-1, places)
         return scores.scatter_add(-1, places, torch.logaddexp(alone, wanted) - alone), state
