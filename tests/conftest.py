@@ -23,6 +23,11 @@ from installed_pages import install as install_package
 # Commands are tested as on a wide terminal, whichever test is the first to load them in a process.
 os.environ["COLUMNS"] = "200"
 
+# As the commands do it: matrices are small, and several threads of linear algebra wait for each other more than they help.
+# Two test processes on two cores would take three times the processor's time.
+for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(library, "1")
+
 # How long drawing takes says something about the machine's load, and nothing about what is tested.
 settings.register_profile("dialometer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dialometer")
