@@ -13,6 +13,14 @@ from dialometer.learned.cmade.neighbours import distance_blocks, knn_smooth, sta
 from dialometer.learned.cmade.shapley import knn_shapley
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _two_threads():
+    """Parts go to two threads, as on any machine where nobody says otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "2")
+        yield
+
+
 def utility(subset, features, ratings, development, pairs, k):
     """Equation 3 of the paper, averaged over pairs, computed literally."""
     if not subset:
