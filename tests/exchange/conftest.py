@@ -87,6 +87,7 @@ def bring_in(tmp_path: Path) -> Callable[..., ImportResult]:
         questions: Sequence[str] = (),
         time_format: str = "",
         is_dry_run: bool = False,
+        with_rules: bool = False,
     ) -> ImportResult:
         path = text if isinstance(text, Path) else tmp_path / name
         if isinstance(text, str):
@@ -99,6 +100,7 @@ def bring_in(tmp_path: Path) -> Callable[..., ImportResult]:
             options=ImportOptions(columns or {}, criteria, questions, time_format),
             at_ms=AT_MS,
             is_dry_run=is_dry_run,
+            with_rules=with_rules,
         )
 
     return call

@@ -110,7 +110,9 @@ def test_an_unknown_format_lists_the_known_ones(run, tmp_path):
     (tmp_path / "r.csv").write_text(RATINGS)
     with pytest.raises(DialometerError, match="did you mean 'votes'"):
         run("import", "mine", "r.csv", "--format", "vote")
-    with pytest.raises(DialometerError, match="batch, choices, dialometer, label_studio, long, potato, rankme, votes"):
+    with pytest.raises(
+        DialometerError, match="batch, candidates, choices, dialometer, label_studio, long, potato, rankme, votes"
+    ):
         run("import", "mine", "r.csv")
 
 

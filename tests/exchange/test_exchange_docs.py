@@ -44,7 +44,7 @@ def test_the_commands_of_the_guide_run(tmp_path, monkeypatch, capsys):
             result = CliRunner().invoke(build_app(), arguments)
             assert result.exit_code == 0, f"{line}: {result.exception!r}"
         n_run += 1
-    assert n_run == 18
+    assert n_run == 20
 
 
 @pytest.mark.realdata

@@ -91,7 +91,7 @@ def test_likert_points_and_required_systems(into_template):
         "'6' does not fit the scale of relevance (5-point scale from 1 to 5)",
         "choose a point from 1 to 5",
     )
-    with pytest.raises(ImportFileError, match="the study has no system 'system'"):
+    with pytest.raises(ImportFileError, match="nothing says which system was judged"):
         into_template(text.replace(",6", ",5"), template="likert")
 
 

@@ -19,6 +19,7 @@ from dialometer.exchange.importing import ImportResult, import_files
 from dialometer.storage.store import Store
 
 HEADS = {
+    "candidates": "question,answer,rater,rating,gold,context,response,criterion,rank_x,score_y,worker_ids,answers,snippet_id",
     "long": "rater,item,system,criterion,value,time,position,turn,response",
     "batch": "HITId,AssignmentId,WorkerId,AssignmentStatus,SubmitTime,Input.item,Input.system,Answer.quality,Answer.taskAnswers",
     "rankme": "_created_at,_worker_id,informativeness,naturalness,quality,mr,mr_id,ref,team",

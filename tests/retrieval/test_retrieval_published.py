@@ -35,7 +35,7 @@ def test_the_published_retrievers_have_the_papers_names_and_settings():
 
 def test_another_model_keeps_the_papers_name_and_other_settings_lose_it():
     own = select_retrievers(["bert-q-a-1-100:model=bert-base-uncased,batch_size=32"])
-    (name, retriever), = own.items()
+    ((name, retriever),) = own.items()
     assert retriever_label(name, retriever) == "BERT q-A 1:100 (model=bert-base-uncased,batch_size=32)"
     assert published_label(retriever) == "BERT q-A 1:100"
     assert published_label(make_retriever("classifier", {"n_epochs": 4})) == ""

@@ -17,7 +17,7 @@ def test_ratings_of_a_table(tmp_path, kb, asked):
     file.write_text(
         'question,answer,rating\nd1-1,a01,5\nd1-1,a01,4\nd1-1,"My name is Maren. Maren Tveit.",1.5\n', encoding="utf-8"
     )
-    found = read_crowd_ratings(file, kb, [query.id for query in asked.queries])
+    found = read_crowd_ratings(file, kb, asked.queries)
     means = found.means("d1-1", len(kb.answers))
     assert (means[kb.find("a01")], means[kb.find("a03")]) == (4.5, 1.5)
     assert np.isnan(means).sum() == len(kb.answers) - 2
@@ -28,13 +28,27 @@ def test_everything_wrong_in_a_table_is_told_with_its_line(tmp_path, kb):
     file = tmp_path / "ratings.csv"
     file.write_text("question,answer,rating\nd1-1,a99,5\nd1-1,a01,good\nd9-9,a01,3\nd1-1,a01,nan\n", encoding="utf-8")
     with pytest.raises(RatingsError) as caught:
-        read_crowd_ratings(file, kb, ["d1-1", "d1-2"])
+        read_crowd_ratings(file, kb, [Query("Hi.", (), "d1-1"), Query("Bye.", (), "d1-2")])
     text = str(caught.value)
     assert "4 problems in the ratings" in text
     assert "ratings.csv:2: 'a99' is no answer of the knowledge base" in text
     assert "ratings.csv:3: 'good' is no number" in text
     assert "ratings.csv:4: unknown question 'd9-9'" in text
     assert "ratings.csv:5: 'nan' is no number" in text
+
+
+def test_questions_are_named_by_id_or_by_a_text_that_only_one_has(tmp_path, kb):
+    asked = [Query("How are you?", (), "d1-1"), Query("OK.", (), "d1-2"), Query("OK.", (), "d1-3")]
+    file = tmp_path / "ratings.csv"
+    file.write_text("query,candidate,score\nhow ARE you?,a01,4\nd1-2,a01,2\nOK.,a01,1\nOK.,a99,1\n", encoding="utf-8")
+    with pytest.raises(RatingsError) as caught:
+        read_crowd_ratings(file, kb, asked)
+    assert "ratings.csv:4: 2 questions read 'OK.' [question] — name it by its id: d1-2, d1-3" in str(caught.value)
+    found = read_crowd_ratings(file, kb, asked, lenient=True)
+    assert (found.n_ratings, found.n_left_out, set(found.by_question)) == (2, 2, {"d1-1", "d1-2"})
+    file.write_text("question,answer\nd1-1,a01\n", encoding="utf-8")
+    with pytest.raises(RatingsError, match="the column 'rating' is missing"):
+        read_crowd_ratings(file, kb, asked)
 
 
 def test_the_crowd_ranks_by_mean_and_knows_nothing_else(kb):

@@ -16,6 +16,7 @@ from dialometer.exchange.columns import check_roles
 from dialometer.exchange.export_folder import sha256_of
 from dialometer.exchange.formats import FORMATS, ImportFormat, ImportOptions, Intake
 from dialometer.exchange.import_format import unreadable
+from dialometer.exchange.import_rules import RulesApplied, apply_rules
 from dialometer.exchange.matching import MatchedFile
 from dialometer.exchange.records import AnswerRecord, Record
 from dialometer.exchange.study_draft import PARTS, StudyDraft, WrittenStudy, write_study
@@ -24,6 +25,7 @@ from dialometer.readers.problems import N_LISTED, Problems
 from dialometer.readers.reader import Head
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import delimiter_of
+from dialometer.storage.imports import ImportedSession
 from dialometer.storage.store import Store
 
 CHECKS = "answers to checks, which the new study does not have"
@@ -218,6 +220,8 @@ class ImportResult:
     study: Study
     new_study: WrittenStudy | None
     is_dry_run: bool
+    rules: RulesApplied | None = None
+    """What the study's quality rules found, where they were applied."""
 
 
 def import_files(
@@ -229,12 +233,14 @@ def import_files(
     options: ImportOptions | None = None,
     at_ms: int,
     is_dry_run: bool = False,
+    with_rules: bool = False,
     report: Report | None = None,
 ) -> ImportResult:
     """Import files into the study of a folder, or into a new one that is written from what they hold.
 
     All files are read and checked before anything is written; :class:`ImportFileError` lists every problem of the first
-    file that has any. ``format`` is detected where it is not given.
+    file that has any. ``format`` is detected where it is not given. ``with_rules`` applies the study's quality rules to the
+    imported raters.
     """
     reading = ImportReader(options or ImportOptions(), report)
     files = [open_file(path, format, reading.options) for path in paths]
@@ -242,11 +248,15 @@ def import_files(
     with _study_for(folder, files, reading) as target:
         matches = [reading.match(file, target.study, is_new=target.new is not None) for file in files]
         summaries = tuple(reading.describe(file, match) for file, match in zip(files, matches, strict=True))
+        rules: RulesApplied | None = None
         if not is_dry_run:
             with target.put_in_place(), Store.open(database) as store:
-                for stored in _store(store, target.study, files, matches, at_ms):
+                sessions: list[str] = []
+                for stored in _store(store, target.study, files, matches, at_ms, sessions):
                     target.stored.append(stored)
-        return ImportResult(summaries, target.study, target.new, is_dry_run)
+                if with_rules:
+                    rules = apply_rules(target.study, store, sessions, at_ms)
+        return ImportResult(summaries, target.study, target.new, is_dry_run, rules)
 
 
 def _known_imports(database: str | Path) -> dict[str, str]:
@@ -316,15 +326,26 @@ def _placed(source: Path, folder: Path, written: WrittenStudy, stored: Sequence[
 
 
 def _store(
-    store: Store, study: Study, files: Sequence[ImportFile], matches: Sequence[MatchedFile], at_ms: int
+    store: Store,
+    study: Study,
+    files: Sequence[ImportFile],
+    matches: Sequence[MatchedFile],
+    at_ms: int,
+    stored_ids: list[str],
 ) -> Iterator[ImportFile]:
-    """Store file after file, each whole or not at all; gives each one that is in."""
+    """Store file after file, each whole or not at all; gives each one that is in, and the ids of its sessions."""
+
+    def noted(sessions: Iterator[ImportedSession]) -> Iterator[ImportedSession]:
+        for session in sessions:
+            stored_ids.append(session.id)
+            yield session
+
     version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), at_ms)
     for file, match in zip(files, matches, strict=True):
         names = {rater: file.format.name_of(rater, file.sha256) for rater in match.raters}
         try:
             store.imports.add(
-                match.sessions(names),
+                noted(match.sessions(names)),
                 file_name=file.path.name,
                 sha256=file.sha256,
                 format=file.format_name,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dialometer.errors import AnswerError
+from dialometer.exchange.candidate_index import CandidateIndex
 from dialometer.exchange.data_dictionary import questions_of
 from dialometer.exchange.import_format import Intake
+from dialometer.exchange.mismatch import Mismatch
 from dialometer.exchange.records import (
     UNKNOWN_MS,
     AnswerRecord,
@@ -25,15 +27,6 @@ from dialometer.model.session import Answer, Judgment
 from dialometer.model.study import Block, Study
 from dialometer.registry import did_you_mean
 from dialometer.storage.imports import ImportedSession
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """Why a record does not match the study, and what to do about it."""
-
-    message: str
-    remedy: str = ""
-    column: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +63,15 @@ class TargetFinder:
         self._known: dict[tuple[object, ...], JudgmentTarget | Mismatch] = {}
         self._numbers: dict[tuple[object, ...], int] = {}
         self._questions = _question_scales(study)
+        self._candidates: CandidateIndex | None = None
+
+    def located(self, record: JudgmentRecord) -> JudgmentRecord | Mismatch:
+        """The record with its item, where the file names a question and an answer instead."""
+        if not record.question:
+            return record
+        self._candidates = self._candidates or CandidateIndex(self.study)
+        item = self._candidates.find(record.question, record.answer)
+        return item if isinstance(item, Mismatch) else replace(record, item=item)
 
     def find(self, record: JudgmentRecord, condition: Condition) -> JudgmentTarget | Mismatch:
         """What a judgment made in a condition is about, or why it does not match."""
@@ -111,7 +113,10 @@ class TargetFinder:
         item = self.study.items_by_id.get(record.item)
         if item is None:
             return Mismatch(f"the study has no item '{record.item}'", did_you_mean(record.item, self._ids()), "item")
-        criterion_name = self.criteria.find(record.criterion)
+        criterion_name = self.criteria.find(record.criterion or self._only_criterion())
+        if criterion_name is None and not record.criterion:
+            remedy = f"--map criterion=COLUMN, or --map criterion=:{self.study.spec.criteria[0].name} for all rows"
+            return Mismatch("nothing says which of the study's criteria was judged", remedy)
         if criterion_name is None:
             remedy = self.criteria.remedy(record.criterion)
             return Mismatch(f"the study has no criterion '{record.criterion}'", remedy, "criterion")
@@ -135,6 +140,9 @@ class TargetFinder:
         return self._turn(record, item) or JudgmentTarget(
             number, criterion.name, scale_name, scale, system, order, block.name
         )
+
+    def _only_criterion(self) -> str:
+        return self.study.spec.criteria[0].name if len(self.study.spec.criteria) == 1 else ""
 
     def _ids(self) -> list[str]:
         return [item.id for item in self.study.items[:200]]
@@ -255,9 +263,13 @@ class MatchedFile:
                 visit.facts = record
                 self._has_condition(visit, record.condition, record.line)
 
-    def _rated(self, record: JudgmentRecord) -> None:
-        visit = self._visit(record)
-        if not self._has_condition(visit, record.condition, record.line):
+    def _rated(self, given: JudgmentRecord) -> None:
+        visit = self._visit(given)
+        if not self._has_condition(visit, given.condition, given.line):
+            return
+        record = self.finder.located(given)
+        if isinstance(record, Mismatch):
+            self.intake.wrong(given.line, record.message, record.remedy, record.column)
             return
         target = self.finder.find(record, visit.condition)
         if isinstance(target, Mismatch):

@@ -8,133 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain
-from sys import intern
 from typing import TypedDict
 
 from dialometer.errors import DialometerError
+from dialometer.exchange.candidate_columns import CandidateColumns, names_candidates
+from dialometer.exchange.cell_reader import CellReader, Cells
 from dialometer.exchange.columns import Columns, Role, Roles
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.records import (
-    UNKNOWN_MS,
     AnswerRecord,
     Condition,
     JudgmentRecord,
     Record,
     TextRecord,
-    read_time_ms,
 )
-from dialometer.model.dialogue import clean_text
+from dialometer.readers.answer_columns import ANSWER, QUESTION, RATING
 from dialometer.readers.table_rows import TableRow
 from dialometer.registry import did_you_mean
-from dialometer.storage.table import FACTOR_PREFIX
-
-Cells = Mapping[str, str]
-
-
-class CellReader:
-    """Reads what plays a role in a row; what cannot be read is reported and comes as empty, None or unknown."""
-
-    def __init__(self, intake: Intake, columns: Columns) -> None:
-        self.intake = intake
-        self.columns = columns
-        self.factors = [
-            (role.removeprefix(FACTOR_PREFIX), role)
-            for role in (*columns.by_role, *columns.constants)
-            if role.startswith(FACTOR_PREFIX)
-        ]
-
-    def check_roles(self, line: int) -> None:
-        """Report every column that was asked for, or is needed, and is not there."""
-        header = list(self.columns.header)
-        for role, wanted in self.columns.missing:
-            if wanted:
-                self.intake.wrong(line, f"there is no column '{wanted}' for the {role}", did_you_mean(wanted, header))
-            else:
-                remedy = f"name the column with --map {role}=COLUMN; the file has {', '.join(header)}"
-                self.intake.wrong(line, f"no column is known to hold the {role}", remedy)
-
-    def needed(self, cells: Cells, role: str, line: int, number: int = 0) -> str:
-        """A text that must be there."""
-        given = self.columns.text(cells, role, number)
-        if not given:
-            self.intake.wrong(line, f"the {role} is missing", "fill the cell", self.column(role, number))
-        return self._clean(given, role, line)
-
-    def text(self, cells: Cells, role: str, line: int, number: int = 0) -> str:
-        """A text that may be there."""
-        return self._clean(self.columns.text(cells, role, number), role, line)
-
-    def _clean(self, text: str, role: str, line: int) -> str:
-        if not text:
-            return ""
-        try:
-            return _cleaned(text)
-        except ValueError as error:
-            self.intake.wrong(line, f"the {role} holds a {error}", "remove the character", self.column(role))
-            return ""
-
-    def times(self, cells: Cells, line: int) -> tuple[int, int]:
-        """When it was shown and when it was submitted, as far as the row tells."""
-        answered = self._time(cells, "time", line)
-        shown = self._time(cells, "shown_at", line)
-        seconds = self.columns.text(cells, "duration_s")
-        if seconds and answered and not shown:
-            try:
-                shown = answered - round(float(seconds) * 1000)
-            except (ValueError, OverflowError):
-                message = f"'{seconds}' is no number of seconds"
-                self.intake.wrong(line, message, "correct the cell", self.column("duration_s"))
-        if shown and answered and shown > answered:
-            self.intake.wrong(line, "it was submitted before it was shown", "check the two times", self.column("time"))
-        return shown, answered
-
-    def _time(self, cells: Cells, role: str, line: int) -> int:
-        text = self.columns.text(cells, role)
-        if not text:
-            return UNKNOWN_MS
-        try:
-            return _time_ms(text, self.intake.options.time_format)
-        except ValueError as error:
-            remedy = "give its form with --time-format, such as '%m/%d/%Y %H:%M:%S'"
-            self.intake.wrong(line, str(error), remedy, self.column(role))
-            return UNKNOWN_MS
-
-    def whole(self, cells: Cells, role: str, line: int, *, least: int) -> int | None:
-        """A whole number that may be there."""
-        text = self.columns.text(cells, role)
-        if not text:
-            return None
-        if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least:
-            return int(text)
-        self.intake.wrong(line, f"'{text}' is no whole number from {least} on", "correct the cell", self.column(role))
-        return None
-
-    def condition(self, cells: Cells, line: int) -> Condition:
-        """The levels of all factors that the row has."""
-        levels = [(name, self.text(cells, role, line)) for name, role in self.factors]
-        return _shared(tuple((name, level) for name, level in levels if level))
-
-    def column(self, role: str, number: int = 0) -> str:
-        """The column of a role, for messages."""
-        return self.columns.numbered.get(role, {}).get(number) or self.columns.by_role.get(role, role)
-
-
-@lru_cache(maxsize=65_536)
-def _cleaned(text: str) -> str:
-    return intern(clean_text(text))
-
-
-@lru_cache(maxsize=65_536)
-def _time_ms(text: str, time_format: str) -> int:
-    return read_time_ms(text, time_format)
-
-
-@lru_cache(maxsize=4_096)
-def _shared(condition: Condition) -> Condition:
-    return condition
-
 
 RATING_ROLES = {
     "rater": Role(
@@ -142,10 +33,13 @@ RATING_ROLES = {
         ("rater_id", "worker", "worker_id", "annotator", "annotator_id", "user_id", "judge"),
         is_needed=True,
     ),
-    "item": Role("what was judged", ("item_id", "dialogue_id", "dialog_id", "conversation_id"), is_needed=True),
+    "item": Role("what was judged", ("item_id", "dialogue_id", "dialog_id", "conversation_id")),
+    "question": Role("where answers to questions were judged: the question, by id or text", QUESTION[1:]),
+    "answer": Role("the answer that was judged, by id or text", ANSWER[1:]),
+    "gold": Role("yes or no: whether the maker of the answers calls this one right", ("is_gold",)),
     "system": Role("whose output was judged", ("system_id", "model", "bot", "agent")),
     "criterion": Role("what it was judged for", ("dimension", "metric")),
-    "value": Role("the judgment itself", ("score", "rating")),
+    "value": Role("the judgment itself", RATING[1:]),
     "time": Role("when it was submitted", ("answered_at", "submitted_at", "timestamp", "created_at")),
     "shown_at": Role("when it was shown"),
     "duration_s": Role("seconds from shown to submitted; needs a time too"),
@@ -155,7 +49,6 @@ RATING_ROLES = {
     "context": Role("text before the response, for the items of a new study"),
     "response": Role("the text that was judged, for the items of a new study"),
 }
-DEFAULT_SYSTEM = "system"
 HEADER_LINE = 1
 NO_ANSWER = "empty cells (nothing was answered)"
 
@@ -239,10 +132,15 @@ class _OfRow(TypedDict):
     block: str
     condition: Condition
     hint: str
+    question: str
+    answer: str
 
 
 class RatingTable:
-    """Turns the rows of one table into records. ``ok`` is False when the table lacks what it needs."""
+    """Turns the rows of one table into records. ``ok`` is False when the table lacks what it needs.
+
+    What was judged is an item, or the answer to a question.
+    """
 
     def __init__(self, intake: Intake, columns: Columns, line: int, *, hint: str = "") -> None:
         self.intake = intake
@@ -253,6 +151,10 @@ class RatingTable:
         self._texts: set[tuple[str, ...]] = set()
         n_before = intake.problems.n_errors
         self.cell.check_roles(line)
+        self.candidates = CandidateColumns(self.cell) if names_candidates(columns, intake.options.columns) else None
+        if self.candidates is None and not columns.has("item"):
+            remedy = f"name the column with --map item=COLUMN; the file has {', '.join(columns.header)}"
+            self.intake.wrong(line, "no column is known to hold the item", remedy)
         self.criteria = self._find(intake.options.criteria, line)
         self.questions = find_columns(intake, columns, intake.options.questions, line)
         self._check_judgments(line)
@@ -264,8 +166,9 @@ class RatingTable:
         """What one row says."""
         cells, line = row.cells, row.line
         rater = self.cell.needed(cells, "rater", line)
-        item = self.cell.needed(cells, "item", line)
-        if not rater or not item:
+        item = self.cell.needed(cells, "item", line) if self.candidates is None else ""
+        candidate = self.candidates.read(cells, line) if self.candidates is not None else None
+        if not rater or not (item or candidate):
             return
         shown_at_ms, answered_at_ms = self.cell.times(cells, line)
         of_row: _OfRow = {
@@ -279,21 +182,28 @@ class RatingTable:
             "block": self.cell.text(cells, "block", line),
             "condition": self.cell.condition(cells, line),
             "hint": self.hint,
+            "question": candidate.question if candidate else "",
+            "answer": candidate.answer if candidate else "",
         }
+        if candidate is not None and self.candidates is not None and self.candidates.is_news(candidate):
+            yield candidate
         yield from self._side_by_side(cells, of_row) if self.numbers else self._single(cells, of_row)
         times = (shown_at_ms, answered_at_ms)
         yield from answer_records(self.questions, cells, line=line, rater=rater, times=times)
 
     def _single(self, cells: Cells, of_row: _OfRow) -> Iterator[Record]:
         line = of_row["line"]
-        system = self.cell.needed(cells, "system", line) if self.columns.has("system") else DEFAULT_SYSTEM
-        if not system:
-            return
+        system = ""
+        if self.columns.has("system") and self.candidates is None:
+            system = self.cell.needed(cells, "system", line)
+            if not system:
+                return
         yield from self._shown(cells, of_row, system)
         if not self.criteria:
-            name = self.cell.needed(cells, "criterion", line)
+            is_named = self.candidates is None or self.columns.has("criterion")
+            name = self.cell.needed(cells, "criterion", line) if is_named else ""
             raw = self.columns.text(cells, "value")
-            if name and self._is_answered(raw):
+            if (name or not is_named) and self._is_answered(raw):
                 yield JudgmentRecord(criterion=name, raw=raw, system=system, column=self.cell.column("value"), **of_row)
         for criterion in self.criteria:
             raw = cells[criterion.column].strip()
@@ -330,6 +240,8 @@ class RatingTable:
     def _shown(self, cells: Cells, of_row: _OfRow, system: str, number: int = 0) -> Iterator[TextRecord]:
         """The texts of a row, once for each that is new."""
         line, item = of_row["line"], of_row["item"]
+        if not item:
+            return  # a candidate's texts are in its own record
         context = self.cell.text(cells, "context", line)
         response = self.cell.text(cells, "response", line, number)
         key = (item, system, context, response)
@@ -351,7 +263,7 @@ class RatingTable:
                 remedy = "systems stand side by side, so name the criteria: --criteria quality for quality1, quality2 …"
             header = ", ".join(self.columns.header)
             self.intake.wrong(line, "no column is known to hold judgments", f"{remedy}; the file has {header}")
-        elif not self.columns.has("criterion"):
+        elif not self.columns.has("criterion") and self.candidates is None:
             remedy = "say it with --map criterion=COLUMN, or --map criterion=:quality where all rows are about the same"
             self.intake.wrong(line, "no column says what was judged", remedy)
 
@@ -376,6 +288,7 @@ class RatingTable:
         read |= {column for several in self.columns.numbered.values() for column in several.values()}
         for named in (*self.criteria, *self.questions):
             read |= {named.column, *named.numbered.values()}
+        read |= set(self.candidates.used.values()) if self.candidates is not None else set()
         return [column for column in self.columns.header if column not in read]
 
     def _used(self) -> dict[str, str]:
@@ -384,4 +297,6 @@ class RatingTable:
             for named in columns:
                 if named.column != named.name:
                     used[f"{kind} {named.name}"] = named.column or ", ".join(named.numbered.values())
+        if self.candidates is not None:
+            used |= self.candidates.used
         return used

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 
 from dialometer.model.session import Source, State
@@ -21,7 +21,9 @@ UNKNOWN_MS = 0
 class JudgmentRecord:
     """One judgment. ``raw`` is the answer as in the file; ``shown`` the systems in the order on the screen.
 
-    ``hint`` is the type of scale that the format suggests, ``scale`` the one that the file itself states.
+    ``hint`` is the type of scale that the format suggests, ``scale`` the one that the file itself states. A candidate answer
+    may be named by its ``question`` and ``answer`` instead of an item, and where a study has one criterion only, the file
+    need not name it.
     """
 
     line: int
@@ -44,6 +46,8 @@ class JudgmentRecord:
     scale: str = ""
     column: str = ""
     session: str = ""
+    question: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,23 @@ class TextRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRecord:
+    """What a row says about a candidate answer itself. Needed only where a study is written from the file.
+
+    ``ranks`` are the places at which systems retrieved it; ``scores`` are what they gave it where no ranks are known.
+    """
+
+    line: int
+    question: str
+    answer: str
+    context: str = ""
+    response: str = ""
+    is_gold: bool | None = None
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
     """What is known of a whole session, where the file gives it."""
 
@@ -89,7 +110,7 @@ class SessionFacts:
     session: str = ""
 
 
-Record = JudgmentRecord | AnswerRecord | TextRecord | SessionFacts
+Record = JudgmentRecord | AnswerRecord | TextRecord | CandidateRecord | SessionFacts
 
 
 # names of systems, criteria and levels

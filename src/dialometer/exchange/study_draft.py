@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
+from dialometer.exchange.candidate_draft import CRITERION, CandidateDrafts, gold_rule
+from dialometer.exchange.dictionary_beside import DataDictionary
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.records import (
     AnswerRecord,
+    CandidateRecord,
     Condition,
     JudgmentRecord,
     NewNames,
@@ -27,72 +29,11 @@ from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
 from dialometer.scales.text import Text
 
-_NOT_OF_SCALE = ("in_words", "values", "conditions")
-
-
-class DataDictionary:
-    """The data dictionary beside the data, read without trusting it: what is malformed counts as missing."""
-
-    def __init__(self, dictionary: Mapping[str, Any]) -> None:
-        self._criteria = {str(entry.get("name")): entry for entry in _objects(dictionary.get("criteria"))}
-        self._systems = {str(entry.get("name")): entry for entry in _objects(dictionary.get("systems"))}
-        self._questions = {
-            (str(entry.get("part")), str(entry.get("name"))): entry for entry in _objects(dictionary.get("questions"))
-        }
-        about = dictionary.get("study")
-        self.title = _text(about, "title") if isinstance(about, dict) else ""
-        self.is_controlled = isinstance(about, dict) and about.get("pairs") == "controlled"
-
-    def criterion(self, name: str, key: str) -> str:
-        """The question, label or definition of a criterion; empty where it is not known."""
-        return _text(self._criteria.get(name, {}), key)
-
-    def system(self, name: str, key: str) -> str:
-        """The label or description of a system."""
-        return _text(self._systems.get(name, {}), key)
-
-    def question(self, part: str, name: str) -> str:
-        """The text of a question."""
-        return _text(self._questions.get((part, name), {}), "text")
-
-    def scale(self, criterion: str, condition: Condition) -> dict[str, Any] | None:
-        """The scale of a criterion in a condition."""
-        scales = list(_objects(self._criteria.get(criterion, {}).get("scales")))
-        label = ", ".join(f"{factor}={level}" for factor, level in condition)
-        fitting = [scale for scale in scales if len(scales) == 1 or label in (scale.get("conditions") or ())]
-        return _valid(fitting[0]) if len(fitting) == 1 else None
-
-    def question_scale(self, part: str, name: str) -> dict[str, Any] | None:
-        """The scale of a question."""
-        scale = self._questions.get((part, name), {}).get("scale")
-        return _valid(scale) if isinstance(scale, dict) else None
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else iter(())
-
-
-def _text(entry: Mapping[str, Any], key: str) -> str:
-    value = entry.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _valid(scale: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The scale as a study file declares it, None where it would be refused."""
-    kind = scale.get("type")
-    if not isinstance(kind, str) or kind not in SCALES:
-        return None
-    config = {key: value for key, value in scale.items() if key not in _NOT_OF_SCALE}
-    try:
-        valid = SCALES.get(kind).model_validate(config)
-    except ValidationError:
-        return None
-    return valid.model_dump(mode="json", exclude_defaults=True) | {"type": kind}
-
-
 MAX_ID_LENGTH = 128
 MAX_CRITERIA = 50
 PARTS = ("screening", "pre", "post")
+DEFAULT_SYSTEM = "system"
+"""The system where the files name none."""
 AGES = (18, 25, 35, 50)
 """Where age groups begin, as Guerini, Falcone and Magnini (SCAI 2018) report them."""
 AGE_NAMES = ("age", "age_years", "years")
@@ -128,6 +69,7 @@ class StudyDraft:
         self.levels: dict[str, NewNames] = {}
         self.blocks: dict[str, None] = {}
         self.items: dict[str, ItemDraft] = {}
+        self.candidates = CandidateDrafts()
         self.questions: dict[tuple[str, str], ObservedValues] = {}
         self.question_names: dict[str, str] = {}
         self.raters: set[str] = set()
@@ -141,6 +83,8 @@ class StudyDraft:
                 self._rated(record, intake)
             case TextRecord():
                 self._shown(record, intake)
+            case CandidateRecord():
+                self.candidates.add(record, intake)
             case AnswerRecord():
                 self._answered(record, intake)
             case SessionFacts():
@@ -148,8 +92,26 @@ class StudyDraft:
                 self.raters.add(record.rater)
 
     def _rated(self, record: JudgmentRecord, intake: Intake) -> None:
+        if not record.question:
+            self._rated_item(record, intake)
+        if record.block:
+            self.blocks.setdefault(record.block)
+        self.raters.add(record.rater)
+        self.has_judgments_of_no_system |= not record.system and record.scale != "" and not compares(record.scale)
+        criterion = record.criterion or CRITERION
+        if criterion not in self.criteria.names and len(self.criteria.names) == MAX_CRITERIA:
+            remedy = "is it the right column? Write study.yaml yourself if there are really so many"
+            intake.wrong(record.line, f"there are more than {MAX_CRITERIA} criteria", remedy, "criterion")
+        self.criteria.name(criterion)
+        of_condition = self.evidence.setdefault(self._condition(record.condition), {})
+        evidence = of_condition.setdefault(criterion, ObservedValues())
+        evidence.add(record.raw, stated=record.scale, hint=record.hint)
+
+    def _rated_item(self, record: JudgmentRecord, intake: Intake) -> None:
         item = self._item(record.item, record.line, intake)
-        for system in (*record.shown, record.system):
+        of_no_system = record.scale != "" and not compares(record.scale)
+        named = record.system or ("" if record.shown or of_no_system else DEFAULT_SYSTEM)
+        for system in (*record.shown, named):
             if system:
                 self.systems.name(system)
                 item.responses.setdefault(system, "")
@@ -157,17 +119,6 @@ class StudyDraft:
         item.is_practice |= record.is_practice
         if record.turn is not None:
             item.turns.add(record.turn)
-        if record.block:
-            self.blocks.setdefault(record.block)
-        self.raters.add(record.rater)
-        self.has_judgments_of_no_system |= not record.system and record.scale != "" and not compares(record.scale)
-        if record.criterion not in self.criteria.names and len(self.criteria.names) == MAX_CRITERIA:
-            remedy = "is it the right column? Write study.yaml yourself if there are really so many"
-            intake.wrong(record.line, f"there are more than {MAX_CRITERIA} criteria", remedy, "criterion")
-        self.criteria.name(record.criterion)
-        of_condition = self.evidence.setdefault(self._condition(record.condition), {})
-        evidence = of_condition.setdefault(record.criterion, ObservedValues())
-        evidence.add(record.raw, stated=record.scale, hint=record.hint)
 
     def _answered(self, record: AnswerRecord, intake: Intake) -> None:
         part = record.part or "post"
@@ -182,16 +133,17 @@ class StudyDraft:
 
     def _shown(self, record: TextRecord, intake: Intake) -> None:
         item = self._item(record.item, record.line, intake)
-        self.systems.name(record.system)
-        known = item.responses.get(record.system, "")
+        system = record.system or DEFAULT_SYSTEM
+        self.systems.name(system)
+        known = item.responses.get(system, "")
         remedy = "an item has one text for each system; map another column to the item, or leave the texts out"
         if known and record.response and known != record.response:
-            message = f"the response of '{record.system}' to '{record.item}' is another text than before"
+            message = f"the response of '{system}' to '{record.item}' is another text than before"
             intake.wrong(record.line, message, remedy, "response")
         if item.context and record.context and item.context != record.context:
             message = f"the context of '{record.item}' is another text than on line {item.line}"
             intake.wrong(record.line, message, remedy, "context")
-        item.responses[record.system] = known or record.response
+        item.responses[system] = known or record.response
         item.context = item.context or record.context
 
     def _item(self, item_id: str, line: int, intake: Intake) -> ItemDraft:
@@ -305,7 +257,7 @@ def write_study(draft: StudyDraft, folder: Path, name: str, sources: Sequence[st
     words = {"title": spec["title"], "files": ", ".join(sources)}
     for file, template in _TEXTS.items():
         (folder / file).write_text(template.format(**words), encoding="utf-8")
-    has_text = [any(item.responses.values()) for item in draft.items.values()]
+    has_text = [any(item.responses.values()) for item in draft.items.values()] or [True] * len(draft.candidates)
     return WrittenStudy(
         name=spec["name"],
         files=("study.yaml", "items.jsonl", *_TEXTS),
@@ -333,6 +285,8 @@ class _StudyWriter:
     def spec(self) -> dict[str, Any]:
         """The whole study file."""
         draft, declared = self.draft, self.draft.declared
+        for name in draft.candidates.systems or ([DEFAULT_SYSTEM] if draft.candidates else ()):
+            draft.systems.name(name)
         criteria = [self._criterion(text, name) for text, name in draft.criteria.names.items()]
         questions = self._questions()
         systems = [
@@ -360,6 +314,7 @@ class _StudyWriter:
             "scales": self.scales,
             "criteria": criteria,
             **questions,
+            **self._gold_rule(criteria),
             "design": {key: value for key, value in design.items() if value},
             "recruitment": {"quota": max(1, len(draft.raters))},
             **self._analysis(questions),
@@ -378,9 +333,18 @@ class _StudyWriter:
         }
         return {"analysis": kept} if (kept := _without_empty(analysis)) else {}
 
+    def _gold_rule(self, criteria: list[dict[str, Any]]) -> dict[str, Any]:
+        """Where the file marks right answers: the rule by which they show who answers without reading."""
+        if not self.draft.candidates.has_gold:
+            return {}
+        rule = gold_rule(criteria[0]["name"], self.scales[criteria[0]["scale"]])
+        return {"quality": [rule]} if rule else {}
+
     def _kind(self) -> str:
         """The kind of item that can hold what was judged."""
         items = list(self.draft.items.values())
+        if self.draft.candidates:
+            return "candidate"
         if any(compares(scale["type"]) for of in self.by_condition.values() for scale in of.values()):
             return "transcript_pair" if all(len(item.responses) == 2 for item in items) else "responses"
         if self.draft.has_judgments_of_no_system:
@@ -453,6 +417,8 @@ class _StudyWriter:
 
     def items(self) -> list[dict[str, Any]]:
         """The items, with a placeholder for every text that the files do not have."""
+        if self.draft.candidates:
+            return self.draft.candidates.items(self.draft.systems.name)
         return [self._item(item) for item in self.draft.items.values()]
 
     def _item(self, item: ItemDraft) -> dict[str, Any]:

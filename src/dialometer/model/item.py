@@ -95,6 +95,21 @@ class CandidateItem:
     def systems(self) -> tuple[str, ...]:
         return tuple(self.ranks)
 
+    @property
+    def turns_before(self) -> str:
+        """All turns before the candidate, one to a line."""
+        return "\n".join(turn.text for turn in self.context)
+
+    @property
+    def question(self) -> str:
+        """The question that is answered: as the item file names it, else the turns before the candidate."""
+        return str(self.metadata.get("question") or self.turns_before)
+
+    @property
+    def answer(self) -> str:
+        """The answer: as the item file names it, else its text."""
+        return str(self.metadata.get("answer") or self.candidate.text)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatItem:

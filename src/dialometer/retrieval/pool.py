@@ -13,6 +13,7 @@ import numpy as np
 
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
+from dialometer.retrieval.crowd_ratings import CrowdRatings
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import RankedAnswers
@@ -35,10 +36,17 @@ def window(query: Query, n_turns: int = N_TURNS) -> list[dict[str, str]]:
 
 
 def pool(
-    kb: KnowledgeBase, query_set: QuerySet, rankings: Mapping[str, RankedAnswers], *, depth: int = DEPTH, seed: int = 0
+    kb: KnowledgeBase,
+    query_set: QuerySet,
+    rankings: Mapping[str, RankedAnswers],
+    *,
+    depth: int = DEPTH,
+    seed: int = 0,
+    rated: CrowdRatings | None = None,
 ) -> list[dict[str, Any]]:
     """Items of an avatar study. Candidates of a question stand in an order that tells nothing about their ranks.
 
+    ``rated`` are ratings that exist already: their answers are candidates too, so that the ratings can be imported.
     Gold are the answers that the maker marked. Where the dialogues have no marks at all, gold is what the person really said,
     which is then a candidate that no retriever can find.
     """
@@ -56,6 +64,8 @@ def pool(
             for rank, answer in enumerate(ranking.answers[row, :depth].tolist(), start=1):
                 if answer >= 0:
                     ranks.setdefault(answer, {})[name] = rank
+        for answer in rated.by_question.get(query.id, ()) if rated is not None else ():
+            ranks.setdefault(answer, {})
         candidates = [
             (kb.answers[answer].text, kb.answers[answer].id, ranks[answer], answer in query_set.right[row])
             for answer in sorted(ranks)

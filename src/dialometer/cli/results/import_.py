@@ -34,7 +34,7 @@ FormatName = Annotated[
     str,
     typer.Option(
         "--format",
-        help="dialometer, long, choices, batch, rankme, votes, potato or label_studio; told from the file if left out.",
+        help="dialometer, long, choices, candidates, batch, rankme, votes, potato or label_studio; found out if left out.",
     ),
 ]
 Map = Annotated[
@@ -47,6 +47,9 @@ Questions = Annotated[
 ]
 TimeFormat = Annotated[
     str, typer.Option("--time-format", metavar="FORM", help="Form of times, such as '%m/%d/%Y %H:%M:%S'.")
+]
+Rules = Annotated[
+    bool, typer.Option("--rules", help="Apply the study's quality rules (gold answers, checks) to the imported raters.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and check everything, store nothing.")]
 EXAMPLE = "dialometer import my-study ratings.csv --format long --map rater=worker --criteria quality,fluency"
@@ -64,6 +67,7 @@ def add_to(app: typer.Typer) -> None:
         criteria: Criteria = "",
         questions: Questions = "",
         time_format: TimeFormat = "",
+        rules: Rules = False,
         dry_run: DryRun = False,
         database: Database = "",
         as_json: AsJson = False,
@@ -89,6 +93,7 @@ def add_to(app: typer.Typer) -> None:
                 options=options,
                 at_ms=time.time_ns() // 1_000_000,
                 is_dry_run=dry_run,
+                with_rules=rules,
                 report=report,
             )
         if as_json:
@@ -129,6 +134,7 @@ def _as_json(done: ImportResult) -> dict[str, object]:
         "is_dry_run": done.is_dry_run,
         "files": [asdict(file) for file in done.files],
         "new_study": asdict(done.new_study) if done.new_study else None,
+        "rules": asdict(done.rules) if done.rules else None,
     }
 
 
@@ -141,11 +147,30 @@ def _print_result(done: ImportResult, folder: Path) -> None:
         _print_file(file, is_dry_run=done.is_dry_run)
     if done.new_study:
         _print_new_study(done.new_study, folder, is_dry_run=done.is_dry_run)
+    _print_rules(done)
     if done.is_dry_run:
         results.print("\nNothing was stored: this was a dry run.")
         return
     shown = escape(str(folder))
     results.print(f"\nNext: [bold]dialometer check {shown}[/], then [bold]dialometer report {shown}[/]", soft_wrap=True)
+
+
+def _print_rules(done: ImportResult) -> None:
+    from dialometer.cli.console import results
+
+    if done.rules is not None:
+        results.print(
+            f"The quality rules looked at {_n(done.rules.n_sessions, 'session')}: {done.rules.n_flagged:,} flagged, "
+            f"{done.rules.n_excluded:,} of them excluded.",
+            soft_wrap=True,
+        )
+        return
+    names = ", ".join(dict.fromkeys(rule.rule for rule in done.study.spec.quality if rule.acts != "arrival"))
+    if names:
+        verb = "would not be" if done.is_dry_run else "were not"
+        results.print(
+            f"The study's quality rules ({names}) {verb} applied to these raters; --rules applies them.", soft_wrap=True
+        )
 
 
 def _print_file(file: ImportedFile, *, is_dry_run: bool) -> None:
@@ -162,7 +187,8 @@ def _print_file(file: ImportedFile, *, is_dry_run: bool) -> None:
         soft_wrap=True,
     )
     table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_row("  systems", escape(", ".join(file.systems)))
+    if file.systems:
+        table.add_row("  systems", escape(", ".join(file.systems)))
     table.add_row("  criteria", escape(", ".join(file.criteria)))
     used = [f"{role} ← {column}" for role, column in file.used.items()]
     if used:

@@ -119,21 +119,31 @@ class StudyRatings:
     good_from: float | None = None
 
 
-def crowd_of(path: Path, kb: KnowledgeBase, query_set: QuerySet, database: str = "") -> StudyRatings:
+def crowd_of(
+    path: Path, kb: KnowledgeBase, query_set: QuerySet, database: str = "", *, lenient: bool = False
+) -> StudyRatings:
     """Ratings from a table, or from the folder of a judged study (raters left out by its rules do not count)."""
+    from dialometer.cli.console import errors
     from dialometer.retrieval.crowd_ratings import read_crowd_ratings
 
-    if not path.is_dir():
-        return StudyRatings(read_crowd_ratings(path, kb, [query.id for query in query_set.queries]))
-    return _crowd_of_study(path, kb, database)
+    if path.is_dir():
+        rated = _crowd_of_study(path, kb, query_set, database)
+    else:
+        rated = StudyRatings(read_crowd_ratings(path, kb, query_set.queries, lenient=lenient))
+    if rated.ratings.n_left_out:
+        errors.print(f"{rated.ratings.n_left_out} ratings left out: their question or answer is not known here")
+    return rated
 
 
-def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> StudyRatings:
+def _crowd_of_study(folder: Path, kb: KnowledgeBase, query_set: QuerySet, database: str) -> StudyRatings:
+    """Questions go by their id, else by the text of the turn before the candidate where only one question has it."""
+    from dataclasses import replace
+
     from dialometer.analysis.base.data import load_data
     from dialometer.analysis.families.candidates.pool import pool_of
     from dialometer.cli.options import open_store, open_study
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.crowd_ratings import crowd_ratings
+    from dialometer.retrieval.crowd_ratings import QuestionNames, crowd_ratings
 
     study = open_study(folder)
     if study.spec.items.kind != "candidate":
@@ -143,10 +153,25 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, database: str) -> StudyRati
         data = load_data(study, store)
     criterion = study.spec.criteria[0]
     rated = pool_of(data, criterion.name, study.spec.scales[criterion.scale])
+    named = QuestionNames(query_set.queries)
+    questions = []
+    for name, text in zip(rated.questions, rated.question_texts, strict=True):
+        known = named.find(name)[0]
+        questions.append(known or named.find(text)[0])
     answers = [kb.find(name) for name in rated.answers]
+    texts = dict(zip(rated.answer.tolist(), rated.candidate_texts, strict=True))
+    answers = [kb.find(texts[number]) if answer is None else answer for number, answer in enumerate(answers)]
     rows = []
+    n_left_out = 0
     for candidate, value in zip(rated.candidate.tolist(), rated.value.tolist(), strict=True):
-        answer = answers[rated.answer[candidate]]
-        if answer is not None:
-            rows.append((rated.questions[rated.question[candidate]], answer, float(value)))
-    return StudyRatings(crowd_ratings(rows), rated.good_from)
+        question, answer = questions[rated.question[candidate]], answers[rated.answer[candidate]]
+        if answer is None or not question:
+            n_left_out += 1
+        else:
+            rows.append((question, answer, float(value)))
+    if not rows:
+        remedy = (
+            f"the study asks '{rated.questions[0]}', the dialogues '{query_set.queries[0].id}'; name the right files"
+        )
+        raise DialometerError("no question of the study is one of these dialogues", where=str(folder), remedy=remedy)
+    return StudyRatings(replace(crowd_ratings(rows), n_left_out=n_left_out), rated.good_from)

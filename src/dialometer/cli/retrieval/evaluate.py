@@ -77,7 +77,7 @@ def add_to(app: typer.Typer) -> None:
         selected = select_retrievers(name for name in retrievers if name != CROWD)
         kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
         lessons = read_learn_from(learn_from, kb, query_set, lenient=lenient)
-        judged = crowd_of(crowd, kb, query_set, database) if crowd is not None else None
+        judged = crowd_of(crowd, kb, query_set, database, lenient=lenient) if crowd is not None else None
         if judged is None and CROWD in retrievers:
             raise DialometerError("the crowd as a retriever needs ratings", remedy="give them with --crowd")
         with working(device, cache) as work:

@@ -40,7 +40,12 @@ def add_to(app: typer.Typer) -> None:
                 for name, kind in kinds.items()
             ]
             content += [
-                {"name": name, "label": entry.label, "retriever": entry.kind, "options": {**entry.options, **entry.usual}}
+                {
+                    "name": name,
+                    "label": entry.label,
+                    "retriever": entry.kind,
+                    "options": {**entry.options, **entry.usual},
+                }
                 for name, entry in PUBLISHED.items()
             ]
             typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

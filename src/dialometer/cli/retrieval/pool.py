@@ -32,6 +32,12 @@ def add_to(app: typer.Typer) -> None:
         retrievers: Retrievers = ["untrained"],  # noqa: B006 - typer copies it
         depth: Annotated[int, typer.Option("--depth", min=1, help="First answers of each retriever.")] = 10,
         raters: Annotated[int, typer.Option("--raters", min=1, help="Ratings of each candidate.")] = 3,
+        rated: Annotated[
+            Path | None,
+            typer.Option(
+                "--rated", help="Ratings made elsewhere (question, answer, rating): their answers are pooled too."
+            ),
+        ] = None,
         learn_from: LearnFrom = None,
         seed: Seed = 0,
         device: Device = "auto",
@@ -43,11 +49,12 @@ def add_to(app: typer.Typer) -> None:
 
         Three turns of the dialogue, beginning with a question, then the candidate as the fourth; right answers stand among
         them as quality checks; raters judge as many as they like. Answers drawn by chance are left out unless named.
-        Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd.
+        Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd. Ratings that were made elsewhere
+        come in by --rated and then dialometer import.
         """
         from dialometer.cli.console import working
         from dialometer.cli.retrieval._shared import read_both, read_learn_from
-        from dialometer.cli.retrieval._study import write_study
+        from dialometer.cli.retrieval._study import crowd_of, write_study
         from dialometer.errors import DialometerError
         from dialometer.retrieval.cross_validation import add_queries
         from dialometer.retrieval.pool import pool as pooled
@@ -57,13 +64,14 @@ def add_to(app: typer.Typer) -> None:
             raise DialometerError(f"'{out}' exists and is not an empty folder", remedy="choose another name")
         selected = {n: r for n, r in select_retrievers(retrievers).items() if n != CHANCE or CHANCE in retrievers}
         kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
+        ratings = crowd_of(rated, kb, query_set, lenient=lenient).ratings if rated is not None else None
         known = add_queries(kb, read_learn_from(learn_from, kb, query_set, lenient=lenient))
         rankings = {}
         with working(device, cache) as work:
             for name, retriever in selected.items():
                 ranking = fit_or_load(retriever, known, work).rank(query_set.queries, depth)
                 rankings[_system(name, retriever)] = ranking
-        items = pooled(kb, query_set, rankings, depth=depth, seed=seed)
+        items = pooled(kb, query_set, rankings, depth=depth, seed=seed, rated=ratings)
         systems = {
             _system(name, retriever): (retriever_label(name, retriever), retriever_about(retriever))
             for name, retriever in selected.items()
@@ -71,7 +79,7 @@ def add_to(app: typer.Typer) -> None:
         files = write_study(
             out, items, systems, name=study_name(out.resolve().name, "avatar"), n_raters=raters, seed=seed
         )
-        _tell(out, items, len(query_set), files, raters, as_json=as_json)
+        _tell(out, items, len(query_set), files, raters, as_json=as_json, rated=rated)
 
 
 def _system(name: str, retriever: Retriever | Path) -> str:
@@ -79,7 +87,14 @@ def _system(name: str, retriever: Retriever | Path) -> str:
 
 
 def _tell(
-    folder: Path, items: list[dict[str, Any]], n_questions: int, files: list[Path], n_raters: int, *, as_json: bool
+    folder: Path,
+    items: list[dict[str, Any]],
+    n_questions: int,
+    files: list[Path],
+    n_raters: int,
+    *,
+    as_json: bool,
+    rated: Path | None,
 ) -> None:
     from dialometer.cli.console import results
 
@@ -100,5 +115,7 @@ def _tell(
         f"{n_raters * len(items)} ratings wanted.",
         soft_wrap=True,
     )
-    for command in ("check", "simulate", "serve", "report"):
-        results.print(f"  dialometer {command} {folder}", soft_wrap=True)
+    steps = ("check", "simulate", "serve", "report") if rated is None else ("check", "import", "report")
+    for command in steps:
+        added = f" {rated} --rules" if command == "import" else ""
+        results.print(f"  dialometer {command} {folder}{added}", soft_wrap=True)

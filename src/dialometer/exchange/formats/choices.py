@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dialometer.exchange.cell_reader import CellReader, Cells
 from dialometer.exchange.columns import Columns, Role, Roles
 from dialometer.exchange.formats.votes import VOTE_WORDS
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
@@ -19,8 +20,6 @@ from dialometer.exchange.rating_table import (
     HEADER_LINE,
     NO_ANSWER,
     RATING_ROLES,
-    CellReader,
-    Cells,
     CriterionColumn,
     answer_records,
     find_columns,

@@ -7,14 +7,13 @@ from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
+from dialometer.exchange.cell_reader import CellReader, Cells
 from dialometer.exchange.columns import Columns, Role, Roles
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import (
     HEADER_LINE,
     NO_ANSWER,
     RATING_ROLES,
-    CellReader,
-    Cells,
     answer_records,
     find_columns,
 )

@@ -26,10 +26,13 @@ class Classifier(Retriever):
     """BERT fine-tuned to tell right pairs from wrong ones (Chierici and Habash 2021, "BERT q-A")."""
 
     label: ClassVar[str] = "Classifier q-A"
-    about: ClassVar[str] = "Probability that the pair is right, by a transformer trained as in Chierici and Habash (2021)."
+    about: ClassVar[str] = (
+        "Probability that the pair is right, by a transformer trained as in Chierici and Habash (2021)."
+    )
     is_trained: ClassVar[bool] = True
     model: str = Field(
-        default="", description="BERT to start from, a folder or Hugging Face name; the packaged all-MiniLM-L6-v2 if empty."
+        default="",
+        description="BERT to start from, a folder or Hugging Face name; the packaged all-MiniLM-L6-v2 if empty.",
     )
     negatives: int | Literal["all"] = Field(default=100, description="Wrong answers for each right one, or all.")
     n_variants: int = Field(default=9, ge=0, le=64, description="Synthetic questions beside each recorded one.")
@@ -62,9 +65,7 @@ class FittedClassifier(FittedRetriever):
 
     options: Classifier
 
-    def __init__(
-        self, options: Classifier, kb: KnowledgeBase, encoder: CrossEncoder, folder: Path, work: Work
-    ) -> None:
+    def __init__(self, options: Classifier, kb: KnowledgeBase, encoder: CrossEncoder, folder: Path, work: Work) -> None:
         super().__init__(options, kb)
         self.encoder = encoder
         self.folder = folder

@@ -42,6 +42,8 @@ class Pool:
     """For each candidate the number of its question."""
     answers: tuple[str, ...]
     answer: Ints
+    candidate_texts: tuple[str, ...]
+    """For each candidate what it says."""
     is_gold: Marks
     rank: Floats
     """Candidates by systems; nan where the system's list, as far as it is known, does not hold the candidate."""
@@ -113,8 +115,8 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
     rater_names, rater = np.unique(table["rater"].to_numpy(), return_inverse=True)
     systems = tuple(s.name for s in study.spec.systems if any(s.name in item.ranks for item in items))
     rank = np.array([[item.ranks.get(name, np.nan) for name in systems] for item in items], dtype=np.float64)
-    questions, question = _coded([str(item.metadata.get("question") or _context_text(item)) for item in items])
-    answers, answer = _coded([str(item.metadata.get("answer") or item.candidate.text) for item in items])
+    questions, question = _coded([item.question for item in items])
+    answers, answer = _coded([item.answer for item in items])
     texts = dict(zip(question.tolist(), [item.context[-1].text if item.context else "" for item in items], strict=True))
     return Pool(
         criterion=criterion,
@@ -127,6 +129,7 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
         question=question,
         answers=answers,
         answer=answer,
+        candidate_texts=tuple(item.candidate.text for item in items),
         is_gold=np.array([item.is_gold for item in items], dtype=bool),
         rank=rank.reshape(len(items), len(systems)),
         value=table["value"].to_numpy().astype(np.float64),
@@ -134,11 +137,6 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
         rater_names=rater_names,
         candidate=np.array([number[item] for item in table["item"].to_list()], dtype=np.int64),
     )
-
-
-def _context_text(item: CandidateItem) -> str:
-    """What makes a question where the item file does not name it: the turns before the candidate."""
-    return "\n".join(turn.text for turn in item.context)
 
 
 def _coded(names: list[str]) -> tuple[tuple[str, ...], Ints]:
