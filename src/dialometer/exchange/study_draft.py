@@ -109,8 +109,8 @@ class StudyDraft:
 
     def _rated_item(self, record: JudgmentRecord, intake: Intake) -> None:
         item = self._item(record.item, record.line, intake)
-        of_no_system = record.scale != "" and not compares(record.scale)
-        named = record.system or ("" if record.shown or of_no_system else DEFAULT_SYSTEM)
+        is_of_one = not record.shown and not record.scale and not compares(record.hint)
+        named = record.system or (DEFAULT_SYSTEM if is_of_one else "")
         for system in (*record.shown, named):
             if system:
                 self.systems.name(system)

@@ -130,7 +130,7 @@ class _ChoiceTable:
     def __init__(self, intake: Intake, header: Sequence[str], roles: Roles) -> None:
         self.intake = intake
         usual = _usual_columns(header, roles)
-        taken = {column for column in intake.options.columns.values()}
+        taken = set(intake.options.columns.values())
         given = {role: column for role, column in usual.items() if column not in taken} | dict(intake.options.columns)
         if intake.options.criteria:
             given = {role: column for role, column in given.items() if role not in ("question", "choice")}
