@@ -22,6 +22,8 @@ STUDY_FILE = "study.yaml"
 FEWEST_PAIRS = 5
 """Transcript pairs of a strategy from which on a claim about the strategy in general is within reach."""
 STANDARD_VARIABLES = ("title", "contact", "minutes", "pay")
+TASK_VARIABLES = ("criteria", "anchor")
+"""What the sentence above the items knows beside them."""
 
 
 class _Checker:
@@ -186,14 +188,56 @@ def _anchors_can_be_shown(c: _Checker) -> None:
                     'add "standard"',
                     "standard",
                 )
-    if anchors & {"number", "both"}:
-        used = [c.spec.scales[criterion.scale] for criterion in c.spec.criteria if criterion.scale in c.spec.scales]
-        has_anchor = any(scale.anchor_number() for scale in c.spec.scales.values())
-        if not has_anchor or not any(scale.unit == "log" for scale in used):
+    if anchors & {"number", "both"} and not any(_shown_numbers(c)):
+        c.add(
+            path,
+            "a number anchor needs a magnitude scale with a modulus, or anchor_values",
+            "add 'modulus: 100' to the scale or 'anchor_values: {criterion: 100}' to the presentation, or use anchor none "
+            "or text",
+        )
+
+
+def _shown_numbers(c: _Checker) -> Iterator[float]:
+    """The values of standards that raters of some condition see."""
+    for condition in c.study.cells:
+        for block in c.study.blocks:
+            shown = c.study.presentation(condition, block)
+            known = [
+                criterion
+                for criterion in c.study.block_criteria(block)
+                if shown.scales.get(criterion.name, criterion.scale) in c.spec.scales
+            ]
+            yield from c.study.shown_anchors(shown, known).values()
+
+
+def _anchor_values_are_of_criteria(c: _Checker) -> None:
+    """Every value belongs to a criterion that is rated with numbers, lies on its scale and is shown to somebody."""
+    anchors = {c.study.presentation(condition, block).anchor for condition in c.study.cells for block in c.study.blocks}
+    given: list[tuple[Path, dict[str, float]]] = [(("presentation",), c.spec.presentation.anchor_values)]
+    given += [(path, change.anchor_values) for path, change in _changes(c) if change.anchor_values]
+    for path, values in given:
+        for name, value in values.items():
+            place = (*path, "anchor_values", name)
+            if not c.known(name, c.study.criteria_by_name, "criterion", place):
+                continue
+            scale = c.spec.scales.get(c.study.criteria_by_name[name].scale)
+            if scale is None:
+                continue
+            low, high = scale.bounds()
+            if not scale.is_numeric:
+                c.add(place, f"'{name}' is not rated with numbers", "remove its value")
+            elif not low <= value <= high:
+                c.add(
+                    place,
+                    f"{value:g} is not on the scale of '{name}' ({scale.describe()})",
+                    "use a number of the scale",
+                )
+        if values and not anchors & {"number", "both"}:
             c.add(
-                path,
-                "a number anchor needs a magnitude scale with a modulus",
-                "add 'modulus: 100' to the scale, or use anchor none or text",
+                (*path, "anchor_values"),
+                "no condition shows these values",
+                "set 'anchor: number' or 'anchor: both' in the presentation or in a level, or remove them",
+                "warning",
             )
 
 
@@ -282,7 +326,7 @@ def _factors_change_something(c: _Checker) -> None:
             c.add(
                 ("design", "factors", i),
                 f"no level of the factor '{factor.name}' changes what raters see",
-                "give the levels a 'set:' (anchor, layout, scales, deadline_s, instructions, variables)",
+                "give the levels a 'set:' (anchor, anchor_values, task, layout, scales, deadline_s, instructions, variables)",
             )
 
 
@@ -393,6 +437,29 @@ def margin_problem(scale: Scale, margin: float) -> tuple[str, str] | None:
     return None
 
 
+def _tasks_can_be_filled(c: _Checker) -> None:
+    """Sentences above the items know the values that are shown and the criteria, beside what every text knows."""
+    variables = {*STANDARD_VARIABLES, *TASK_VARIABLES, *c.spec.presentation.variables}
+    for _, change in _changes(c):
+        variables |= set(change.variables or ())
+    tasks: list[tuple[Path, str]] = [(("presentation", "task"), c.spec.presentation.task)]
+    tasks += [((*path, "task"), change.task or "") for path, change in _changes(c)]
+    for path, task in tasks:
+        for name in re.findall(r"\{\{\s*([^{}]*?)\s*\}\}", task):
+            if name not in variables:
+                c.add(path, f"nothing is known under {{{{{name}}}}}", did_you_mean(name, sorted(variables)))
+    for condition in c.study.cells:
+        for block in c.study.blocks:
+            shown = c.study.presentation(condition, block)
+            if re.search(r"\{\{\s*anchor\s*\}\}", shown.task) and shown.anchor not in ("number", "both"):
+                c.add(
+                    next((path for path, task in tasks if task == shown.task), ("presentation", "task")),
+                    f"the task names {{{{anchor}}}}, but raters of “{c.study.cell_label(condition)}” see no value",
+                    "give that condition its own task",
+                )
+    _drop_repeats(c)
+
+
 def _placeholders_have_values(c: _Checker) -> None:
     variables = {*STANDARD_VARIABLES, *c.spec.presentation.variables}
     for _, change in _changes(c):
@@ -464,6 +531,8 @@ _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _questions_have_scales,
     _scales_fit_items,
     _anchors_can_be_shown,
+    _anchor_values_are_of_criteria,
+    _tasks_can_be_filled,
     _blocks_have_items,
     _numbers_can_be_met,
     _systems_are_used,

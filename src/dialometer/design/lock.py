@@ -21,6 +21,7 @@ LATER: dict[str, tuple[str, ...]] = {
     "authors": (),
     "licence": (),
     "privacy": (),
+    "presentation": ("anchor_values", "task"),
     "recruitment": ("description", "screen_out_pay_cents", "preset", "screen_out_url"),
 }
 """Settings (keys of study.yaml, and of what stands under them) that came after the first locks were written.
@@ -56,7 +57,15 @@ def _declared(study: Study) -> dict[str, Any]:
         for field in fields:
             if field not in changed.get(key, {}):
                 del whole[key][field]
+    for part in (*_levels(whole), *whole["design"]["blocks"]):
+        for field in LATER["presentation"]:
+            if part["set"][field] is None:
+                del part["set"][field]
     return whole
+
+
+def _levels(declared: dict[str, Any]) -> list[dict[str, Any]]:
+    return [level for factor in declared["design"]["factors"] for level in factor["levels"]]
 
 
 def fingerprint(study: Study) -> str:

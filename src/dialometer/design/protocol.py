@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
-from dialometer.model.study import Block, Condition, Study
+from dialometer.model.study import Block, Condition, Presentation, Study
 from dialometer.quality.gold import Gold, placed_gold
 
 WORDS_PER_SECOND = 4.0  # careful silent reading, about 240 words a minute
@@ -19,6 +19,8 @@ class Protocol:
     """What the study asks for. Fields are None where the study file does not decide them."""
 
     conditions: tuple[str, ...]
+    shown: tuple[str, ...]
+    """What raters see of an anchor and a task, by the level or block that changes it; see :func:`shown_words`."""
     n_items: int
     n_items_per_rater: int | None
     n_judgments_per_rater: int | None
@@ -41,6 +43,7 @@ def protocol(study: Study) -> Protocol:
     cost = None if n_raters is None else math.ceil(n_raters * pay * (1 + spec.recruitment.fee_percent / 100))
     return Protocol(
         conditions=tuple(study.cell_label(cell) for cell in study.cells),
+        shown=tuple(shown_words(study)),
         n_items=sum(len(_ordinary_items(study, block)) for block in study.blocks),
         n_items_per_rater=n_items,
         n_judgments_per_rater=per_rater,
@@ -51,6 +54,40 @@ def protocol(study: Study) -> Protocol:
         cost_cents=cost if pay else None,
         currency=spec.recruitment.currency,
     )
+
+
+def shown_words(study: Study) -> list[str]:
+    """What raters see of an anchor, and the sentence that gives them the task, for each level and block that changes it.
+
+    One line about everyone where nothing changes it, none where the study has neither. Placeholders stay as written.
+    """
+    parts = [
+        (f"{factor.label or factor.name}, {level.label or level.name}", level.set)
+        for factor in study.spec.design.factors
+        for level in factor.levels
+    ]
+    parts += [(f"block {block.title or block.name}", block.set) for block in study.spec.design.blocks]
+    telling = [
+        (name, change) for name, change in parts if change.model_fields_set & {"anchor", "anchor_values", "task"}
+    ]
+    base = study.spec.presentation
+    lines = [f"{name}: {_seen(study, change.apply(base)) or 'neither anchor nor task'}" for name, change in telling]
+    everyone = _seen(study, base)
+    return lines or ([everyone] if everyone else [])
+
+
+def _seen(study: Study, shown: Presentation) -> str:
+    labels = {criterion.name: criterion.label or criterion.name for criterion in study.spec.criteria}
+    values = study.shown_anchors(shown, study.spec.criteria)
+    numbers = ", ".join(f"{labels[name]} {value:g}" for name, value in values.items())
+    words = {
+        "none": "",
+        "number": f"the value of a standard ({numbers})",
+        "text": "the standard response",
+        "both": f"the standard response and its value ({numbers})",
+    }
+    task = f"the task “{shown.task}”" if shown.task else ""
+    return "; ".join(part for part in (words[shown.anchor], task) if part)
 
 
 def _ordinary_items(study: Study, block: Block) -> list[Item]:

@@ -62,6 +62,8 @@ class ImportedFile:
     n_simulated: int
     unread: tuple[str, ...] = ()
     """Columns of the file that play no part."""
+    n_zeros: int = 0
+    """Magnitudes of zero: kept, and used by the study's rule (``zeros``)."""
 
 
 def open_file(path: Path, format_name: str, options: ImportOptions) -> ImportFile:
@@ -194,6 +196,7 @@ class ImportReader:
             used=dict(intake.used),
             left_out=dict(intake.left_out),
             unread=tuple(dict.fromkeys(intake.unread)),
+            n_zeros=matched.n_zeros,
             n_simulated=sum(visit.facts is not None and visit.facts.source == "simulated" for visit in visits),
         )
 

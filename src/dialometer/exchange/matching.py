@@ -245,6 +245,8 @@ class MatchedFile:
         """By session where the file tells sessions, else by rater."""
         self.n_judgments = 0
         self.n_answers = 0
+        self.n_zeros = 0
+        """Magnitudes of zero, which have no logarithm."""
         self._conditions: dict[Condition, Condition | Mismatch] = {}
         self._constant: dict[str, tuple[str, int]] = {}
         self._values: dict[tuple[object, ...], Value | AnswerError] = {}
@@ -292,6 +294,7 @@ class MatchedFile:
         visit.targets.append(target)
         visit.values.append(value)
         self.n_judgments += 1
+        self.n_zeros += target.scale.unit == "log" and value == 0
 
     def _value(self, record: JudgmentRecord, target: JudgmentTarget) -> Value | None:
         raw = record.raw
@@ -402,7 +405,7 @@ class MatchedFile:
 def _parsed(scale: Scale, raw: object, alternatives: Sequence[str] = ()) -> Value | AnswerError:
     """The value of a raw answer, or why it is none; a file may hold what no page can send."""
     try:
-        return scale.parse(raw, alternatives)
+        return scale.parse_collected(raw, alternatives)
     except AnswerError as error:
         return error
     except (ArithmeticError, ValueError, TypeError) as error:

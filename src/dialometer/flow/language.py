@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -120,6 +120,12 @@ class Language:
         forms = self.forms(key)
         form = forms.get(plural_category(self.source, n), forms["other"])
         return _fill(form, {**values, "n": n})
+
+    def listed(self, words: Sequence[str]) -> str:
+        """Several words as one phrase: "A", "A and B", "A, B and C"."""
+        if len(words) < 2:
+            return "".join(words)
+        return self.text("list.and", first=", ".join(words[:-1]), last=words[-1])
 
     def forms(self, key: str) -> Mapping[str, str]:
         """All forms of a text, for scripts that count in the page."""

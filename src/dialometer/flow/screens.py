@@ -6,17 +6,18 @@ System names never appear here: alternatives are numbered by their place on the 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dialometer.design.pairs import Segment, inspect_pair
 from dialometer.design.protocol import WORDS_PER_SECOND, estimate_minutes, item_seconds
+from dialometer.flow.language import Language
 from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Scale
-from dialometer.model.study import Presentation, Question, Study
+from dialometer.model.study import Criterion, Presentation, Question, Study
 
 CONSENT_FIELD = "consent"
 MORE_FIELD = "more"
@@ -35,6 +36,8 @@ class Field:
     target: str = ""
     alternatives: tuple[str, ...] = ()
     is_required: bool = True
+    anchor: float | None = None
+    """The standard's value on this criterion, where the condition shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,9 @@ class ItemView:
     context: tuple[Turn, ...] = ()
     options: tuple[Option, ...] = ()
     standard: str | None = None
-    anchor_number: float | None = None
+    anchor_values: Mapping[str, float] = field(default_factory=dict)
+    """The standard's value on each criterion that the screen asks for, where the condition shows it."""
+    task: str = ""
     rated_turns: tuple[int, ...] = ()
     title: str = ""
     text: str = ""
@@ -136,8 +141,16 @@ def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any], *
     presentation = study.presentation(path.plan.condition, block)
     item = study.items_by_id[task.item_id]
     if is_shown or not isinstance(item, ResponsesItem | PairItem):
-        view = _view(study, item, task.systems, presentation, step)
-        view = replace(view, title=block.title, text=fill(study, presentation, block.text))
+        view = _view(study, item, task.systems, presentation)
+        asked = [study.criteria_by_name[name] for name in step.criteria]
+        anchors = study.shown_anchors(presentation, asked)
+        view = replace(
+            view,
+            title=block.title,
+            text=fill(study, presentation, block.text),
+            anchor_values=anchors,
+            task=_task(study, presentation, asked, anchors),
+        )
     else:
         view = ItemView(item.id, item.kind)
     fields: list[Field] = []
@@ -153,7 +166,7 @@ def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any], *
     )
 
 
-def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentation, step: Step) -> ItemView:
+def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentation) -> ItemView:
     match item:
         case ResponsesItem():
             last = item.context[-1].speaker
@@ -167,7 +180,6 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
                 context=item.context,
                 options=options,
                 standard=item.standard if shown.anchor in ("text", "both") else None,
-                anchor_number=_anchor_number(study, shown, step) if shown.anchor in ("number", "both") else None,
             )
         case PairItem():
             transcripts = {side.system: side for side in (item.a, item.b)}
@@ -195,12 +207,34 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
             )
 
 
-def _anchor_number(study: Study, shown: Presentation, step: Step) -> float | None:
-    for name in step.criteria:
-        number = study.scale_for(study.criteria_by_name[name], shown).anchor_number()
-        if number:
-            return float(number)
-    return None
+def _task(study: Study, shown: Presentation, criteria: Sequence[Criterion], anchors: Mapping[str, float]) -> str:
+    """The task in this condition, with what this screen asks for and the values it shows."""
+    if not shown.task:
+        return ""
+    labels = {criterion.name: _label(criterion) for criterion in criteria}
+    language = _language(study)
+    values = [number_words(value) for value in anchors.values()]
+    if len(set(values)) > 1:
+        values = [f"{labels[name]} {value}" for name, value in zip(anchors, values, strict=True)]
+    words = {"criteria": language.listed(list(labels.values())), "anchor": ", ".join(dict.fromkeys(values))}
+    return fill(study, shown, shown.task, words)
+
+
+def number_words(number: float) -> str:
+    """A number as people write it, without needless decimals or exponents."""
+    return f"{number:.15g}" if abs(number) < 1e15 else f"{number:.0f}"
+
+
+def _label(criterion: Criterion) -> str:
+    return criterion.label or criterion.name.replace("_", " ").capitalize()
+
+
+def _language(study: Study) -> Language:
+    key = ("language",)
+    if key not in study.remembered:
+        study.remembered[key] = Language(study.spec.language, study.spec.wording)
+    language: Language = study.remembered[key]
+    return language
 
 
 def _marks(item: PairItem) -> dict[str, dict[int, tuple[Segment, ...]]]:
@@ -224,9 +258,10 @@ def _make_fields(study: Study, item: Item, name: str, shown: Presentation, n_sys
     common: dict[str, Any] = {
         "question": fill(study, shown, criterion.question),
         "definition": fill(study, shown, criterion.definition),
-        "label": criterion.label or criterion.name.replace("_", " ").capitalize(),
+        "label": _label(criterion),
         "scale": scale,
         "is_required": criterion.is_required,
+        "anchor": study.shown_anchors(shown, [criterion]).get(name),
     }
     places = tuple(str(i) for i in range(1, n_systems + 1))
     if scale.compares:
@@ -254,7 +289,7 @@ def _question_field(study: Study, shown: Presentation, question: Question) -> Fi
     )
 
 
-def fill(study: Study, shown: Presentation, text: str) -> str:
+def fill(study: Study, shown: Presentation, text: str, words: Mapping[str, str] | None = None) -> str:
     """The text with its placeholders filled in; unknown ones were refused when the study was loaded."""
     if "{{" not in text:
         return text
@@ -264,6 +299,7 @@ def fill(study: Study, shown: Presentation, text: str) -> str:
         "contact": study.spec.contact,
         "minutes": f"{recruitment.minutes or estimate_minutes(study):.0f}",
         "pay": f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}",
+        **(words or {}),
         **shown.variables,
     }
     return re.sub(r"\{\{\s*([^{}]*?)\s*\}\}", lambda match: values.get(match[1], match[0]), text)

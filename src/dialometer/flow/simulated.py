@@ -19,11 +19,12 @@ def view_of(screen: Screen, seconds: float = 10.0) -> ScreenView:
         key=screen.key,
         step=screen.step,
         n_steps=screen.n_steps,
-        fields=tuple(FieldView(f.name, f.scale, f.target, f.alternatives, f.is_required) for f in screen.fields),
+        fields=tuple(
+            FieldView(f.name, f.scale, f.target, f.alternatives, f.is_required, f.anchor) for f in screen.fields
+        ),
         item_id=item.id if item else "",
         option_texts=tuple("\n".join(turn.text for turn in option.turns) for option in item.options) if item else (),
         has_standard=bool(item and item.standard),
-        anchor_number=item.anchor_number if item else None,
         min_turns=item.min_turns if item else 0,
         seconds=seconds,
         state=screen.state,

@@ -68,8 +68,9 @@ def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, str]] | None) -> 
         parts.append(f"What was said before:\n{_turns(item['context'])}")
     if item["standard"]:
         parts.append(f"A standard response, for comparison: {item['standard']}")
-    if item["anchor_number"] is not None:
-        parts.append(f"The standard has the value {item['anchor_number']:g}.")
+    parts += [f"The value of the standard on {name}: {value:g}." for name, value in item["anchor_values"].items()]
+    if item["task"]:
+        parts.append(item["task"])
     is_dialogue = item["kind"] in ("transcript_pair", "dialogue")
     noun = "Conversation" if is_dialogue else "Response"
     for option in item["options"]:

@@ -86,6 +86,17 @@ class Scale(Part):
         never gives a system's name away).
         """
 
+    def parse_collected(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
+        """The value of an answer that was collected elsewhere; by default what raters may enter here."""
+        return self.parse(raw, alternatives)
+
+    def doubt(self, value: Value, anchor: float | None = None) -> str:
+        """A question to the rater about a value that is allowed but looks like a slip; empty where nothing does.
+
+        ``anchor`` is the standard's value where the rater sees one. Pages ask once and then accept the value.
+        """
+        return ""
+
     def rename(self, value: Value, names: Mapping[str, str]) -> Value:
         """The value with screen positions replaced by systems; scales that do not compare have nothing to rename."""
         return value

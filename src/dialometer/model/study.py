@@ -7,7 +7,7 @@ that a new one needs no change in this file.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +26,7 @@ Anchor = Literal["none", "number", "text", "both"]
 Layout = Literal["together", "one_per_screen"]
 Order = Literal["fixed", "random"]
 Condition = Mapping[str, str]
-
-# Factors of these names may list bare level names: the level's name is the value of the setting.
-PLAIN_SETTINGS = ("anchor", "layout", "deadline_s", "instructions")
+PositiveNumber = Annotated[float, Field(gt=0)]
 
 
 class Agent(Part):
@@ -66,7 +64,15 @@ class Presentation(Part):
     """What a rater sees. The study sets the base; levels of factors and blocks change parts of it."""
 
     anchor: Anchor = Field(
-        default="none", description="Shown beside the item: the modulus, the standard response, both."
+        default="none", description="Shown beside the item: the standard's value, the standard response, both."
+    )
+    anchor_values: dict[str, PositiveNumber] = Field(
+        default_factory=dict, description="Criterion to the standard's value on it, replacing the scale's modulus."
+    )
+    task: str = Field(
+        default="",
+        description="A sentence above what is rated, on every screen; {{criteria}} and {{anchor}} stand for what the screen "
+        "asks for and for the values it shows.",
     )
     layout: Layout = Field(default="together", description="All criteria on one screen, or one per screen.")
     scales: dict[str, str] = Field(
@@ -86,6 +92,8 @@ class Change(Part):
     """A change of the presentation: only what is given changes."""
 
     anchor: Anchor | None = None
+    anchor_values: dict[str, PositiveNumber] | None = None
+    task: str | None = None
     layout: Layout | None = None
     scales: dict[str, str] | None = None
     deadline_s: float | None = Field(default=None, gt=0)
@@ -398,6 +406,18 @@ class Study:
     def scale_for(self, criterion: Criterion, presentation: Presentation) -> Scale:
         """The scale on which a criterion is answered under a presentation."""
         return self.spec.scales[presentation.scales.get(criterion.name, criterion.scale)]
+
+    def anchor_value(self, criterion: Criterion, presentation: Presentation) -> float | None:
+        """The standard's value on a criterion, whether or not a condition shows it."""
+        own = presentation.anchor_values.get(criterion.name)
+        return own if own is not None else self.scale_for(criterion, presentation).anchor_number()
+
+    def shown_anchors(self, presentation: Presentation, criteria: Iterable[Criterion]) -> dict[str, float]:
+        """The standard's value on each criterion where raters see it."""
+        if presentation.anchor not in ("number", "both"):
+            return {}
+        values = {criterion.name: self.anchor_value(criterion, presentation) for criterion in criteria}
+        return {name: value for name, value in values.items() if value is not None}
 
     def judged_on(self, criterion: str, block: str, condition: Condition) -> Scale | None:
         """The scale of a judgment by the names that are stored with it; None where the study no longer asks that."""

@@ -58,7 +58,7 @@ def _answer_item(
             perceived.append(utility + (rater.habits.position_bias if place == 0 and len(systems) > 1 else 0.0))
         if rater.is_careless and rng.random() < rater.habits.careless_rate:
             perceived = list(rng.normal(0, 1.5, len(perceived)))
-        answers[field.name] = _on_scale(rater, screen, field, perceived, rng)
+        answers[field.name] = _on_scale(rater, field, perceived, rng)
     return answers
 
 
@@ -70,16 +70,14 @@ def _true_quality(truth: Truth, rater: SimulatedRater, item: Item, criterion: st
     return truth.quality(item.id, criterion, system)
 
 
-def _on_scale(
-    rater: SimulatedRater, screen: ScreenView, field: FieldView, perceived: list[float], rng: np.random.Generator
-) -> Any:
+def _on_scale(rater: SimulatedRater, field: FieldView, perceived: list[float], rng: np.random.Generator) -> Any:
     scale = field.scale
     if scale.compares:
         width = rater.habits.tie_width
         return scale.simulate_comparison(np.array(perceived), field.alternatives, rng, tie_width=width)
     place = int(field.target) - 1 if field.target.isdigit() else 0
     quality = perceived[min(place, len(perceived) - 1)] + rater.bias
-    use = number_use(rater.habits, np.array(np.log(rater.modulus)), screen.anchor_number)
+    use = number_use(rater.habits, np.array(np.log(rater.modulus)), field.anchor)
     value = scale.simulate(np.array(quality), use)
     return _answer_question(field, rng) if value is None else value.item()
 

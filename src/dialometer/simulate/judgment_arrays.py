@@ -145,7 +145,7 @@ def _criterion_columns(
             "item": np.array([entry.id for entry in items])[item],
             "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
         }
-        anchor = scale.anchor_number() if shown.anchor in ("number", "both") else None
+        anchor = study.shown_anchors(shown, [criterion]).get(criterion.name)
         fixed = {"cell": cell, "block": block.name, "criterion": criterion.name, "scale": scale.type}
         if scale.compares:
             parts.append(_compare(habits, scale, perceived, names, side, common, fixed))

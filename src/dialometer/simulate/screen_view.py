@@ -17,6 +17,8 @@ class FieldView:
     target: str = ""
     alternatives: tuple[str, ...] = ()
     is_required: bool = True
+    anchor: float | None = None
+    """The standard's value that is shown with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,6 @@ class ScreenView:
     item_id: str = ""
     option_texts: tuple[str, ...] = ()
     has_standard: bool = False
-    anchor_number: float | None = None
     min_turns: int = 0
     seconds: float = 10.0
     state: str = "active"

@@ -137,20 +137,20 @@ def view_from(content: dict[str, Any]) -> ScreenView:
         key=content["screen"],
         step=content["step"],
         n_steps=content["n_steps"],
-        fields=tuple(_field(field) for field in fields),
+        fields=tuple(_field(field, item.get("anchor_values") or {}) for field in fields),
         item_id=item.get("id", ""),
         option_texts=tuple("\n".join(turn["text"] for turn in option["turns"]) for option in item.get("options", ())),
         has_standard=bool(item.get("standard")),
-        anchor_number=item.get("anchor_number"),
         min_turns=item.get("min_turns", 0),
         seconds=content["estimated_s"],
         state=content["state"],
     )
 
 
-def _field(field: dict[str, Any]) -> FieldView:
+def _field(field: dict[str, Any], anchors: dict[str, float]) -> FieldView:
     scale = SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
-    return FieldView(field["name"], scale, field["target"], tuple(field["alternatives"]), field["is_required"])
+    anchor = anchors.get(field["name"].split(".", 1)[0])
+    return FieldView(field["name"], scale, field["target"], tuple(field["alternatives"]), field["is_required"], anchor)
 
 
 def expect(response: httpx.Response, status: int) -> dict[str, Any]:

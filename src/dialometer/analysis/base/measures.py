@@ -151,12 +151,6 @@ class Measure:
         """How many different things were rated."""
         return int(self.target.max(initial=-1)) + 1
 
-    @property
-    def modulus(self) -> float | None:
-        """The standard's value, where all magnitude scales of the measure share one."""
-        values = {scale.anchor_number() for scale in self.scales}
-        return values.pop() if len(values) == 1 else None
-
     def where(self, rows: NDArray[np.bool_]) -> Measure:
         """The measure with only these judgments; targets are counted anew."""
         _, target = np.unique(self.target[rows], return_inverse=True)

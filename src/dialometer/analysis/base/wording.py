@@ -198,7 +198,7 @@ def level_label(level: Level) -> str:
     """The level's label, else words for what it sets, else its name."""
     if level.label:
         return level.label
-    if level.set.anchor is not None:
+    if level.set.anchor is not None and not level.set.anchor_values:
         return ANCHOR_WORDS[level.set.anchor]
     if level.set.layout is not None:
         return LAYOUT_WORDS[level.set.layout]
@@ -214,7 +214,7 @@ def factor_named(study: Study, name: str) -> Factor | None:
 
 def is_anchor(factor: Factor) -> bool:
     """Whether the factor changes what raters see as an anchor: then the report speaks of anchoring."""
-    return len({level.set.anchor for level in factor.levels}) > 1
+    return len({(level.set.anchor, str(level.set.anchor_values or "")) for level in factor.levels}) > 1
 
 
 def baseline(factor: Factor) -> Level:

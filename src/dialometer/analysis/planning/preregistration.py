@@ -18,7 +18,7 @@ from dialometer.analysis.planning.simulated_study import n_items_of, planted, si
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
 from dialometer.design.lock import fingerprint
-from dialometer.design.protocol import protocol
+from dialometer.design.protocol import protocol, shown_words
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.quality import QualityRule
@@ -166,6 +166,7 @@ def _design(study: Study) -> Parts:
         str(design.items_per_rater), f"{design.items_per_rater} items"
     )
     lines.append(f"- Each rater gets {given}.")
+    lines += [f"- What raters see. {line}" for line in shown_words(study)]
     yield "Study design", "\n".join(lines)
     yield (
         "Randomisation",

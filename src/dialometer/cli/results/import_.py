@@ -144,7 +144,7 @@ def _print_result(done: ImportResult, folder: Path) -> None:
     from dialometer.cli.console import results
 
     for file in done.files:
-        _print_file(file, is_dry_run=done.is_dry_run)
+        _print_file(file, done.study.spec.analysis.zeros, is_dry_run=done.is_dry_run)
     if done.new_study:
         _print_new_study(done.new_study, folder, is_dry_run=done.is_dry_run)
     _print_rules(done)
@@ -173,7 +173,14 @@ def _print_rules(done: ImportResult) -> None:
         )
 
 
-def _print_file(file: ImportedFile, *, is_dry_run: bool) -> None:
+ZERO_RULES = {
+    "half_minimum": "half of the rater's smallest positive number",
+    "exclude": "nothing: they are excluded",
+    "error": "nothing: it stops and lists them",
+}
+
+
+def _print_file(file: ImportedFile, zeros: str, *, is_dry_run: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -197,6 +204,9 @@ def _print_file(file: ImportedFile, *, is_dry_run: bool) -> None:
         table.add_row("  [yellow]not read[/]", escape(", ".join(file.unread)))
     for what, n in file.left_out.items():
         table.add_row("  [yellow]left out[/]", f"{n:,} {escape(what)}")
+    if file.n_zeros:
+        kept = f"{_n(file.n_zeros, 'magnitude')} of zero, which has no logarithm. Kept; the report uses in their place "
+        table.add_row("  [yellow]zeros[/]", f"{kept}{ZERO_RULES[zeros]} (analysis: zeros: {zeros})")
     if file.n_simulated:
         table.add_row("  [yellow]simulated[/]", f"{_n(file.n_simulated, 'session')}; they stay marked as simulated")
     results.print(table)

@@ -107,6 +107,7 @@ def _show_pair(report: PairReport) -> None:
 
 
 def _show_protocol(study: Study, numbers: Protocol) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from dialometer.cli.console import results
@@ -124,6 +125,8 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
     spec = study.spec
     scales = ", ".join(f"{c.label or c.name} ({spec.scales[c.scale].describe()})" for c in spec.criteria)
     table.add_row("Conditions", "\n".join(numbers.conditions))
+    if numbers.shown:
+        table.add_row("Raters see", escape("\n".join(numbers.shown)))
     table.add_row("Systems", ", ".join(system.label or system.name for system in spec.systems))
     table.add_row("Criteria", scales)
     table.add_row("Items", f"{numbers.n_items:,} ({spec.items.kind})")

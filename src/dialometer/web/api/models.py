@@ -88,7 +88,10 @@ class ItemShown(BaseModel):
     context: list[TurnShown]
     options: list[OptionShown]
     standard: str | None
-    anchor_number: float | None
+    anchor_values: dict[str, float] = Field(
+        description="Criterion to the standard's value on it, where the condition shows it."
+    )
+    task: str
     rated_turns: list[int]
     scenario: str
     min_turns: int

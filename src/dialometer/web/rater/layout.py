@@ -12,14 +12,26 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 
 from dialometer.design.pairs import Segment
+from dialometer.errors import AnswerError, AnswersRejected
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen
+from dialometer.flow.submissions import read_values
 from dialometer.model.dialogue import Turn
 
 OTHER = "__other__"
 """What a choice sends when the rater's own words are in the control ``<name>.other``."""
 
 RESERVED = frozenset(
-    {"screen", "token", "csrf", "shown_at_ms", "first_input_at_ms", "focus_lost_n", "focus_lost_s", "device"}
+    {
+        "screen",
+        "token",
+        "csrf",
+        "shown_at_ms",
+        "first_input_at_ms",
+        "focus_lost_n",
+        "focus_lost_s",
+        "device",
+        "confirmed",
+    }
 )
 """Names that every form uses for itself; a question of the same name gets another control name."""
 
@@ -36,6 +48,42 @@ def control_name(field: str) -> str:
 def answers_from_form(screen: Screen, form: Form) -> dict[str, object]:
     """The raw answers of a sent form, by field, as the scales read them."""
     return _read(screen, form, keeps_other=False)
+
+
+def checked_answers(screen: Screen, form: Form) -> dict[str, object]:
+    """The raw answers, once the rater was asked about those that look like slips (:meth:`Scale.doubt`).
+
+    The page that asks carries the answers in question along as ``confirmed``, so it also works without scripts.
+    """
+    answers = answers_from_form(screen, form)
+    confirmed = set(form.get("confirmed", ()))
+    questions = {
+        field.name: question
+        for field in screen.fields
+        if (question := doubt(field, answers.get(field.name))) and confirmation(field, answers) not in confirmed
+    }
+    if questions:
+        try:
+            read_values(screen.fields, answers)
+        except AnswersRejected as rejected:
+            questions = {**questions, **rejected.fields}
+        raise AnswersRejected(questions)
+    return answers
+
+
+def doubt(field: Field, given: object) -> str:
+    """The question about an answer that looks like a slip; empty for all others, also for those that are refused anyway."""
+    if given in (None, "", [], {}):
+        return ""
+    try:
+        return field.scale.doubt(field.scale.parse(given, field.alternatives), field.anchor)
+    except AnswerError:
+        return ""
+
+
+def confirmation(field: Field, answers: Mapping[str, object]) -> str:
+    """How a page notes that the rater was asked about this answer."""
+    return f"{field.name}={answers.get(field.name)}"
 
 
 def typed_answers(screen: Screen, typed: Mapping[str, object]) -> dict[str, object]:

@@ -20,13 +20,13 @@ from dialometer.design.protocol import estimate_minutes
 from dialometer.flow.chat import MAX_MESSAGE_LENGTH
 from dialometer.flow.engine import Flow
 from dialometer.flow.language import Language
-from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, fill
+from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, fill, number_words
 from dialometer.flow.steps import comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.scales import SCALES
-from dialometer.web.rater.layout import OTHER, Control, arrange, make_controls, typed_answers
+from dialometer.web.rater.layout import OTHER, Control, arrange, confirmation, doubt, make_controls, typed_answers
 from dialometer.web.server.static_files import static_version
 
 # HTML in texts is shown as text. Images would come from another host, and pages load nothing from elsewhere.
@@ -137,6 +137,8 @@ class Contents:
         common["definitions"] = list(
             {c.field.label: c.field.definition for c in controls if c.field.definition}.items()
         )
+        labels = {c.field.name.split(".", 1)[0]: c.field.label for c in controls}
+        common["anchors"] = [(labels[name], number_words(value)) for name, value in item.anchor_values.items()]
         return "item.html", common
 
     def _named(self, turn: Turn) -> Turn:
@@ -285,6 +287,11 @@ class Pages:
             "progress": self._contents.progress(flow, session, screen),
             "back_step": back_step(flow, session, screen),
             "is_earlier": screen.step < session.step,
+            "confirmed": [
+                confirmation(control.field, {control.field.name: control.value})
+                for control in controls
+                if control.error and doubt(control.field, control.value)
+            ],
             "group_error": messages.get(CONSENT_FIELD) or messages.get(MORE_FIELD) or "",
         }
         template, more = self._contents.of(flow, session, screen, controls, chat)

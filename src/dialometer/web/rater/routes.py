@@ -19,7 +19,7 @@ from dialometer.storage.submissions import SubmissionRefused
 from dialometer.storage.withdrawals import withdrawal_code
 from dialometer.web.rater.arrival import ArrivingRater, read_arrival, way_back
 from dialometer.web.rater.chat import ChatRoom
-from dialometer.web.rater.layout import answers_from_form
+from dialometer.web.rater.layout import checked_answers
 from dialometer.web.rater.service import Service
 from dialometer.web.server.failures import headers_of, is_own_failure, status_of
 from dialometer.web.server.logs import log, log_failure
@@ -189,7 +189,7 @@ class RaterPages:
             raise NoSession("there is no such session", remedy="open the study's link again")
         check_csrf(request, token, last_value(form, "csrf"))
         try:
-            await self.service.submit(sent_from_form(form, token, lambda screen: answers_from_form(screen, form)))
+            await self.service.submit(sent_from_form(form, token, lambda screen: checked_answers(screen, form)))
         except AnswersRejected as rejected:
             errors = rejected.fields
             return await self.service.in_thread(lambda: self._again(request, token, errors, form))

@@ -24,16 +24,15 @@ from dialometer.analysis.families.ratings.declared import CONSISTENCY, SIZE, Dec
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
     FactorEffects,
-    Nearness,
     contrasts,
     effect_sentence,
     interval_of,
     is_same,
-    nearness_sentence,
     shown,
     simple_contrasts,
 )
 from dialometer.analysis.families.ratings.groups import interaction
+from dialometer.analysis.families.ratings.nearness import Nearness, nearness_sentence
 from dialometer.analysis.shared.subgroups import RaterGroups
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Section

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import OVERALL, Measure, Measures, RaterRows, mean_over_raters
+from dialometer.analysis.base.measures import OVERALL, Measure, Measures, RaterRows
 from dialometer.analysis.base.wording import (
-    as_geometric_mean,
     as_ratio,
     baseline,
     d_words,
-    excludes,
     factor_label,
     interval_only,
     is_anchor,
     level_label,
     p_words,
     value_only,
-    with_interval,
 )
 from dialometer.analysis.families.ratings.systems import MOST_LEVELS, fitted
 from dialometer.errors import DialometerError, NotEnoughData
@@ -263,27 +259,6 @@ def factor_question(contrast: Contrast) -> str:
     return f"Did “{level_label(contrast.level)}” change the ratings ({factor_label(contrast.factor)})?"
 
 
-# Every rater enters with one number: the difference of the rater's means on two criteria, or the distance of the rater's mean
-# from the anchor's value.
-
-
-@dataclass(frozen=True, slots=True)
-class Nearness:
-    """How far raters' means lie from the anchor's value (as a factor, 1 is right on it), at a level and at the baseline."""
-
-    contrast: Contrast
-    anchor: float
-    at_level: Estimate
-    at_base: Estimate
-    ratio: Estimate
-    size: Estimate
-
-    @property
-    def is_nearer(self) -> bool | None:
-        """Whether the anchor drew raters to its value; None where it is not known."""
-        return self.ratio.value < 1 and excludes(self.ratio, 1.0) if self.ratio.has_interval else None
-
-
 def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
     """Is the effect of a factor larger on one criterion than on another?"""
     if len(measures.criteria) < 2 or len({m.unit for m in measures.criteria}) > 1:
@@ -312,84 +287,4 @@ def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
         tuple(body),
         caption=f"{legend(main.study)} The effect on the first criterion relative to that on the second, from each rater's "
         "own difference.",
-    )
-
-
-def nearness(main: FactorEffects) -> list[Nearness]:
-    """For every level that shows the anchor's number: are raters' means nearer to it than without?"""
-    modulus = main.measure.modulus
-    if not main.measure.is_log or not modulus:
-        return []
-    return [
-        _nearness(main, contrast, modulus)
-        for factor in main.factors
-        if is_anchor(factor)
-        for contrast in contrasts(factor)
-        if shows_number(contrast.level) and not shows_number(contrast.base)
-    ]
-
-
-def shows_number(level: Level) -> bool:
-    """Whether raters at this level see the standard's value."""
-    return level.set.anchor in ("number", "both")
-
-
-def _nearness(main: FactorEffects, contrast: Contrast, modulus: float) -> Nearness:
-    distance = np.abs(main.rows.y[main.measure.name] - math.log(modulus))
-    groups = main.groups(contrast, distance)
-    options = main.options
-    means = [as_geometric_mean(mean_over_raters(values, **options.resampling)) for values in groups]
-    ratio = as_ratio(welch_t(*groups, confidence=options.confidence))
-    return Nearness(contrast, modulus, means[0], means[1], ratio, cohens_d(*groups, confidence=options.confidence))
-
-
-def nearness_table(distances: list[Nearness]) -> Table:
-    """How far raters' means lie from the anchor's value."""
-    body: list[tuple[Cell, ...]] = []
-    for distance in distances:
-        p = distance.ratio.p_value if distance.ratio.is_known else None
-        body.append(
-            (
-                factor_label(distance.contrast.factor),
-                level_label(distance.contrast.level),
-                distance.at_level,
-                level_label(distance.contrast.base),
-                distance.at_base,
-                distance.ratio,
-                p,
-                distance.size,
-            )
-        )
-    value = f"{distances[0].anchor:g}"
-    return Table(
-        "nearness_to_anchor",
-        f"How far raters' means lie from the anchor's value ({value})",
-        (
-            Column("factor", "Factor"),
-            Column("level", "Shown"),
-            Column("at_level", "Typical factor away", "estimate"),
-            Column("base", "Compared with"),
-            Column("at_base", "Typical factor away", "estimate"),
-            Column("ratio", "Ratio of the two", "estimate"),
-            Column("p", "p, Welch", "p_value"),
-            Column("cohens_d", "Cohen's d", "estimate"),
-        ),
-        tuple(body),
-        caption=f"A factor of 1 is exactly {value}; 2 is half or twice that. A ratio below 1 means: nearer with the anchor.",
-    )
-
-
-def nearness_sentence(distance: Nearness) -> str:
-    """Whether the anchor drew raters towards its value."""
-    if not distance.ratio.is_known:
-        return f"Whether raters came nearer to {distance.anchor:g} is not known: {distance.ratio.notes[0]}."
-    level, base = level_label(distance.contrast.level), level_label(distance.contrast.base)
-    moved = {True: "drew raters towards its value", False: "did not draw raters significantly towards its value"}
-    verb = moved[bool(distance.is_nearer)]
-    if distance.ratio.value > 1 and excludes(distance.ratio, 1.0):
-        verb = "went with means further from its value"
-    return (
-        f"The anchor {verb}: the typical rater's mean is a factor of {with_interval(distance.at_level)} away from "
-        f"{distance.anchor:g} under “{level}” and of {with_interval(distance.at_base)} under “{base}” "
-        f"({p_words(distance.ratio.p_value)}; exploratory)."
     )

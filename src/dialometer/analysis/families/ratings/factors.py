@@ -51,17 +51,21 @@ from dialometer.analysis.families.ratings.declared import (
 )
 from dialometer.analysis.families.ratings.factor_effects import (
     FactorEffects,
-    Nearness,
     contrasts,
     criteria_table,
     effect_sentence,
     factor_question,
-    nearness,
-    nearness_sentence,
-    nearness_table,
     shown,
 )
 from dialometer.analysis.families.ratings.groups import group_section, question_groups
+from dialometer.analysis.families.ratings.nearness import (
+    Nearness,
+    anchor_ratio_table,
+    nearness,
+    nearness_sentence,
+    nearness_table,
+    together,
+)
 from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
     shift_section,
@@ -141,7 +145,7 @@ class _FactorRun(RatingRun):
 
     @cached_property
     def near(self) -> list[Nearness]:
-        return nearness(self.effects[0])
+        return nearness(self.effects[0], self.measures)
 
     @cached_property
     def steady(self) -> list[ConsistencyChange]:
@@ -174,7 +178,9 @@ class _FactorRun(RatingRun):
 
     @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(self.effects, self.near, self.steady, self.groups, list(self.shifts.paragraphs), self.tests)
+        return Evidence(
+            self.effects, together(self.near), self.steady, self.groups, list(self.shifts.paragraphs), self.tests
+        )
 
     @cached_property
     def figure(self) -> Figure:
@@ -240,8 +246,8 @@ class _FactorRun(RatingRun):
         more: list[Table] = [table for table in [criteria_table(self.measures, self.effects[0])] if table is not None]
         paragraphs = list(section.paragraphs)
         if self.near:
-            more.append(nearness_table(self.near))
-            paragraphs += [nearness_sentence(distance) for distance in self.near]
+            more += [anchor_ratio_table(self.near), nearness_table(self.near)]
+            paragraphs += [nearness_sentence(distance) for distance in together(self.near)]
         return replace(section, paragraphs=tuple(paragraphs), parts=(*section.parts, *more))
 
     def _consistency(self) -> Section:
