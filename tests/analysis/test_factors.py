@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures, rater_rows
 from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts
 from dialometer.analysis.families.ratings.factors import Factors
+from dialometer.design import templates
 from dialometer.design.load import load_study
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Table
@@ -46,6 +48,10 @@ PUBLISHED = {
     "ranking_metric_importance": "importance of metrics",
     "balance": "table 2",
 }
+
+
+_TEXT = (Path(templates.__file__).parent / "anchoring" / "study.yaml").read_text(encoding="utf-8")
+ANCHOR_FACTOR = _TEXT[_TEXT.index("    - name: anchor\n") : _TEXT.index("    - name: layout\n")]
 
 
 def replaced(data, **columns):
@@ -159,7 +165,7 @@ def test_no_anchoring_is_not_found(template, quick):
 
 def test_other_factors_have_their_own_words(template, quick):
     deadline = (
-        "    - name: anchor\n      label: Anchor\n      levels: [none, both]\n"
+        f"{ANCHOR_FACTOR}"
         "    - name: layout\n      label: Layout of the questions\n      levels: [together, one_per_screen]\n",
         "    - name: deadline_s\n      label: Time allowed\n      levels: [20, 60]\n",
     )
@@ -184,7 +190,7 @@ def test_other_factors_have_their_own_words(template, quick):
 
 
 SCALE_FACTOR = (
-    "    - name: anchor\n      label: Anchor\n      levels: [none, both]\n",
+    ANCHOR_FACTOR,
     "    - name: kind\n      label: Kind of scale\n      levels:\n"
     "        - {name: points, set: {scales: {readability: five, coherence: five}}}\n"
     "        - {name: line, set: {scales: {readability: OTHER, coherence: OTHER}}}\n",
@@ -242,7 +248,7 @@ def test_numbers_outside_the_scale_are_named(template, quick):
     notes = [
         note for m in numeric_measures(replaced(quick(study, n_raters=12), value=wrong)).criteria for note in m.notes
     ]
-    assert notes[0].startswith("3 numbers outside the scale (magnitude estimation, modulus 100) left out: -5.")
+    assert notes[0].startswith("3 numbers outside the scale (magnitude estimation) left out: -5.")
 
 
 def test_repeated_judgments_are_averaged_and_counted(template, quick):
@@ -412,7 +418,7 @@ def test_figures_carry_their_data(whole):
 def test_anchors_of_several_kinds(template, quick, tmp_path):
     study = template(
         "anchoring",
-        ("levels: [none, both]\n    - name: layout", "levels: [none, number, text, both]\n    - name: layout"),
+        (ANCHOR_FACTOR, "    - name: anchor\n      label: Anchor\n      levels: [none, number, text, both]\n"),
         ("factor: anchor\n      levels: [none, both]", "factor: anchor\n      levels: [none, number, both]"),
         n_items=10,
     )
@@ -420,7 +426,7 @@ def test_anchors_of_several_kinds(template, quick, tmp_path):
     report = analyse(study, quick(study, n_raters=96, habits=habits, seed=3), n_resamples=100)
     effects = table_of(report, "condition_effects")
     assert effects.rows[0][3].startswith("F(3")
-    near = {row[1]: row[5] for row in table_of(report, "nearness_to_anchor").rows}
+    near = {row[2]: row[6] for row in table_of(report, "nearness_to_anchor").rows}
     assert set(near) == {"anchor (number)", "anchor (text and number)"}  # a text alone has no value to come nearer to
     assert all(ratio.high < 1 for ratio in near.values())
     declared = [row for row in table_of(report, "declared_ratings").rows if row[0].startswith("anchor_effect")]
@@ -430,3 +436,37 @@ def test_anchors_of_several_kinds(template, quick, tmp_path):
     text = told[told.index("Anchoring by “anchor (text)” was") :].partition(". ")[0]
     assert text.endswith("(exploratory: it was not declared)")
     assert render(report, tmp_path, formats=["html"])
+
+
+def test_each_criterion_is_measured_against_its_own_anchor(template, quick):
+    both = template("anchoring", ("{readability: 100, coherence: 100}", "{readability: 100, coherence: 40}"), n_items=10)
+    habits = Habits(careless_share=0, anchor_pull=0.9)
+    data = quick(both, n_raters=40, habits=habits, seed=3)
+    report = analyse(both, data, n_resamples=100)
+    ratios = {row[0]: row for row in table_of(report, "ratio_to_anchor").rows}
+    assert {name: row[1] for name, row in ratios.items()} == {
+        "All criteria": "100 for Readability and 40 for Coherence",
+        "Readability": "100",
+        "Coherence": "40",
+    }
+    # The same by hand: the mean over raters of the mean logarithm of rating over value.
+    anchored = data.judgments.filter((pl.col("factor_anchor") == "both") & (pl.col("criterion") == "coherence"))
+    by_rater = anchored.group_by("rater").agg((pl.col("value") / 40).log().mean())["value"]
+    assert ratios["Coherence"][3].value == pytest.approx(math.exp(by_rater.mean()), rel=0.02)  # items balanced by hand
+    together = ratios["Readability"][3].value * ratios["Coherence"][3].value
+    assert ratios["All criteria"][3].value == pytest.approx(math.sqrt(together))
+    # Simulated raters are drawn to the value of each criterion, so both come near 1 with the anchor, coherence not without.
+    assert 0.6 < ratios["Coherence"][3].value < 1.1 < ratios["Coherence"][5].value
+
+
+def test_levels_can_show_different_values(template, quick):
+    low_high = (
+        "    - name: anchor\n      levels:\n        - {name: none, set: {anchor: none}}\n"
+        "        - {name: low, set: {anchor: both, anchor_values: {readability: 20, coherence: 20}}}\n"
+        "        - {name: high, set: {anchor: both, anchor_values: {readability: 500, coherence: 500}}}\n"
+    )
+    levels = ("factor: anchor\n      levels: [none, both]", "factor: anchor\n      levels: [none, low, high]")
+    study = template("anchoring", (ANCHOR_FACTOR, low_high), levels, n_items=6)
+    report = analyse(study, quick(study, n_raters=48, habits=Habits(careless_share=0, anchor_pull=0.8)), n_resamples=100)
+    values = {row[2]: row[1] for row in table_of(report, "nearness_to_anchor").rows}
+    assert values == {"low": "20", "high": "500"}

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import yaml
 
 from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template, template_folder, template_names
@@ -220,6 +221,28 @@ def test_anchors_need_what_they_show(study_dir):
     messages = [p.message for p in problems(study_dir)]
     assert any("has no standard response" in message for message in messages)
     assert any("needs a magnitude scale with a modulus" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("presentation", "message"),
+    [
+        ("anchor: number, anchor_values: {fluenzy: 100}", "there is no criterion 'fluenzy'"),
+        ("anchor: number, anchor_values: {CRITERION: 0}", "0 is out of range"),
+        ("anchor: number, anchor_values: {CRITERION: 9}", "9 is not on the scale"),
+        ("task: 'Rate {{criterion}}.'", "nothing is known under {{criterion}}"),
+        ("task: 'Compare with {{anchor}}.'", "see no value"),
+    ],
+)
+def test_anchor_values_and_tasks_are_checked(study_dir, presentation, message):
+    criterion = yaml.safe_load((study_dir / "study.yaml").read_text())["criteria"][0]["name"]
+    edit(study_dir, "recruitment:", f"presentation: {{{presentation.replace('CRITERION', criterion)}}}\nrecruitment:")
+    assert [p.message for p in problems(study_dir) if message in p.message]
+
+
+def test_anchor_values_that_nobody_sees_are_named(study_dir):
+    criterion = yaml.safe_load((study_dir / "study.yaml").read_text())["criteria"][0]["name"]
+    edit(study_dir, "recruitment:", f"presentation: {{anchor_values: {{{criterion}: 3}}}}\nrecruitment:")
+    assert [p.message for p in problems(study_dir, severity="warning")] == ["no condition shows these values"]
 
 
 def test_scales_must_fit_what_is_shown(study_dir):

@@ -1,9 +1,11 @@
+import hashlib
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from dialometer.design.load import load_study
-from dialometer.design.lock import LOCK_FILE, fingerprint, freeze, read_lock, verify
+from dialometer.design.lock import LOCK_FILE, fingerprint, freeze, part_hashes, read_lock, verify
 from dialometer.design.templates import copy_template
 from dialometer.errors import LockError
 
@@ -82,3 +84,23 @@ def test_a_broken_lock_is_told(folder):
 
 def test_fingerprints_are_stable_over_loads(folder):
     assert fingerprint(load_study(folder)) == fingerprint(load_study(folder))
+
+
+def test_settings_that_came_later_do_not_change_older_locks(tmp_path):
+    """The hashes of design and presentation as they were before tasks and anchors by criterion could be declared."""
+    copy_template("likert", tmp_path / "s")
+    study = load_study(tmp_path / "s")
+    plain = part_hashes(study)
+    edit(tmp_path / "s" / "study.yaml", "design:\n", "presentation: {task: ''}\n\ndesign:\n")
+    assert part_hashes(load_study(tmp_path / "s")) == plain
+    declared = json.loads(study.spec.model_dump_json())
+    for key in ("anchor_values", "task"):
+        del declared["presentation"][key]
+        for factor in declared["design"]["factors"]:
+            for level in factor["levels"]:
+                del level["set"][key]
+        for block in declared["design"]["blocks"]:
+            del block["set"][key]
+    for key in ("presentation", "design"):
+        text = json.dumps(declared[key], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        assert plain[f"study.yaml: {key}"] == hashlib.sha256(text.encode()).hexdigest()

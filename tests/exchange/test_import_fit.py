@@ -64,8 +64,8 @@ def test_every_misfit_is_told_with_line_and_remedy(into_template, tmp_path):
     assert told[0][1:] == ("the study has no item 'c99'", "did you mean 'c49'?")
     assert told[1][1:] == ("the study has no system 'hredd'", "did you mean 'hred'?")
     assert told[2][1:] == ("the study has no criterion 'readable'", "did you mean 'readability'?")
-    assert told[3][1] == "'-3' does not fit the scale of readability (magnitude estimation, modulus 100)"
-    assert told[3][2] == "enter a number of at least 0"
+    assert told[3][1] == "'-3' does not fit the scale of readability (magnitude estimation)"
+    assert told[3][2] == "enter a number above zero. A very small number is fine"
     assert told[4][2] == "enter a number"
     assert told[5][1:] == ("the factor 'anchor' has no level 'booth'", "did you mean 'both'?")
     assert told[6][1] == "the rater 'ann' is in another condition than on line 2"

@@ -91,7 +91,7 @@ def test_systems_side_by_side(bring_in, stored):
         ("a", 10, 1, ("a", "b")),
         ("b", 20, 2, ("a", "b")),
     ]
-    assert done.new_study.scales == {"quality": "magnitude estimation without modulus"}
+    assert done.new_study.scales == {"quality": "magnitude estimation"}
     assert done.study.items_by_id["1"].responses == {"b": "hello", "a": "hi"}
 
 

@@ -17,7 +17,7 @@ def names_in(screen):
 
 
 def test_the_published_flow_with_both_questions_on_one_screen(shorten, arrive):
-    study = shorten("anchoring", replace={"levels: [none, both]": "levels: [both, none]"})
+    study = shorten("anchoring")
     person = arrive(study)
     kinds = []
     while person.screen.kind != "done":
@@ -40,9 +40,26 @@ def test_conditions_decide_what_is_seen(shorten, arrive, ordinal):
     condition = person.session.condition
     screen = person.walk_to("item")
     assert (screen.item.standard is not None) == (condition["anchor"] == "both")
-    assert screen.item.anchor_number == (100 if condition["anchor"] == "both" else None)
-    n_fields = 6 if condition["layout"] == "together" else 3
+    is_together = condition["layout"] == "together"
+    asked = ["readability", "coherence"] if is_together else ["readability"]
+    has_anchor = condition["anchor"] == "both"
+    assert screen.item.anchor_values == (dict.fromkeys(asked, 100) if has_anchor else {})
+    named = "Readability and Coherence" if is_together else "Readability"
+    relative = ", relative to the value of the standard response (100)." if has_anchor else "."
+    assert screen.item.task == f"Your task is to rate the three responses below on {named}{relative}"
+    n_fields = 6 if is_together else 3
     assert len(screen.fields) == n_fields
+
+
+def test_criteria_have_anchors_of_their_own(shorten, arrive):
+    study = shorten("anchoring", replace={"coherence: 100}": "coherence: 80}"})
+    for i in range(4):
+        screen = (person := arrive(study, f"p{i}")).walk_to("item")
+        if person.session.condition == {"anchor": "both", "layout": "together"}:
+            break
+    assert screen.item.anchor_values == {"readability": 100, "coherence": 80}
+    assert {field.name: field.anchor for field in screen.fields}["coherence.2"] == 80
+    assert "(Readability 100, Coherence 80)" in screen.item.task
 
 
 def test_screens_never_give_a_system_away(shorten, arrive):
@@ -161,7 +178,7 @@ def test_the_quota_closes_the_study(shorten, arrive):
 
 
 def test_late_answers_are_stored_as_late(shorten, arrive):
-    study = shorten("anchoring", replace={"design:\n": "presentation:\n  deadline_s: 20\ndesign:\n"})
+    study = shorten("anchoring", replace={"presentation:\n": "presentation:\n  deadline_s: 20\n"})
     person = arrive(study)
     person.walk_to("item")
     while person.screen.is_practice:

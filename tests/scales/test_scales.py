@@ -37,7 +37,6 @@ def test_every_scale_has_an_example_here():
         ("likert", 4.0, 4),
         ("slider", "7,5", 7.5),
         ("magnitude", " 120 ", 120),
-        ("magnitude", "0", 0),
         ("magnitude", "33.5", 33.5),
         ("pairwise", "2", "2"),
         ("pairwise", "tie", "tie"),
@@ -63,6 +62,8 @@ def test_answers_are_read(name, raw, value):
         ("slider", "11"),
         ("slider", "nan"),
         ("magnitude", "-1"),
+        ("magnitude", "0"),
+        ("magnitude", "0,00"),
         ("magnitude", "inf"),
         ("magnitude", "1_000"),
         ("magnitude", "ten"),
@@ -145,3 +146,18 @@ def test_scales_are_frozen():
     scale: Scale = Magnitude(modulus=100)
     with pytest.raises(ValueError, match="frozen"):
         scale.modulus = 5
+
+
+def test_magnitudes_are_above_zero_and_slips_are_asked_about():
+    scale = Magnitude(modulus=100)
+    with pytest.raises(AnswerError, match="above zero"):
+        scale.parse("0")
+    assert scale.parse("0.001") == 0.001
+    assert scale.parse_collected("0") == 0  # other studies allow it
+    with pytest.raises(AnswerError, match="at least 1"):
+        Magnitude(minimum=1).parse_collected("0")
+    assert scale.doubt(scale.parse("250")) == scale.doubt(scale.parse("0.5")) == ""
+    assert scale.doubt(scale.parse("1e12")).startswith("Did you mean 1\u202f000\u202f000\u202f000\u202f000? If so, continue")
+    assert "0.000003" in scale.doubt(scale.parse("3e-6"))
+    assert "1e+40" in scale.doubt(scale.parse("1e40"))
+    assert scale.doubt(2e6) and not scale.doubt(2e6, anchor=1e6)  # far from 100, near to the value shown

@@ -205,7 +205,7 @@ def _print_file(file: ImportedFile, zeros: str, *, is_dry_run: bool) -> None:
     for what, n in file.left_out.items():
         table.add_row("  [yellow]left out[/]", f"{n:,} {escape(what)}")
     if file.n_zeros:
-        kept = f"{_n(file.n_zeros, 'magnitude')} of zero, which has no logarithm. Kept; the report uses in their place "
+        kept = f"{_n(file.n_zeros, 'rating')} of zero, which has no logarithm. Kept; the report uses in their place "
         table.add_row("  [yellow]zeros[/]", f"{kept}{ZERO_RULES[zeros]} (analysis: zeros: {zeros})")
     if file.n_simulated:
         table.add_row("  [yellow]simulated[/]", f"{_n(file.n_simulated, 'session')}; they stay marked as simulated")
