@@ -107,7 +107,16 @@ def test_bins_are_checked(tmp_path):
 
 
 def test_the_templates_that_are_promised():
-    assert set(template_names()) == {"acute", "anchoring", "avatar", "best-worst", "chat", "likert", "strategies"}
+    assert set(template_names()) == {
+        "acute",
+        "anchoring",
+        "avatar",
+        "best-worst",
+        "chat",
+        "compare",
+        "likert",
+        "strategies",
+    }
 
 
 @pytest.mark.parametrize(

@@ -195,9 +195,9 @@ def test_contexts_come_from_a_file_of_dialogues_too(run, bots, dialogues, tmp_pa
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('{"id": "a"}', "items without responses"),
-        ('{"id": "a", "responses": {"x": "y"}, "context": []}', "no standard response"),
-        ("{", "no items"),
+        ('{"id": "a"}', "there is no context"),
+        ('{"id": "a", "responses": {"x": "y", "z": "w"}, "context": "Hello?"}', "no standard response"),
+        ("{", "not valid JSON|broken"),
     ],
 )
 def test_new_refuses_items_that_make_no_study(run, tmp_path, line, words):
@@ -206,7 +206,7 @@ def test_new_refuses_items_that_make_no_study(run, tmp_path, line, words):
     with pytest.raises(DialometerError, match=words):
         run("new", "anchoring", tmp_path / "s", "--responses", path)
     assert not (tmp_path / "s").exists()
-    with pytest.raises(DialometerError, match="use the template 'anchoring'"):
+    with pytest.raises(DialometerError, match="use the template 'compare'"):
         run("new", "likert", tmp_path / "s", "--responses", path)
 
 

@@ -1,0 +1,184 @@
+"""A study of one's own systems: a template whose example systems, items and numbers are replaced by files of outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dialometer.design.load import check_study
+from dialometer.design.templates import copy_template
+from dialometer.errors import DialometerError, StudyError
+from dialometer.exchange.system_outputs import SystemOutputs, read_outputs
+
+TEMPLATES = ("compare", "anchoring")
+"""Those whose texts fit any domain, or whose texts are adapted here."""
+PROVENANCE_SUFFIX = ".provenance.json"
+"""Beside responses that bots gave: which models, and how they were decoded."""
+NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
+S_PER_ITEM = 18  # of the anchoring template: less cannot be read
+MINUTES_PER_ITEM = 1.2
+WORDS_PER_S = 4.0  # reading with care
+S_PER_RATING = 6
+S_AROUND = 120  # consent, instructions, questions
+CENTS_PER_MINUTE = 25
+
+
+def study_from_outputs(
+    template: str,
+    files: Sequence[Path],
+    folder: Path,
+    *,
+    systems: Sequence[str] = (),
+    n_items: int | None = None,
+) -> tuple[list[Path], list[str]]:
+    """Copies the template, puts the items in, and adapts the study, its texts and its rules. The files, and what was assumed."""
+    if template not in TEMPLATES:
+        raise DialometerError(
+            f"the texts of the template '{template}' are about its own systems",
+            where="--responses",
+            remedy="use the template 'compare' (ratings) or 'anchoring' (magnitude estimation with anchors)",
+        )
+    outputs = read_outputs(files, systems=systems, n_items=n_items)
+    beside = files[0].with_name(files[0].name + PROVENANCE_SUFFIX)
+    about = json.loads(beside.read_text(encoding="utf-8"))["systems"] if beside.is_file() else {}
+    if template == "anchoring":
+        _require_standards(outputs, files[0])
+    copied = copy_template(template, folder)
+    try:
+        path = folder / "study.yaml"
+        change = _anchoring if template == "anchoring" else _compare
+        path.write_text(
+            change(_own_systems(path.read_text(encoding="utf-8"), outputs, about), outputs), encoding="utf-8"
+        )
+        rows = (json.dumps(item, ensure_ascii=False) + "\n" for item in outputs.items)
+        (folder / "items.jsonl").write_text("".join(rows), encoding="utf-8")
+        if beside.is_file():
+            copied.append(folder / "responses.provenance.json")
+            shutil.copyfile(beside, copied[-1])
+        if template == "anchoring":
+            for name in ("consent.md", "instructions.md"):
+                text = (folder / name).read_text(encoding="utf-8")
+                (folder / name).write_text(_wording(text, outputs), encoding="utf-8")
+        errors = [problem for problem in check_study(folder)[1] if problem.severity == "error"]
+        if errors:
+            raise StudyError(errors)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    return copied, outputs.notes
+
+
+def _require_standards(outputs: SystemOutputs, path: Path) -> None:
+    for item in outputs.items:
+        if not item.get("standard"):
+            raise DialometerError(
+                f"item '{item['id']}' has no standard response, which is the anchor of this study",
+                where=str(path),
+                remedy="take contexts from dialogues, add 'standard', or use the template 'compare'",
+            )
+
+
+def _replaced(text: str, changes: Sequence[tuple[str, str]]) -> str:
+    for pattern, new in changes:
+        text = re.sub(pattern, new.replace("\\", r"\\"), text, flags=re.MULTILINE)
+    return text
+
+
+def _own_systems(text: str, outputs: SystemOutputs, about: Mapping[str, Any]) -> str:
+    """The template's study file with these systems and speakers; its remarks stay."""
+    declared = []
+    for name, label in outputs.systems.items():
+        known = about.get(name, {})
+        entry = {"name": name, "label": known.get("label", label), "description": known.get("about", "")}
+        declared.append({key: value for key, value in entry.items() if (value and value != name) or key == "name"})
+    systems = yaml.safe_dump({"systems": declared}, sort_keys=False, allow_unicode=True, width=110)
+    speakers = yaml.safe_dump(dict(outputs.speakers), default_flow_style=True, sort_keys=False, allow_unicode=True)
+    return _replaced(
+        text,
+        (
+            (r"^systems:\n(?s:.*?)(?=^items:)", systems + "\n"),
+            (r"^speakers: .*$", f"speakers: {speakers.strip()}"),
+            (r"levels: \[(?:seq2seq, hred, thred|version_1, version_2)\]", f"levels: [{', '.join(outputs.systems)}]"),
+            (
+                r"The three systems differ",
+                f"The {NUMBERS.get(len(outputs.systems), len(outputs.systems))} systems differ",
+            ),
+        ),
+    )
+
+
+def _compare(text: str, outputs: SystemOutputs) -> str:
+    """Fewer items than the template gives, minutes by the length of the texts, pay by the minutes."""
+    n_practice, n_rated = _counts(outputs)
+    words = sum(
+        len(part.split())
+        for item in outputs.items
+        for part in (*(turn["text"] for turn in item["context"]), *item["responses"].values())
+    )
+    n_shown = min(12, n_rated)
+    s_per_item = words / len(outputs.items) / WORDS_PER_S + 2 * S_PER_RATING * len(outputs.systems)
+    minutes = max(2, round((n_shown * s_per_item + S_AROUND) / 60))
+    return _replaced(
+        text,
+        (
+            (r"items_per_rater: 12", f"items_per_rater: {n_shown}"),
+            (r"after_item: 4", f"after_item: {min(4, n_shown)}"),
+            (r"n_practice_items: 0", f"n_practice_items: {n_practice}"),
+            (r"^  minutes: 12", f"  minutes: {minutes}"),
+            (r"^  pay_cents: 300", f"  pay_cents: {minutes * CENTS_PER_MINUTE}"),
+            (r"\n  Takes the output files of your own systems\.", ""),
+            (r"^# Two versions of an assistant.*\n(?:^#.*\n)*", "# Responses of these systems, rated one by one.\n"),
+        ),
+    )
+
+
+def _anchoring(text: str, outputs: SystemOutputs) -> str:
+    """The numbers that depend on how many items there are."""
+    n_practice, n_rated = _counts(outputs)
+    return _replaced(
+        text,
+        (
+            (r"n_practice_items: \d+", f"n_practice_items: {n_practice}"),
+            (
+                r"at_least_s: 900 .*$",
+                f"at_least_s: {S_PER_ITEM * n_rated}  # nobody reads {n_rated} conversations in less",
+            ),
+            (r"^  minutes: 60", f"  minutes: {max(1, round(MINUTES_PER_ITEM * n_rated))}"),
+            (
+                r"Conversations and responses are made up for this\n# template; replace items.jsonl by the output of your own .*$",
+                "The responses are those of trained models;\n# responses.provenance.json says of which, and how they were made.",
+            ),
+        ),
+    )
+
+
+def _wording(text: str, outputs: SystemOutputs) -> str:
+    """Consent and instructions of the anchoring template with the right numbers."""
+    n_practice, n_rated = _counts(outputs)
+    number = NUMBERS.get(len(outputs.systems), str(len(outputs.systems)))
+    text = re.sub(r"\bthree(?= (?:\*\*responses\*\*|responses|possible replies))", number, text)
+    text = text.replace(", as you might find it in an online forum", "").replace("Forum English is", "The English is")
+    text = re.sub(r"\b50(?= (?:short )?conversations)", str(n_rated), text)
+    if not n_practice:
+        text = re.sub(
+            r"You begin with \*\*one conversation for practice\*\*; its numbers are not counted. After that there are (\d+)",
+            r"There are \1",
+            text,
+        )
+    elif n_practice > 1:
+        text = text.replace(
+            "**one conversation for practice**; its", f"**{n_practice} conversations for practice**; their"
+        )
+    return text
+
+
+def _counts(outputs: SystemOutputs) -> tuple[int, int]:
+    """Items for practice, and items that count."""
+    n_practice = sum(bool((item.get("metadata") or {}).get("practice")) for item in outputs.items)
+    return n_practice, len(outputs.items) - n_practice

@@ -1,0 +1,340 @@
+"""What systems answered, as people keep it in files, turned into items for raters.
+
+Two shapes are read, each as CSV, TSV, JSON or JSON Lines, plain or gzipped: one file with a context and one column per system,
+or one file per system with a context and a response each. Files differ in the names of their columns and in how they write a
+conversation; what was assumed is told in ``notes``. Only what is ambiguous is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dialometer.errors import DialometerError
+from dialometer.exchange.records import NewNames
+from dialometer.model.dialogue import Role, clean_text
+from dialometer.readers.json_records import json_records
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import table_rows
+
+CONTEXT = (
+    "context",
+    "prompt",
+    "question",
+    "input",
+    "query",
+    "instruction",
+    "messages",
+    "conversation",
+    "dialogue",
+    "user",
+)
+RESPONSE = (
+    "response",
+    "output",
+    "answer",
+    "completion",
+    "reply",
+    "prediction",
+    "generated",
+    "assistant",
+    "text",
+    "content",
+)
+ID = ("id", "item", "item_id", "question_id", "prompt_id", "context_id", "key", "index")
+STANDARD = ("standard", "reference", "gold", "ground_truth", "human", "target")
+ABOUT = ("topic", "category", "domain", "language", "source", "task", "split")
+"""Columns that describe the item; raters may later be split by them."""
+SPEAKERS: dict[str, tuple[str, Role]] = {
+    "user": ("User", "user"),
+    "human": ("User", "user"),
+    "customer": ("User", "user"),
+    "assistant": ("Assistant", "agent"),
+    "agent": ("Assistant", "agent"),
+    "bot": ("Assistant", "agent"),
+    "gpt": ("Assistant", "agent"),
+    "model": ("Assistant", "agent"),
+}
+HIDDEN = ("system", "developer", "tool")
+MAX_SYSTEMS = 8
+
+
+@dataclass(slots=True)
+class SystemOutputs:
+    """Items as ``items.jsonl`` holds them, the systems (name and label), the speakers, and what was assumed on the way."""
+
+    items: list[dict[str, Any]]
+    systems: dict[str, str]
+    speakers: dict[str, Role]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Row:
+    """One record of a file: what is recognised of it."""
+
+    line: int
+    id: str
+    turns: list[dict[str, str]]
+    cells: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        return json.dumps(self.turns, ensure_ascii=False)
+
+
+class OutputReader:
+    """Reads one or several files of outputs; problems are collected for each file and raised together."""
+
+    def __init__(self) -> None:
+        self.speakers: dict[str, Role] = {}
+        self.notes: list[str] = []
+        self.n_hidden = 0
+
+    def read(self, files: Sequence[Path], systems: Sequence[str] = ()) -> SystemOutputs:
+        """The items of all files; ``systems`` names the columns that are systems where other columns are not."""
+        names = NewNames("system")
+        if len(files) == 1:
+            items, labels = self._one_file(files[0], systems, names)
+        else:
+            if systems:
+                raise DialometerError(
+                    "several files hold one system each, so that no columns can be named",
+                    where="--systems",
+                    remedy="leave it out; the names of the files name the systems",
+                )
+            items, labels = self._file_each(files, names)
+        if self.n_hidden:
+            self.notes.append(f"{self.n_hidden:,} system prompts and tool messages are not shown to raters")
+        return SystemOutputs(items, labels, self.speakers, self.notes)
+
+    # One file with all systems.
+
+    def _one_file(
+        self, path: Path, wanted: Sequence[str], names: NewNames
+    ) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        problems = Problems(str(path))
+        rows = list(self._rows(path, problems))
+        problems.finish()
+        is_items = bool(rows) and all(isinstance(row.cells.get("responses"), dict) for row in rows)
+        columns = list(wanted) if wanted else self._systems_of(rows, path, is_items=is_items)
+        labels = {names.name(column): column for column in columns}
+        items = []
+        for row in rows:
+            given = row.cells["responses"] if is_items else row.cells
+            texts = {name: self._text(given.get(column)) for name, column in labels.items()}
+            missing = [labels[name] for name, text in texts.items() if not text]
+            if missing:
+                problems.of_record(
+                    [problems.problem(f"no response of {', '.join(missing)}", remedy="add it", line=row.line)]
+                )
+                continue
+            items.append(self._item(row, texts, set(columns)))
+        problems.finish()
+        return items, labels
+
+    def _systems_of(self, rows: Sequence[_Row], path: Path, *, is_items: bool) -> list[str]:
+        """Which columns are systems: all that have no other known meaning."""
+        if is_items:
+            return list(dict.fromkeys(name for row in rows for name in row.cells["responses"]))
+        known = {*CONTEXT, *ID, *STANDARD, *ABOUT, "metadata"}
+        columns = [
+            name for name in dict.fromkeys(name for row in rows for name in row.cells) if _plain(name) not in known
+        ]
+        if not 2 <= len(columns) <= MAX_SYSTEMS:
+            seen = ", ".join(columns) or "none"
+            raise DialometerError(
+                f"which columns are systems is not clear (beside context and id: {seen})",
+                where=str(path),
+                remedy="name them: --systems first,second; or give one file for each system",
+            )
+        self.notes.append(
+            f"systems are the columns {', '.join(columns)}; if some are not, name those that are: --systems"
+        )
+        return columns
+
+    # One file for each system.
+
+    def _file_each(self, files: Sequence[Path], names: NewNames) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        labels: dict[str, str] = {}
+        tables: dict[str, dict[str, tuple[_Row, str]]] = {}
+        n_ids = 0
+        for path in files:
+            stem = SourceFile(path).stem
+            name = names.name(stem)
+            if name in labels:
+                raise DialometerError(
+                    f"two files are called '{stem}'", where=str(path), remedy="rename one; files name the systems"
+                )
+            labels[name] = stem
+            tables[name], has_ids = self._responses_of(path)
+            n_ids += has_ids
+        if 0 < n_ids < len(files):
+            raise DialometerError(
+                "some files have ids and some have none",
+                where=", ".join(map(str, files)),
+                remedy="give each row an id in all files, or in none (contexts are matched then)",
+            )
+        first = next(iter(tables.values()))
+        shared = [key for key in first if all(key in table for table in tables.values())]
+        n_partial = len({key for table in tables.values() for key in table}) - len(shared)
+        if not shared:
+            by = "id" if n_ids else "context"
+            raise DialometerError(
+                f"no {by} is in all files", where=", ".join(map(str, files)), remedy=f"let the same {by}s stand in all"
+            )
+        self.notes.append(f"rows are matched by their {'id' if n_ids else 'context'}")
+        if n_partial:
+            self.notes.append(f"{n_partial:,} contexts that not all systems answered are excluded")
+        items = [
+            self._item(first[key][0], {name: table[key][1] for name, table in tables.items()}, set(RESPONSE))
+            for key in shared
+        ]
+        return items, labels
+
+    def _responses_of(self, path: Path) -> tuple[dict[str, tuple[_Row, str]], bool]:
+        problems = Problems(str(path))
+        rows = list(self._rows(path, problems))
+        problems.finish()
+        column = next((name for name in (rows[0].cells if rows else ()) if _plain(name) in RESPONSE), "")
+        if not column:
+            raise DialometerError(
+                "there is no column of responses",
+                where=str(path),
+                remedy=f"call it '{RESPONSE[0]}' ({', '.join(RESPONSE[1:5])}, …)",
+            )
+        has_ids = all(row.id for row in rows)
+        table: dict[str, tuple[_Row, str]] = {}
+        for row in rows:
+            key = row.id if has_ids else row.key
+            text = self._text(row.cells.get(column))
+            if not text:
+                problems.of_record(
+                    [problems.problem("the response is empty", remedy="fill it in or remove the row", line=row.line)]
+                )
+            elif key in table:
+                what = f"the id '{row.id}'" if has_ids else "the same context"
+                message = f"{what} was given on line {table[key][0].line}"
+                problems.of_record([problems.problem(message, remedy="keep one response for each", line=row.line)])
+            else:
+                table[key] = (row, text)
+        problems.finish()
+        return table, has_ids
+
+    # Records.
+
+    def _rows(self, path: Path, problems: Problems) -> Iterator[_Row]:
+        source = SourceFile(path)
+        source.probe()
+        records: Iterator[tuple[Any, int]]
+        if source.head().lstrip()[:1] in ("{", "["):
+            records = ((record.value, record.line) for record in json_records(source, problems))
+        else:
+            records = ((row.cells, row.line) for row in table_rows(source, problems, ()))
+        for value, line in records:
+            if not isinstance(value, dict):
+                problems.of_record([problems.problem("not a JSON object", remedy='write {"context": …}', line=line)])
+                continue
+            context = _cell(value, CONTEXT)
+            turns = self._turns(context)
+            if not turns:
+                remedy = f"call the column '{CONTEXT[0]}' ({', '.join(CONTEXT[1:5])}, …) and fill it in"
+                problems.of_record([problems.problem("there is no context", remedy=remedy, line=line, field="context")])
+                continue
+            yield _Row(line, str(_cell(value, ID) or "").strip(), turns, value)
+
+    def _turns(self, context: Any) -> list[dict[str, str]]:
+        """A plain text is one turn of the user; lists are turns as chat programs write them."""
+        if isinstance(context, str) and context.lstrip().startswith("["):
+            with suppress(ValueError):  # a text may begin with a bracket
+                context = json.loads(context)
+        if not isinstance(context, list):
+            context = [{"speaker": "user", "text": context}] if context else []
+        turns = []
+        for turn in context:
+            if not isinstance(turn, dict):
+                return []
+            who = str(turn.get("speaker") or turn.get("role") or turn.get("from") or "user")
+            text = self._text(turn.get("text") or turn.get("content") or turn.get("value"))
+            if who.lower() in HIDDEN:
+                self.n_hidden += 1
+                continue
+            if not text:
+                return []
+            speaker, role = SPEAKERS.get(who.lower(), (who, "person"))
+            self.speakers.setdefault(speaker, role)
+            turns.append({"speaker": speaker, "text": text})
+        return turns
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, list):  # parts of one message, or a list of messages that holds the response
+            value = "\n".join(
+                filter(
+                    None,
+                    (
+                        self._text(part.get("text") or part.get("content")) if isinstance(part, dict) else str(part)
+                        for part in value
+                    ),
+                )
+            )
+        return clean_text(value) if isinstance(value, str) else ("" if value is None else str(value))
+
+    def _item(self, row: _Row, responses: Mapping[str, str], used: set[str]) -> dict[str, Any]:
+        item: dict[str, Any] = {"id": row.id, "context": row.turns, "responses": dict(responses)}
+        standard = self._text(_cell(row.cells, STANDARD))
+        if standard:
+            item["standard"] = standard
+        metadata = dict(row.cells.get("metadata") or {}) if isinstance(row.cells.get("metadata"), dict) else {}
+        metadata |= {
+            _plain(k): v for k, v in row.cells.items() if _plain(k) in ABOUT and k not in used and v not in (None, "")
+        }
+        if metadata:
+            item["metadata"] = metadata
+        return item
+
+
+def read_outputs(
+    files: Sequence[Path], *, systems: Sequence[str] = (), n_items: int | None = None, seed: int = 1
+) -> SystemOutputs:
+    """Items from files of outputs; with ``n_items`` so many are drawn at random. Ids are made where the files have none."""
+    outputs = OutputReader().read(files, systems)
+    if len(outputs.systems) < 2:
+        raise DialometerError(
+            "there is one system only",
+            where=str(files[0]),
+            remedy="give a second column, or a second file with --responses",
+        )
+    outputs.items = _with_ids(outputs.items)
+    if n_items is not None and n_items < len(outputs.items):
+        rng = np.random.default_rng(seed)
+        drawn = np.sort(rng.choice(len(outputs.items), n_items, replace=False))
+        outputs.notes.append(f"{n_items:,} of {len(outputs.items):,} contexts are drawn at random (seed {seed})")
+        outputs.items = [outputs.items[number] for number in drawn]
+    return outputs
+
+
+def _with_ids(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    width = len(str(len(items)))
+    counts = Counter(item["id"] for item in items)
+    if any(n > 1 for name, n in counts.items() if name):
+        twice = next(name for name, n in counts.items() if name and n > 1)
+        raise DialometerError(f"the id '{twice}' is given {counts[twice]} times", remedy="give each context its own id")
+    return [{**item, "id": item["id"] or f"item-{number:0{width}d}"} for number, item in enumerate(items, start=1)]
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _cell(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The first of the columns that the row has, in the order of the names."""
+    cells = {_plain(str(key)): value for key, value in row.items()}
+    return next((cells[name] for name in names if cells.get(name) not in (None, "")), None)

@@ -1,0 +1,127 @@
+"""Files of outputs, as people keep them, become a study of their own systems."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from dialometer.design.load import load_study
+from dialometer.errors import DialometerError
+from dialometer.exchange.study_from_outputs import study_from_outputs
+from dialometer.exchange.system_outputs import read_outputs
+
+TABLE = """\
+id,prompt,Small model,Llama 3,category
+1,How do I cook rice?,With water.,In twelve minutes.,food
+2,Where is Paris?,Here.,In France.,facts
+"""
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_table_with_a_column_per_system(tmp_path):
+    outputs = read_outputs([write(tmp_path / "outputs.csv", TABLE)])
+    assert outputs.systems == {"Small_model": "Small model", "Llama_3": "Llama 3"}
+    assert outputs.items[1] == {
+        "id": "2",
+        "context": [{"speaker": "User", "text": "Where is Paris?"}],
+        "responses": {"Small_model": "Here.", "Llama_3": "In France."},
+        "metadata": {"category": "facts"},
+    }
+    assert outputs.speakers == {"User": "user"}
+    assert any("Small model, Llama 3" in note for note in outputs.notes)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_the_form_of_the_table_does_not_matter(tmp_path, delimiter):
+    text = "\ufeff" + TABLE.replace(",", delimiter).replace("\n", "\r\n")
+    (tmp_path / "o.csv.gz").write_bytes(gzip.compress(text.encode("utf-8")))
+    assert read_outputs([tmp_path / "o.csv.gz"]).items == read_outputs([write(tmp_path / "o.csv", TABLE)]).items
+
+
+def test_one_file_per_system_is_matched_by_context(tmp_path):
+    first = [{"prompt": f"Question {n}?", "output": f"first {n}"} for n in (1, 2, 3)]
+    second = [{"question": f"Question {n}?", "response": f"second {n}"} for n in (3, 1, 4)]
+    files = [
+        write(tmp_path / f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        for name, rows in (("a", first), ("b", second))
+    ]
+    outputs = read_outputs(files)
+    assert [item["responses"] for item in outputs.items] == [
+        {"a": "first 1", "b": "second 1"},
+        {"a": "first 3", "b": "second 3"},
+    ]
+    assert [item["id"] for item in outputs.items] == ["item-1", "item-2"]
+    assert "2 contexts that not all systems answered are excluded" in outputs.notes
+    assert "rows are matched by their context" in outputs.notes
+
+
+def test_messages_are_turns_and_system_prompts_are_not_shown(tmp_path):
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello!"},
+        {"role": "assistant", "content": [{"type": "text", "text": "Hello. What is it?"}]},
+        {"role": "user", "content": "Rice?"},
+    ]
+    row = {"messages": messages, "x": "Yes.", "y": "No."}
+    outputs = read_outputs([write(tmp_path / "o.json", json.dumps([row]))])
+    assert outputs.items[0]["context"] == [
+        {"speaker": "User", "text": "Hello!"},
+        {"speaker": "Assistant", "text": "Hello. What is it?"},
+        {"speaker": "User", "text": "Rice?"},
+    ]
+    assert outputs.speakers == {"User": "user", "Assistant": "agent"}
+    assert "1 system prompts and tool messages are not shown to raters" in outputs.notes
+
+
+def test_a_part_is_drawn_at_random_and_always_the_same(tmp_path):
+    rows = "".join(f"Question {n}?,a {n},b {n}\n" for n in range(50))
+    path = write(tmp_path / "o.csv", "context,a,b\n" + rows)
+    drawn = [item["id"] for item in read_outputs([path], n_items=5).items]
+    assert len(drawn) == 5
+    assert drawn == [item["id"] for item in read_outputs([path], n_items=5).items]
+    assert drawn != [f"item-{n:02d}" for n in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,prompt,a,b\n1,Hi?,x,\n", r"o.csv:2: no response of b"),
+        ("id,prompt,a\n1,Hi?,x\n", "which columns are systems is not clear"),
+        ("id,a,b\n1,x,y\n", r"o.csv:2: there is no context"),
+        ("id,prompt,a,b\n1,Hi?,x,y\n1,Ho?,x,y\n", "the id '1' is given 2 times"),
+    ],
+)
+def test_what_is_ambiguous_is_refused_with_its_line(tmp_path, text, words):
+    with pytest.raises(DialometerError, match=words):
+        read_outputs([write(tmp_path / "o.csv", text)])
+
+
+def test_files_that_cannot_be_matched_are_refused(tmp_path):
+    one = write(tmp_path / "one.csv", "id,prompt,response\n1,Hi?,x\n")
+    without = write(tmp_path / "two.csv", "prompt,response\nHi?,x\n")
+    other = write(tmp_path / "three.csv", "id,prompt,response\n7,Hi?,x\n")
+    twice = write(tmp_path / "four.csv", "id,prompt,response\n1,Hi?,x\n1,Hi?,y\n")
+    for file, words in ((without, "some files have ids"), (other, "no id is in all"), (twice, "given on line 2")):
+        with pytest.raises(DialometerError, match=words):
+            read_outputs([one, file])
+
+
+def test_the_study_is_ready_and_its_numbers_follow_the_files(tmp_path):
+    path = write(tmp_path / "outputs.csv", TABLE)
+    copied, notes = study_from_outputs("compare", [path], tmp_path / "study")
+    study = load_study(tmp_path / "study")
+    assert [system.label for system in study.spec.systems] == ["Small model", "Llama 3"]
+    assert study.spec.design.items_per_rater == 2
+    assert study.spec.analysis.comparisons[0].levels == ["Small_model", "Llama_3"]
+    assert study.spec.recruitment.minutes < 5
+    assert len(copied) == 5
+    assert notes
+    with pytest.raises(DialometerError, match="the texts of the template 'likert' are about its own systems"):
+        study_from_outputs("likert", [path], tmp_path / "other")
+    assert not (tmp_path / "other").exists()
