@@ -62,6 +62,7 @@ def as_it_is(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
 
 
 STUDIES: dict[str, tuple[str, Change]] = {
+    "compare": ("compare", shorten),
     "anchoring": ("anchoring", with_anchor),
     "strategies": ("strategies", with_marks),
     "acute": ("acute", shorten),
@@ -75,7 +76,10 @@ STUDIES: dict[str, tuple[str, Change]] = {
 }
 # What stands in docs/images: study, look, kind of screen, whether it is filled in, whether only the window is shown.
 SELECTION: list[tuple[str, str, str, bool, bool]] = [
+    ("compare", "desktop", "item", True, False),
     ("anchoring", "desktop", "item", True, False),
+    ("acute", "desktop", "item", True, True),
+    ("chat", "desktop", "item", True, True),
     ("strategies", "desktop", "item", True, False),
     ("strategies", "phone", "item", False, True),
     ("best-worst", "desktop", "item", True, False),

@@ -111,6 +111,7 @@ def test_no_block_has_an_unknown_language():
         "bash",
         "sql",
         "mermaid",
+        "dockerfile",
     }
     for page in PAGES:
         assert {language for language, _, _ in blocks(page)} <= known - {"bash"}, page
