@@ -46,9 +46,9 @@ def main() -> None:
     print(f"synonyms: {'WordNet' if find_wordnet() else 'nearest words of the encoder'}", flush=True)
     results = []
     for name, retriever in select_retrievers(asked.retrievers or ALL_PUBLISHED).items():
-        for seed in range(asked.seeds if "seed" in retriever.model_fields else 1):
+        for seed in range(asked.seeds if "seed" in type(retriever).model_fields else 1):
             own = {"model": asked.model, "seed": seed}
-            made = retriever.model_copy(update={key: own[key] for key in own if key in retriever.model_fields})
+            made = retriever.model_copy(update={key: own[key] for key in own if key in type(retriever).model_fields})
             began = time.monotonic()
             fitted = fit_or_load(made, kb, Work())
             trained_s = time.monotonic() - began

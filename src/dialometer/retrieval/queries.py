@@ -51,6 +51,8 @@ class QuerySet:
     """What the person really said next; empty where the dialogue ends."""
     left_out: tuple[Problem, ...] = ()
     """Marked answers that the knowledge base does not hold, where they were to be left out."""
+    n_unlabelled: int = 0
+    """Questions that were excluded because nobody has labelled them yet."""
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -78,7 +80,9 @@ def read_queries(
     """The questions in a file of dialogues; every marked answer must be one of the knowledge base.
 
     Right answers stand in the dialogue's metadata under ``exchanges``: for each turn of the user an object with
-    ``answers`` (ids or texts), as the Margarita corpus is read. Dialogues without them have no labels.
+    ``answers`` (ids or texts), as the Margarita corpus is read. Dialogues without them have no labels. Where ``answers`` is
+    null, the maker has not come to the question yet (:mod:`dialometer.retrieval.labelling`), and it is excluded: asked with
+    no right answer, it would count as one that has none.
     """
     reading = read_dialogues(path, format)
     dialogues = list(reading)
@@ -99,10 +103,14 @@ def queries_in(
     right: list[tuple[int, ...]] = []
     replies: list[str] = []
     problems: list[Problem] = []
+    n_unlabelled = 0
     for dialogue in dialogues:
         marked = _marked(dialogue)
-        for number, place, turn in _user_turns(dialogue):
-            answers = dict.fromkeys((text, kb.find(text)) for text in marked.get(number, ()))
+        for number, place, turn in user_turns(dialogue):
+            if marked.get(number, ()) is None:
+                n_unlabelled += 1
+                continue
+            answers = dict.fromkeys((text, kb.find(text)) for text in marked.get(number) or ())
             line = (lines or {}).get((dialogue.id, number), 0)
             problems += [_unknown(text, kb, file, line, dialogue.id) for text, answer in answers if answer is None]
             following = dialogue.turns[place + 1] if place + 1 < len(dialogue.turns) else None
@@ -112,24 +120,27 @@ def queries_in(
             replies.append(following.text if following and following.role != "user" else "")
     if problems and unknown_gold == "error":
         raise ReadError(problems[:50], n_more=max(0, len(problems) - 50))
+    if not queries and n_unlabelled:
+        remedy = "label some with 'dialometer retrieval label'"
+        raise DialometerError(f"none of the {n_unlabelled} questions is labelled yet", where=file, remedy=remedy)
     if not queries:
         raise DialometerError("no turn of a user was found", where=file, remedy="declare who the user is")
-    return QuerySet(tuple(queries), tuple(groups), tuple(right), tuple(replies), tuple(problems))
+    return QuerySet(tuple(queries), tuple(groups), tuple(right), tuple(replies), tuple(problems), n_unlabelled)
 
 
-def _marked(dialogue: Dialogue) -> dict[int, list[str]]:
-    """For each turn of the user, by number, the answers marked as right."""
+def _marked(dialogue: Dialogue) -> dict[int, list[str] | None]:
+    """For each turn of the user, by number, the answers marked as right; None where it is not labelled yet."""
     exchanges = dialogue.metadata.get("exchanges")
     if not isinstance(exchanges, list):
         return {}
     return {
-        number: [str(answer) for answer in exchange.get("answers", [])]
+        number: None if exchange.get("answers", []) is None else [str(a) for a in exchange.get("answers", [])]
         for number, exchange in enumerate(exchanges)
         if isinstance(exchange, Mapping)
     }
 
 
-def _user_turns(dialogue: Dialogue) -> Iterator[tuple[int, int, Turn]]:
+def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, int, Turn]]:
     """Turns of the user: the number among the user's turns of the file (empty ones count), the place, the turn."""
     users = {turn.speaker for turn in dialogue.turns if turn.role == "user"} | {"User", "user"}
     gone = {entry["turn"]: entry["speaker"] for entry in dialogue.metadata.get("left_out_turns", ())}

@@ -64,6 +64,8 @@ def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[Knowled
     query_set = read_queries(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
     if query_set.left_out:
         errors.print(f"{len(query_set.left_out)} marked answers left out: the knowledge base does not hold them")
+    if query_set.n_unlabelled:
+        errors.print(f"{query_set.n_unlabelled} questions excluded: they are not labelled yet")
     return kb, query_set
 
 

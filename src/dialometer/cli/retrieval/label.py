@@ -1,0 +1,89 @@
+"""dialometer retrieval label: the avatar maker's page for marking which recorded answers fit a question."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialometer.cli.options import AsJson, Cache, Device
+from dialometer.cli.retrieval._shared import DialogueFile, KbFile, OneRetriever
+
+if TYPE_CHECKING:
+    from dialometer.retrieval.labelling import AnswerFinder, Labels
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the verb."""
+
+    @app.command(name="label", epilog="Example: dialometer retrieval label kb.csv dialogues.jsonl --out labelled.jsonl")
+    def label(
+        kb_file: KbFile,
+        dialogues: DialogueFile,
+        out: Annotated[
+            Path, typer.Option("--out", metavar="FILE", help="Where the labelled dialogues go (JSON Lines).")
+        ],
+        retriever: OneRetriever = "mixed",
+        begin_again: Annotated[
+            bool, typer.Option("--begin-again", help="Label all questions anew; labels in DIALOGUES are not shown.")
+        ] = False,
+        export: Annotated[bool, typer.Option("--export", help="Write the labels so far and open no page.")] = False,
+        host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+        port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8101,
+        device: Device = "auto",
+        cache: Cache = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Open a page on which the avatar's maker marks which recorded answers fit each question.
+
+        A retriever suggests answers, and a search covers all. Every mark is stored at once in FILE's .marks.jsonl; the same command
+        goes on where you stopped. 'retrieval evaluate', 'pool' and 'train' read what it writes.
+        """
+        from dialometer.cli.console import working
+        from dialometer.retrieval.knowledge_base import read_knowledge_base
+        from dialometer.retrieval.labelling import AnswerFinder, open_labels
+        from dialometer.retrieval.selection import select_one
+
+        kb = read_knowledge_base(kb_file)
+        labels = open_labels(kb, dialogues, out, begin_again=begin_again)
+        try:
+            if not export:
+                made = select_one(retriever)
+                with working(device, cache) as work:
+                    finder = AnswerFinder(made.fit(kb, work))
+                _serve(labels, finder, host, port)
+        finally:
+            labels.close()
+            _tell(labels, as_json=as_json)
+
+
+def _serve(labels: Labels, finder: AnswerFinder, host: str, port: int) -> None:
+    from dialometer.cli.console import results
+    from dialometer.web.rater.labelling import serve_labelling
+    from dialometer.web.run import Listening, address_of, bind
+
+    sock = bind(Listening(host, port))
+    results.print(f"Label at [bold]{address_of(sock, '')}[/]. Ctrl+C ends it; nothing is lost.", soft_wrap=True)
+    results.file.flush()
+    serve_labelling(labels, finder, sock)
+
+
+def _tell(labels: Labels, *, as_json: bool) -> None:
+    from dialometer.cli.console import results
+
+    n_marked = sum(len(right) for right, is_done in zip(labels.right, labels.is_done, strict=True) if is_done)
+    if as_json:
+        content = {
+            "file": str(labels.out),
+            "n_questions": len(labels),
+            "n_labelled": labels.n_done,
+            "n_marked_answers": n_marked,
+        }
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    results.print(
+        f"{labels.n_done} of {len(labels)} questions labelled, {n_marked} answers marked: [bold]{labels.out}[/]",
+        soft_wrap=True,
+    )
