@@ -141,7 +141,7 @@ class Labels:
             self.right[mark.question].discard(mark.answer)
 
     def _record(self, mark: Mark) -> dict[str, Any]:
-        what = {"is_done": mark.value}
+        what: dict[str, Any] = {"is_done": mark.value}
         if mark.answer is not None:
             what = {"answer": self.kb.answers[mark.answer].text, "fits": mark.value}
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -211,9 +211,9 @@ def _labels_before(dialogues: Iterable[Dialogue]) -> set[str]:
     """Ids of questions that the dialogues bring labels for. Empty lists count only where anything is marked at all."""
     labelled, has_marks = set(), False
     for dialogue in dialogues:
-        exchanges = dialogue.metadata.get("exchanges")
+        exchanges: Any = dialogue.metadata.get("exchanges")
         for number, _, _ in user_turns(dialogue) if isinstance(exchanges, list) else ():
-            exchange = exchanges[number] if number < len(exchanges) else None  # type: ignore[index]
+            exchange = exchanges[number] if number < len(exchanges) else None
             answers = exchange.get("answers") if isinstance(exchange, dict) else None
             if answers is not None:
                 labelled.add(f"{dialogue.id}-{number + 1}")
