@@ -75,9 +75,9 @@ class Person:
         raw = self.answers(screen) if answers is None else answers
         return self.flow.submit(self.session_id, key or screen.key, raw, timing, token or f"{self.session_id}-{shown}")
 
-    def walk_to(self, kind):
+    def walk_to(self, kind, *, seconds=10):
         while self.screen.kind not in (kind, "done"):
-            self.submit()
+            self.submit(seconds=seconds)
         return self.screen
 
     def finish(self):

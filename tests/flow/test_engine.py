@@ -1,10 +1,13 @@
 """The way through a study, screen by screen."""
 
 import dataclasses
+import json
 
 import pytest
+import yaml
 
-from dialometer.design.templates import template_names
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template, template_names
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
 from dialometer.model.item import ChatItem
 
@@ -147,6 +150,29 @@ def test_declining_ends_politely_and_frees_the_place(shorten, arrive):
     assert arrive(study, "next").session.draw.cell == cell
 
 
+def test_declining_leaves_nothing_but_that_somebody_declined(shorten, arrive):
+    """Nor are times or the device stored before that; only the answers that screening needs."""
+    screening = (
+        "screening:\n  - {name: screened, text: How well, scale: english, accept: [Fluent]}\n\npre_questionnaire:"
+    )
+    study = shorten(
+        "likert", replace={"\npre_questionnaire:": f"\n{screening}\n  - {{name: extra, text: So, scale: english}}"}
+    )
+    person = arrive(study, "PID-7", screened="Fluent", consent="decline")
+    person.submit()
+    left = person.flow.store.records.of_session(person.session_id)
+    assert [answer.value for answer in left.answers] == ["Fluent"]
+    assert left.visits == []
+    person.submit(token="no")
+    session, left = person.session, person.flow.store.records.of_session(person.session_id)
+    assert (session.state, session.rater_id, session.consent_version) == ("declined", "", "")
+    assert (left.answers, left.visits, left.judgments) == ([], [], [])
+    assert person.flow.store.sessions.person(person.session_id) is None
+    assert person.submit({"consent": "decline"}, token="no", key="consent").outcome == "ended"
+    assert person.flow.store.counts.session_counts() == {(session.draw.cell, "declined"): 1}
+    assert arrive(study, "PID-7").session_id != person.session_id, "somebody who is forgotten is new"
+
+
 def test_a_rater_who_returns_finds_the_same_session(shorten, arrive):
     study = shorten("anchoring")
     person = arrive(study, "same")
@@ -273,15 +299,50 @@ def chat(person):
 
 
 def test_remaining_time_follows_the_raters_pace(shorten, arrive):
-    study = shorten("anchoring")
-    slow = arrive(study, "slow")
+    study = shorten("likert", n_items=10)
+    slow, fast = arrive(study, "slow"), arrive(study, "fast")
     assert slow.flow.remaining_s(slow.session) > 60
-    for _ in range(3):
-        slow.submit(seconds=300)
-    fast = arrive(study, "fast")
-    for _ in range(3):
-        fast.submit(seconds=1)
+    for person, seconds in ((slow, 300), (fast, 5)):
+        person.walk_to("item")
+        for _ in range(3):
+            person.submit(seconds=seconds)
     assert slow.flow.remaining_s(slow.session) > 1.5 * fast.flow.remaining_s(fast.session)
+
+
+def test_an_hour_of_fifty_items_stays_about_an_hour_for_who_clicks_quickly(tmp_path, arrive):
+    """Quick clicks lower what is shown screen by screen, never raise it, and four items do not cut an hour to minutes."""
+
+    folder = tmp_path / "hour"
+    copy_template("likert", folder)
+    item = json.loads((folder / "items.jsonl").read_text().splitlines()[-1])
+    (folder / "items.jsonl").write_text("".join(json.dumps({**item, "id": f"i{n}"}) + "\n" for n in range(50)))
+    spec = yaml.safe_load((folder / "study.yaml").read_text())
+    spec["design"] |= {"items_per_rater": 50, "n_practice_items": 0}
+    spec["recruitment"] |= {"minutes": 60}
+    spec["quality"] = []
+    (folder / "study.yaml").write_text(yaml.safe_dump(spec))
+    person = arrive(load_study(folder), "quick")
+    shown = [person.flow.remaining_s(person.session) / 60]
+    assert shown[0] == pytest.approx(60, abs=1)
+    person.walk_to("item", seconds=1)
+    shown.append(person.flow.remaining_s(person.session) / 60)
+    assert shown[1] > 50
+    for _ in range(4):
+        person.submit(seconds=2)
+        shown.append(person.flow.remaining_s(person.session) / 60)
+    assert shown == sorted(shown, reverse=True)
+    assert shown[-1] > 35
+    for _ in range(36):
+        person.submit(seconds=2)
+    assert person.flow.remaining_s(person.session) / 60 < 8, "by now the rater's own pace says more than the design"
+
+
+def test_a_break_does_not_count_as_pace(shorten, arrive):
+    person = arrive(shorten("anchoring"), "lunch")
+    person.walk_to("item")
+    before = person.flow.remaining_s(person.session)
+    person.submit(seconds=7200)
+    assert person.flow.remaining_s(person.session) < 3 * before
 
 
 def test_remaining_time_begins_with_what_raters_were_told(shorten, arrive):

@@ -20,9 +20,10 @@ from dialometer.flow.submissions import Timing
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, draw_rater
 from dialometer.simulate.truth import draw_truth
+from dialometer.storage.erasing import DAY_MS
 from dialometer.storage.schema import metadata
 from dialometer.storage.store import Store
-from dialometer.storage.withdrawals import DAY_MS, withdrawal_code
+from dialometer.storage.withdrawals import withdrawal_code
 
 SECRET = "I am Maria Quimby of Elm Street"
 PERSON = "PID-5f0c-quimby"

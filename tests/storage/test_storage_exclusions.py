@@ -3,14 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from storage_cases import MINUTE, T0, answer, arrive, judgment, places, screen, snapshot_of
 
 from dialometer.errors import StorageError
 from dialometer.model.quality import Finding
 from dialometer.storage import ChatTurn, Store, Withdrawal
-from dialometer.storage.schema import metadata
-from dialometer.storage.withdrawals import DAY_MS, ERASED
+from dialometer.storage.erasing import DAY_MS, ERASED
+from dialometer.storage.schema import metadata, people
 
 
 def test_exclusion_is_logged_and_can_be_taken_back(store: Store) -> None:
@@ -124,6 +124,54 @@ def test_nothing_of_a_withdrawn_session_is_left_in_the_files(tmp_path: Path) -> 
         store.submissions.record([screen(session, 0, [judgment(session, "item0", "a SECRET text")])], T0)
         assert any(b"SECRET" in file.read_bytes() for file in tmp_path.iterdir())
         store.withdrawals.withdraw(session.id, T0)
+        for file in tmp_path.iterdir():
+            assert b"SECRET" not in file.read_bytes(), file.name
+
+
+def test_who_declines_leaves_nothing(store: Store) -> None:
+    asked = arrive(store, "PID-SECRET", params={"PROLIFIC_PID": "PID-SECRET"})
+    store.submissions.record([screen(asked, 0, answers=[answer(asked, "age", "SECRET")], keeps_visit=False)], T0)
+    assert [one.value for one in store.records.answers()] == ["SECRET"]
+    assert list(store.records.visits()) == []
+    store.conversations.save_draft(asked.id, "screen1", {"text": "SECRET"}, T0)
+    (receipt,) = store.submissions.record([screen(asked, 1, next_state="declined")], T0 + 9)
+    assert (receipt.outcome, receipt.state) == ("stored", "declined")
+
+    left = store.sessions.get(asked.id)
+    day = T0 - T0 % DAY_MS
+    assert (left.state, left.rater_id, left.started_at_ms, left.finished_at_ms) == ("declined", "", day, day)
+    assert store.sessions.person(asked.id) is None
+    with store.database.reading() as connection:
+        for table in (*ERASED, people):
+            assert connection.execute(select(table)).all() == [], table.name
+    assert not store.withdrawals.due(identifiers_days=1, answers_days=1, at_ms=T0 + 99 * DAY_MS)
+    with pytest.raises(StorageError, match="was declined"):
+        store.conversations.save_draft(asked.id, "screen1", {}, T0)
+
+
+def test_nothing_else_can_be_deleted(store: Store) -> None:
+    """Not by an end that is no end, and not from a session whose rater has agreed."""
+    agreed, asked = arrive(store), arrive(store)
+    store.submissions.record([screen(agreed, 0, consent_version="v1")], T0)
+    store.submissions.record([screen(agreed, 1, [judgment(agreed, "item0")], [answer(agreed, "age", 7)])], T0)
+    store.submissions.record([screen(asked, 0, answers=[answer(asked, "age", 8)])], T0)
+    store.submissions.record([screen(agreed, 2, next_state="declined")], T0)
+    assert len(list(store.records.judgments())) == 1
+    for session in (agreed, asked):
+        statement = text(f"DELETE FROM answers WHERE session_id = '{session.id}'")
+        with pytest.raises(StorageError, match="only a rater who withdrew or declined"), store.database.writing() as c:
+            c.execute(statement)
+    assert [one.value for one in store.records.answers()] == [7, 8]
+
+
+def test_nothing_of_who_declined_is_left_in_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    with Store.open(path) as store:
+        store.studies.register("trial", "f", "{}", T0)
+        session = arrive(store, "PID-SECRET")
+        store.submissions.record([screen(session, 0, answers=[answer(session, "age", "a SECRET text")])], T0)
+        assert any(b"SECRET" in file.read_bytes() for file in tmp_path.iterdir())
+        store.submissions.record([screen(session, 1, next_state="declined")], T0)
         for file in tmp_path.iterdir():
             assert b"SECRET" not in file.read_bytes(), file.name
 

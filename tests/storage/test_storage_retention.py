@@ -5,8 +5,9 @@ from __future__ import annotations
 from storage_cases import T0, arrive, judgment, register, screen
 
 from dialometer.storage import Store
+from dialometer.storage.erasing import DAY_MS
 from dialometer.storage.imports import ImportedSession
-from dialometer.storage.withdrawals import DAY_MS, Due, withdrawal_code
+from dialometer.storage.withdrawals import Due, withdrawal_code
 
 NOW = T0 + 100 * DAY_MS
 

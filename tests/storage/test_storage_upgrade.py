@@ -89,6 +89,26 @@ def test_what_the_upgrade_adds_can_be_used(old_database: str) -> None:
         assert store.conversations.add_turn(ChatTurn("s1", "item0", 0, "user", "hello", T0))
 
 
+def test_an_upgrade_erases_what_earlier_versions_kept_of_who_declined(database_url: str) -> None:
+    database = open_database(database_url, create=True)
+    answered = """INSERT INTO answers (session_id, part, question, value, shown_at_ms, answered_at_ms, corrected_by, reason)
+     VALUES (:session, 'screening', 'age', '7', 1, 2, '', '')"""
+    with database.assigning() as connection:
+        upgrade(connection, "0003")
+        connection.execute(text(STUDY.replace(":", "\\:")))
+        connection.execute(text(PERSON.replace(":", "\\:")))
+        session = text(SESSION.replace('":', '"\\:')).bindparams(token_hash=token_hash("secret"), at=T0)
+        connection.execute(session)
+        connection.execute(text(answered), {"session": "s1"})
+        connection.execute(text("UPDATE sessions SET state = 'declined', consent_version = ''"))
+    database.close()
+    with Store.open(database_url) as store:
+        left = store.sessions.get("s1")
+        assert (left.state, left.rater_id, left.ordinal) == ("declined", "", 1)
+        assert list(store.records.answers()) == []
+        assert store.sessions.person("s1") is None
+
+
 def test_several_processes_may_upgrade_at_once(old_database: str, crew: Any) -> None:
     assert crew.at_once(open_and_register, old_database) == [1] * crew.n
     with Store.open(old_database) as store:

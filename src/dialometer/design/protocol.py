@@ -211,9 +211,12 @@ def item_seconds(study: Study, item: Item, block: Block, condition: Condition) -
     for criterion in criteria:
         scale = study.scale_for(criterion, presentation)
         seconds += scale.seconds_per_answer * (1 if scale.compares else n_targets)
-    if isinstance(item, ChatItem):
-        seconds += 2 * item.min_turns * SECONDS_PER_CHAT_TURN
-    return seconds
+    return seconds + chat_seconds(item)
+
+
+def chat_seconds(item: Item) -> float:
+    """Seconds for a live conversation, before it is rated; 0 for other items."""
+    return 2 * item.min_turns * SECONDS_PER_CHAT_TURN if isinstance(item, ChatItem) else 0.0
 
 
 def _n_words(item: Item) -> int:

@@ -64,6 +64,22 @@ RawAnswers = Mapping[str, object] | Callable[[Screen], Mapping[str, object]]
 """Answers by field, or a function that reads them once the screen is known, as for a form sent by a page."""
 
 
+DESIGN_WEIGHT = 0.25
+"""The design's estimate of the time per item counts as much as a quarter of all items done at that pace."""
+SLOWEST, FASTEST = 4.0, 0.25
+"""One screen counts as at most so much slower, or faster, than the design says: raters take breaks, and misclick."""
+
+
+def _pace(expected: Mapping[str, float], taken: Mapping[str, float]) -> float:
+    """How long items take this rater as a multiple of the design's estimate; 1 until enough of them are done."""
+    weight = DESIGN_WEIGHT * sum(expected.values())
+    done = [(expected[key], taken[key]) for key in expected if key in taken]
+    if not weight:
+        return 1.0
+    actual = sum(min(SLOWEST * usual, max(FASTEST * usual, seconds)) for usual, seconds in done)
+    return (weight + actual) / (weight + sum(usual for usual, _ in done))
+
+
 def now_ms() -> int:
     """The wall clock in milliseconds since 1970 (UTC)."""
     return time.time_ns() // 1_000_000
@@ -159,20 +175,21 @@ class Flow:
         is_earlier = 0 <= index < session.step
         return self.study.spec.design.may_go_back and is_earlier and path.steps[index].kind == "item"
 
-    def remaining_s(self, session: Session, at_ms: int | None = None) -> float:
-        """Honest remaining time: the estimate for what is left, scaled by the rater's own pace so far.
+    def remaining_s(self, session: Session) -> float:
+        """Honest remaining time: what the design says is left, at a pace that blends the design with the items done.
 
-        Where the study tells raters how long it takes, the estimate begins with that, so that the two agree.
+        Where the study tells raters how long it takes, the design is scaled to that, so that the two agree. Only items
+        say something about the pace: who clicks quickly through consent and instructions will not judge faster.
         """
         path = self.path(session)
         seconds = [step_seconds(self.study, path, step) for step in path.steps]
         announced = self.study.spec.recruitment.minutes
         usual = 60 * announced / sum(seconds) if announced and sum(seconds) else 1.0
-        done, left = usual * sum(seconds[: session.step]), usual * sum(seconds[session.step :])
-        elapsed = ((session.last_seen_at_ms if at_ms is None else at_ms) - session.started_at_ms) / 1000
-        # The first minute says little about pace, so the estimate counts as much as a minute of evidence.
-        pace = (elapsed + 60) / (done + 60)
-        return left * min(4.0, max(0.25, pace))
+        expected = {
+            step.key: usual * s for step, s in zip(path.steps, seconds, strict=True) if step.kind in ("item", "chat")
+        }
+        left = usual * sum(seconds[session.step :])
+        return left * _pace(expected, self.store.records.seconds_on_screens(session.id))
 
     # submitting
 
@@ -249,6 +266,7 @@ class Flow:
             step=session.step,
             next_step=next_step,
             visit=visit,
+            keeps_visit=step.kind != "screening",
             judgments=judgments,
             answers=answers,
             done_item=self._done_item(path, step, next_step),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dialometer.design.pairs import Segment, inspect_pair
-from dialometer.design.protocol import WORDS_PER_SECOND, estimate_minutes, item_seconds
+from dialometer.design.protocol import WORDS_PER_SECOND, chat_seconds, estimate_minutes, item_seconds
 from dialometer.flow.language import Language
 from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
 from dialometer.model.dialogue import Turn
@@ -309,8 +309,11 @@ def step_seconds(study: Study, path: Path, step: Step) -> float:
     """Estimated seconds for one step, for the remaining time told to raters."""
     if step.task is not None:
         item, block = study.items_by_id[step.task.item_id], block_of(study, step.task)
-        share = len(step.criteria) / max(1, len(step.task.criteria)) if step.kind == "item" else 1.0
-        return item_seconds(study, item, block, path.plan.condition) * share
+        whole_s = item_seconds(study, item, block, path.plan.condition)
+        talking_s = chat_seconds(item)
+        if step.kind == "chat":
+            return talking_s
+        return (whole_s - talking_s) * len(step.criteria) / max(1, len(step.task.criteria))
     if step.kind in ("screening", "pre", "post"):
         questions = getattr(
             study.spec, {"screening": "screening", "pre": "pre_questionnaire", "post": "post_questionnaire"}[step.kind]

@@ -11,6 +11,8 @@ from dialometer.model.scale import Value
 State = Literal["active", "completed", "screened_out", "declined", "stale", "withdrawn"]
 Source = Literal["person", "simulated", "model", "imported"]
 LIVE_STATES: tuple[State, ...] = ("active", "completed")
+ERASED_STATES: tuple[State, ...] = ("declined", "withdrawn")
+"""Nothing is left of such a session but its row, without a rater and with times that tell only the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ class Submission:
 
     ``token`` comes from the client: the same token is stored once however often it arrives. ``step`` is the step the
     session stood at; if it has moved on meanwhile, the submission is refused as outdated. ``next_step`` is where it
-    stands afterwards. ``next_state`` ends the session when it is not "active".
+    stands afterwards. ``next_state`` ends the session when it is not "active"; "declined" erases what it holds. Before
+    a rater has agreed, times and device are not stored: ``keeps_visit`` is false.
     """
 
     token: str
@@ -147,6 +150,7 @@ class Submission:
     step: int
     next_step: int
     visit: ScreenVisit
+    keeps_visit: bool = True
     judgments: Sequence[Judgment] = ()
     answers: Sequence[Answer] = ()
     done_item: str | None = None

@@ -9,8 +9,8 @@ are items like others: their judgments are judgments.
 **Session that counts.** One that is not excluded and was neither screened out, declined nor withdrawn. Sessions under way and
 sessions that were left (stale) count with what they hold.
 
-**Rater.** Who takes part in a session. A person has one session; only imports can give one rater several. A withdrawn session has
-lost its rater and stays a session.
+**Rater.** Who takes part in a session. A person has one session; only imports can give one rater several. A session that was
+withdrawn or declined has lost its rater and stays a session.
 
 **Rater of an item.** A rater with at least one judgment that counts on it.
 

@@ -105,6 +105,13 @@ class Records(StorePart):
         with self.database.reading() as connection:
             return [(screen, (end - start) / 1000) for screen, start, end in connection.execute(newest)]
 
+    def seconds_on_screens(self, session_id: str) -> dict[str, float]:
+        """How long a session stayed on each screen when it was first sent."""
+        columns = (visits.c.screen, visits.c.shown_at_ms, visits.c.submitted_at_ms)
+        latest_first = select(*columns).where(visits.c.session_id == session_id).order_by(visits.c.id.desc())
+        with self.database.reading() as connection:
+            return {screen: (end - start) / 1000 for screen, start, end in connection.execute(latest_first)}
+
     # judgments as columns
 
     def judgment_columns(self, *, include_corrected: bool = False) -> Columns:

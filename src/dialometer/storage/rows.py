@@ -74,7 +74,7 @@ def slot_rows(session_id: str, draw: Draw, source: str, at_ms: int) -> list[Valu
 
 
 def session_from(row: Row[Any]) -> Session:
-    """A session; one that was withdrawn has no rater any more."""
+    """A session; one that was withdrawn or declined has no rater any more."""
     return Session(
         id=row.id,
         rater_id=row.rater_id or "",

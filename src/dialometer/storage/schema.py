@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0003"
+HEAD = "0004"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -248,7 +248,7 @@ drafts = Table(
     Column("at_ms", BigInteger, nullable=False),
 )
 
-# What is left of a withdrawn session. A row here is what lets the guards of the append-only tables delete.
+# What is left of a withdrawn session. A row here lets the guards of the append-only tables delete.
 withdrawals = Table(
     "withdrawals",
     metadata,
@@ -355,26 +355,52 @@ looks = Table(
 )
 
 
-def guard_statements(dialect: str) -> list[str]:
-    """Let the database itself refuse changes, so that no program, not even ours, can alter what was answered."""
+def guard_statements(dialect: str, *, only_withdrawn: bool = False) -> list[str]:
+    """Let the database itself refuse changes, so that no program, not even ours, can alter what was answered.
+
+    Rows go only where their rater withdrew, or declined without ever having agreed; until 0004 (``only_withdrawn``) the
+    guards did not know the second case.
+    """
     statements = []
     for table in ("judgments", "answers"):
         rule = f"{table} is append-only"
         kept = "NOT EXISTS (SELECT 1 FROM withdrawals WHERE session_id = OLD.session_id)"
+        if not only_withdrawn:
+            kept += (
+                " AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = OLD.session_id"
+                " AND state = 'declined' AND consent_version = '')"
+            )
         if dialect == "sqlite":
             statements += [
                 f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} "
                 f"BEGIN SELECT RAISE(ABORT, '{rule}: write a correction instead'); END",
                 f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN {kept} "
-                f"BEGIN SELECT RAISE(ABORT, '{rule}: only a withdrawn session is erased'); END",
+                f"BEGIN SELECT RAISE(ABORT, '{rule}: only a rater who withdrew or declined is erased'); END",
             ]
             continue
         statements += [
             f"CREATE FUNCTION {table}_guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            f"IF TG_OP = 'DELETE' THEN IF {kept} THEN RAISE EXCEPTION '{rule}: only a withdrawn session is erased'; "
+            f"IF TG_OP = 'DELETE' THEN IF {kept} THEN RAISE EXCEPTION '{rule}: only a rater who withdrew or declined is erased'; "
             f"END IF; RETURN OLD; END IF; RAISE EXCEPTION '{rule}: write a correction instead'; END $$",
             f"CREATE TRIGGER {table}_guard BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_guard()",
             f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
             f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_guard()",
         ]
     return statements
+
+
+def drop_guard_statements(dialect: str) -> list[str]:
+    """Take the guards away, for a revision that replaces them."""
+    if dialect == "sqlite":
+        return [
+            f"DROP TRIGGER {table}_no_{what}" for table in ("judgments", "answers") for what in ("update", "delete")
+        ]
+    return [
+        statement
+        for table in ("judgments", "answers")
+        for statement in (
+            f"DROP TRIGGER {table}_guard ON {table}",
+            f"DROP TRIGGER {table}_no_truncate ON {table}",
+            f"DROP FUNCTION {table}_guard()",
+        )
+    ]

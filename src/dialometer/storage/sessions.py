@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, case, func, insert, select, update
 
 from dialometer.errors import StorageError
-from dialometer.model.session import LIVE_STATES, Draw, Session, Snapshot, Source, State
+from dialometer.model.session import ERASED_STATES, LIVE_STATES, Draw, Session, Snapshot, Source, State
 from dialometer.storage.controls import current_controls
 from dialometer.storage.database import StorePart, Values, insert_many
 from dialometer.storage.rows import draw_to_json, mapping_from_json, session_from, slot_rows, to_json, token_hash
@@ -67,7 +67,7 @@ class Sessions(StorePart):
             return None if row is None else session_from(row)
 
     def person(self, session_id: str) -> Person | None:
-        """Who sits behind a session; None when the rater has withdrawn."""
+        """Who sits behind a session; None when the rater has withdrawn or declined."""
         query = (
             select(people).join(sessions, sessions.c.rater_id == people.c.rater_id).where(sessions.c.id == session_id)
         )
@@ -101,7 +101,7 @@ class Sessions(StorePart):
     def rater_numbers(self) -> dict[str, int]:
         """By session, the number under which its rater leaves the database: the ordinal of the rater's first session.
 
-        One person has one number, also over several imported files; a withdrawn session, which has no rater, its own.
+        One person has one number, also over several imported files; a session that was erased and has no rater, its own.
         """
         query = select(sessions.c.id, sessions.c.rater_id, sessions.c.ordinal)
         with self.database.reading() as connection:
@@ -257,10 +257,10 @@ def load_session(connection: Connection, session_id: str, *, for_update: bool = 
 
 
 def present_session(connection: Connection, session_id: str) -> Session:
-    """A session about to be changed; one that was withdrawn takes nothing any more."""
+    """A session about to be changed; one that was withdrawn or declined takes nothing any more."""
     session = load_session(connection, session_id, for_update=True)
-    if session.state == "withdrawn":
-        raise StorageError(f"session '{session_id}' was withdrawn", remedy="leave it as it is")
+    if session.state in ERASED_STATES:
+        raise StorageError(f"session '{session_id}' was {session.state}", remedy="leave it as it is")
     return session
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from dialometer.errors import StorageError
 from dialometer.model.session import Answer, Judgment, Receipt, State, Submission
 from dialometer.storage.database import StorePart, Values, execute_many, insert_many
+from dialometer.storage.erasing import erase_sessions, scrub
 from dialometer.storage.rows import answer_values, finding_values, judgment_values, visit_values
 from dialometer.storage.schema import (
     NO_TURN,
@@ -86,6 +87,8 @@ class Submissions(StorePart):
             writes = _Writes(at_ms, _positions(connection, batch), _receipts(connection, batch))
             receipts = [writes.take(submission) for submission in batch]
             writes.flush(connection)
+        if writes.to_erase:
+            scrub(self.database)
         return receipts
 
     def record_each(self, batch: Sequence[Submission], at_ms: int) -> list[Receipt | SubmissionRefused]:
@@ -182,6 +185,7 @@ class _Writes:
     corrections: list[Judgment | Answer] = field(default_factory=list)
     to_release: set[str] = field(default_factory=set)
     to_release_all: set[str] = field(default_factory=set)
+    to_erase: set[str] = field(default_factory=set)
 
     def take(self, submission: Submission) -> Receipt:
         """Decide about one submission, given all those before it."""
@@ -218,6 +222,8 @@ class _Writes:
             position.state = submission.next_state
             position.finished_at_ms = self.at_ms
             position.has_changed = True
+            if submission.next_state == "declined" and not position.consent_version:
+                self.to_erase.add(submission.session_id)
             releases = self.to_release_all if submission.next_state == "screened_out" else self.to_release
             releases.add(submission.session_id)
 
@@ -229,7 +235,8 @@ class _Writes:
         self.corrections += [entry for entry in entries if entry.replaces is not None]
         self.judgments += map(judgment_values, submission.judgments)
         self.answers += map(answer_values, submission.answers)
-        self.visits.append(visit_values(submission.visit))
+        if submission.keeps_visit:
+            self.visits.append(visit_values(submission.visit))
         for finding in submission.findings:
             self.findings.append(finding_values(session_id, finding, self.at_ms))
             if finding.action == "exclude" and not position.is_excluded:
@@ -264,6 +271,9 @@ class _Writes:
         insert_many(connection, exclusions, self.exclusions)
         self._update_sessions(connection)
         self._update_slots(connection)
+        # A rater who declines leaves nothing, not even what this batch has just written.
+        for ids in _chunks(sorted(self.to_erase)):
+            erase_sessions(connection, ids)
 
     def _update_sessions(self, connection: Connection) -> None:
         moved = {key: position for key, position in self.positions.items() if position.has_moved}

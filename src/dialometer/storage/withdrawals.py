@@ -10,28 +10,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Table, case, delete, func, insert, select, update
+from sqlalchemy import Connection, case, func, insert, select, update
 
-from dialometer.model.session import Session
+from dialometer.model.session import ERASED_STATES, Session
 from dialometer.storage import schema
-from dialometer.storage.database import BUSY_TIMEOUT_S, StorePart, translated
+from dialometer.storage.database import StorePart
+from dialometer.storage.erasing import DAY_MS, day_of, erase_sessions, n_rows, scrub
 from dialometer.storage.schema import imports, people, sessions, withdrawals
 from dialometer.storage.sessions import load_session
 
-SCRUB_TIMEOUT_MS = 500
-DAY_MS = 24 * 3600 * 1000
-ERASED: tuple[Table, ...] = (
-    schema.judgments,
-    schema.answers,
-    schema.visits,
-    schema.submissions,
-    schema.findings,
-    schema.exclusions,
-    schema.drafts,
-    schema.chat_turns,
-    schema.slots,
-)
-"""What a withdrawal erases; a test holds this to the tables that name a session."""
 LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Digits and letters that are not taken for one another when they are copied by hand (Crockford's base 32)."""
 N_LETTERS = 16
@@ -86,12 +73,13 @@ class Withdrawals(StorePart):
             of_person = (
                 select(sessions.c.id).where(sessions.c.rater_id == session.rater_id).order_by(sessions.c.ordinal)
             )
+            # A session that was declined has lost its rater already.
+            ids = connection.scalars(of_person).all() or [session_id]
             erased = {
                 of_rater: _erase(connection, load_session(connection, of_rater, for_update=True), at_ms)
-                for of_rater in connection.scalars(of_person).all()
+                for of_rater in ids
             }
-            connection.execute(delete(people).where(people.c.rater_id == session.rater_id))
-        self.scrub()
+        scrub(self.database)
         return erased[session_id]
 
     def all(self) -> list[Withdrawal]:
@@ -99,19 +87,6 @@ class Withdrawals(StorePart):
         with self.database.reading() as connection:
             rows = connection.execute(select(withdrawals).order_by(withdrawals.c.at_ms, withdrawals.c.session_id))
             return [Withdrawal(*row) for row in rows]
-
-    def scrub(self) -> None:
-        """Move the erasure from SQLite's log into the file, so that no old copy of the texts is left on disk.
-
-        A reader who is in the middle of the old state keeps it there; then the next withdrawal or the last closing of
-        the file does it.
-        """
-        if self.database.is_sqlite:
-            with translated(self.database.where), self.database.engine.connect() as connection:
-                driver = connection.connection.cursor()
-                driver.execute(f"PRAGMA busy_timeout = {SCRUB_TIMEOUT_MS}")
-                driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                driver.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
 
     def session_of_code(self, code: str) -> str | None:
         """The id of the session with this withdrawal code, however it was typed; None where there is none."""
@@ -139,7 +114,7 @@ class Withdrawals(StorePart):
             with self.database.writing() as connection:
                 forgotten = update(people).where(people.c.rater_id.in_(due.raters))
                 connection.execute(forgotten.values(external_id=None, params="{}"))
-            self.scrub()
+            scrub(self.database)
 
 
 def withdrawal_code(session_id: str) -> str:
@@ -154,31 +129,17 @@ def _plain(code: str) -> str:
     return "".join(sign for sign in code.upper().translate(_READ_AS) if sign in LETTERS)
 
 
-def _n_rows(connection: Connection, table: Table, session_id: str) -> int:
-    return connection.scalar(select(func.count()).select_from(table).where(table.c.session_id == session_id)) or 0
-
-
 def _erase(connection: Connection, session: Session, at_ms: int) -> Withdrawal:
     counted = (schema.judgments, schema.answers, schema.visits)
-    tombstone = Withdrawal(session.id, at_ms, *(_n_rows(connection, table, session.id) for table in counted))
+    tombstone = Withdrawal(session.id, at_ms, *(n_rows(connection, table, session.id) for table in counted))
     # The tombstone comes first: it is what the guards of the append-only tables look for.
     connection.execute(insert(withdrawals), asdict(tombstone))
-    for table in ERASED:
-        connection.execute(delete(table).where(table.c.session_id == session.id))
-    gone = {
-        "rater_id": None,
-        "state": "withdrawn",
-        "started_at_ms": _day(session.started_at_ms),
-        "last_seen_at_ms": _day(session.last_seen_at_ms),
-        "finished_at_ms": _day(session.finished_at_ms or at_ms),
-    }
+    ended = session.finished_at_ms or day_of(at_ms)
+    # Without its token the session is over in every browser that has it open.
+    gone = {"state": "withdrawn", "token_hash": None, "finished_at_ms": ended}
     connection.execute(update(sessions).where(sessions.c.id == session.id).values(**gone))
+    erase_sessions(connection, [session.id])
     return tombstone
-
-
-def _day(at_ms: int) -> int:
-    """The beginning of the day: a platform's own records could name whoever began at a certain millisecond."""
-    return at_ms - at_ms % DAY_MS
 
 
 def _raters(connection: Connection, before_ms: int) -> tuple[str, ...]:
@@ -198,7 +159,7 @@ def _sessions(connection: Connection, before_ms: int) -> tuple[str, ...]:
     query = (
         select(sessions.c.id)
         .outerjoin(imports, imports.c.id == sessions.c.import_id)
-        .where(sessions.c.source.in_(OF_PEOPLE), sessions.c.state != "withdrawn")
+        .where(sessions.c.source.in_(OF_PEOPLE), sessions.c.state.not_in(ERASED_STATES))
         .where(before_ms > SEEN)
         .order_by(sessions.c.ordinal)
     )

@@ -160,7 +160,12 @@ class Templates:
             lstrip_blocks=True,
         )
         self._env.filters.update(
-            moment=moment, duration=duration, milliseconds=lambda ms: duration(ms / 1000), count=count, percent=percent
+            moment=moment,
+            day=day,
+            duration=duration,
+            milliseconds=lambda ms: duration(ms / 1000),
+            count=count,
+            percent=percent,
         )
         self._env.globals.update(
             root=root, desk=f"{root}/desk", asset=lambda name: f"{root}/desk/static/{name}?v={static_version()}"
@@ -184,6 +189,11 @@ def moment(at_ms: int | None) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(
         at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%d %b %H:%M UTC")
     )
+
+
+def day(at_ms: int) -> str:
+    """The day alone, for what is kept no more exactly."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%d %b}"
 
 
 def duration(seconds: float | None) -> str:

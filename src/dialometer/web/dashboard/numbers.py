@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dialometer.design.protocol import protocol
-from dialometer.model.session import Source
+from dialometer.model.session import ERASED_STATES, Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import placed_gold
 from dialometer.storage.controls import Controls
@@ -239,8 +239,27 @@ def _hours_left(ended: Sequence[int], missing: int | None, share_kept: float, at
     return missing / share_kept / (len(recent) / hours)
 
 
-def over_time(marks: Sequence[SessionMark]) -> Mapping[str, list[tuple[float, float]]]:
+def with_times(marks: Sequence[SessionMark]) -> list[SessionMark]:
+    """Marks in the order of arrival, erased sessions at the time of the session before them (or after them).
+
+    Of an erased session only the day is kept, but sessions are numbered as they arrive, so their place is known.
+    """
+    ordered = sorted(marks, key=lambda mark: mark.ordinal)
+    known = [mark for mark in ordered if mark.state not in ERASED_STATES]
+    if not known:
+        return ordered
+    placed, at = [], known[0].started_at_ms
+    for mark in ordered:
+        is_erased = mark.state in ERASED_STATES
+        at = at if is_erased else mark.started_at_ms
+        moved = replace(mark, started_at_ms=at, last_seen_at_ms=at, finished_at_ms=at)
+        placed.append(moved if is_erased else mark)
+    return placed
+
+
+def over_time(sessions: Sequence[SessionMark]) -> Mapping[str, list[tuple[float, float]]]:
     """Arrived, finished, screened out and active over time, as points (ms, count)."""
+    marks = with_times(sessions)
 
     def summed(moments: Sequence[int]) -> list[tuple[float, float]]:
         return [(float(at), float(i)) for i, at in enumerate(sorted(moments), start=1)]

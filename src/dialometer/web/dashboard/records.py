@@ -26,7 +26,7 @@ from dialometer.web.dashboard.table import Grid, GridColumn
 
 @dataclass(frozen=True)
 class PathStep:
-    """A screen of the path with what was done on it; ``visit`` is None for those not reached."""
+    """A screen of the path with what was done on it; ``visit`` is None for those not reached and before consent."""
 
     number: int
     kind: str
@@ -36,6 +36,7 @@ class PathStep:
     answers: Sequence[tuple[str, str]]
     is_gold: bool
     gold_failed: bool
+    is_done: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class GoldResult:
 
 
 def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
-    """Everything the page of a rater shows. Of a withdrawn rater only the session itself is left."""
+    """Everything the page of a rater shows. Of a rater who withdrew or declined only the session itself is left."""
     session = running.store.sessions.get(session_id)
     record = running.store.records.of_session(session_id)
     findings = list(running.store.records.findings(session_id))
@@ -142,6 +143,8 @@ def _steps(study: Study, session: Session, record: SessionRecord, gold: Sequence
         if step.kind == "comprehension" and visit is None and session.step >= number:
             continue  # a second attempt that was not needed
         is_gold = item_id in are_gold
+        # Before consent no times are stored, so the screening is known by how far the session got.
+        is_done = visit is not None or (step.kind == "screening" and session.step >= number)
         steps.append(
             PathStep(
                 number=number,
@@ -149,9 +152,10 @@ def _steps(study: Study, session: Session, record: SessionRecord, gold: Sequence
                 screen=step.key,
                 item_id=item_id,
                 visit=visit,
-                answers=_answers(step, record.judgments, record.answers) if visit else (),
+                answers=_answers(step, record.judgments, record.answers) if is_done else (),
                 is_gold=is_gold,
                 gold_failed=is_gold and item_id in failed,
+                is_done=is_done,
             )
         )
     return steps

@@ -170,7 +170,7 @@ class Contents:
 
     def progress(self, flow: Flow, session: Session, screen: Screen) -> dict[str, Any]:
         """How far the session is, and how long it still takes at the rater's own pace, rounded up."""
-        minutes = flow.remaining_s(session, flow.clock()) / 60
+        minutes = flow.remaining_s(session) / 60
         rounded = math.ceil(minutes) if minutes < 10 else 5 * math.ceil(minutes / 5)
         is_counted = screen.kind in ("item", "chat") and not screen.is_practice
         return {

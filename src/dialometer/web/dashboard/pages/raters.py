@@ -7,7 +7,9 @@ from typing import Any
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
+from dialometer.model.session import ERASED_STATES
 from dialometer.model.study import Study
+from dialometer.storage.counts import does_count
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.records import rater_record
@@ -61,10 +63,13 @@ def _grid(running: RunningStudy, root: str) -> Grid:
             else "of an earlier version",
             "source": mark.source,
             "started": mark.started_at_ms,
-            "minutes": round(((mark.finished_at_ms or mark.last_seen_at_ms) - mark.started_at_ms) / 60_000, 1),
+            "is_day": mark.state in ERASED_STATES,
+            "minutes": None
+            if mark.state in ERASED_STATES
+            else round(((mark.finished_at_ms or mark.last_seen_at_ms) - mark.started_at_ms) / 60_000, 1),
             "judgments": counts[mark.id].judgments if mark.id in counts else 0,
             "flags": flags.get(mark.id, []),
-            "excluded": "excluded" if mark.is_excluded else "counts",
+            "excluded": "excluded" if mark.is_excluded else "counts" if does_count(mark) else "does not count",
         }
         for mark in running.store.sessions.marks()
     ]

@@ -1,0 +1,76 @@
+"""What is left of a session that must leave nothing: its row, without a rater, with times that tell only the day.
+
+A rater who withdraws and one who does not consent are erased in the same way. The guards of the append-only tables
+(:func:`dialometer.storage.schema.guard_statements`) let nobody else's answers go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Table, case, delete, func, select, update
+
+from dialometer.storage import schema
+from dialometer.storage.database import BUSY_TIMEOUT_S, Database, translated
+from dialometer.storage.schema import people, sessions
+
+DAY_MS = 24 * 3600 * 1000
+SCRUB_TIMEOUT_MS = 500
+ERASED: tuple[Table, ...] = (
+    schema.judgments,
+    schema.answers,
+    schema.visits,
+    schema.submissions,
+    schema.findings,
+    schema.exclusions,
+    schema.drafts,
+    schema.chat_turns,
+    schema.slots,
+)
+"""What is erased; a test holds this to the tables that name a session."""
+
+
+def day_of(at_ms: int) -> int:
+    """The beginning of the day: a platform's own records could name the rater who began at a certain millisecond."""
+    return at_ms - at_ms % DAY_MS
+
+
+def erase_sessions(connection: Connection, ids: Sequence[str]) -> None:
+    """Erase what these sessions hold; their rows stay, so that no number is given again and counts stay honest."""
+    for table in ERASED:
+        connection.execute(delete(table).where(table.c.session_id.in_(ids)))
+    raters = connection.scalars(select(sessions.c.rater_id).where(sessions.c.id.in_(ids))).all()
+    finished = sessions.c.finished_at_ms
+    started, seen = (column - column % DAY_MS for column in (sessions.c.started_at_ms, sessions.c.last_seen_at_ms))
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.id.in_(ids))
+        .values(
+            rater_id=None,
+            started_at_ms=started,
+            last_seen_at_ms=seen,
+            finished_at_ms=case((finished.is_(None), None), else_=finished - finished % DAY_MS),
+        )
+    )
+    known = [rater for rater in raters if rater is not None]
+    others = select(sessions.c.rater_id).where(sessions.c.rater_id.in_(known))
+    connection.execute(delete(people).where(people.c.rater_id.in_(known), people.c.rater_id.not_in(others)))
+
+
+def n_rows(connection: Connection, table: Table, session_id: str) -> int:
+    """How many rows of a table belong to a session."""
+    return connection.scalar(select(func.count()).select_from(table).where(table.c.session_id == session_id)) or 0
+
+
+def scrub(database: Database) -> None:
+    """Move an erasure from SQLite's log into the file, so that no old copy of the texts is left on disk.
+
+    A reader who is in the middle of the old state keeps it there; then the next erasure or the last closing of the file
+    does it.
+    """
+    if database.is_sqlite:
+        with translated(database.where), database.engine.connect() as connection:
+            driver = connection.connection.cursor()
+            driver.execute(f"PRAGMA busy_timeout = {SCRUB_TIMEOUT_MS}")
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            driver.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
