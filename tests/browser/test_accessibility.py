@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route
 from walking import DESKTOP, Rater, Served, copy_study, shorten
 
 from dialometer.design.load import load_study
-from dialometer.web.rater.pages import MESSAGES, Pages
+from dialometer.web.rater.pages import ENDINGS, MESSAGES, Pages
 
 pytestmark = pytest.mark.browser
 
@@ -117,7 +117,7 @@ def test_axe_finds_nothing_on_other_pages(
     served = serve(folder)
     pages = Pages(load_study(folder))
     page = open_page(**STILL)
-    for kind in [*MESSAGES, "completed", "declined", "screened_out", "stale", "withdrawn"]:
+    for kind in [*MESSAGES, *ENDINGS]:
         html = pages.render_message(kind, return_url="https://example.org/back" if kind == "completed" else "")
         page.route(f"**/shown/{kind}", show(html))
         page.goto(f"{served.url}/shown/{kind}")

@@ -212,13 +212,17 @@ def test_a_second_attempt_is_told_kindly_and_a_third_does_not_follow(
     page = rater.page
     rater.right["who"] = "No"
     while not rater.key().startswith("comprehension"):
+        announced = page.inner_text("main")
         rater.one_screen()
+    assert "First comes one question about these instructions. You have 2 attempts." in announced
     rater.one_screen()
     assert "that is no problem" in page.inner_text(".notice")
     assert "last attempt" in page.inner_text(".notice")
     assert page.locator("details[open]").count() == 1
     rater.one_screen()
-    assert page.inner_text("h1") == "Thank you for your interest"
+    assert page.inner_text("h1") == "Your session ends here"
+    assert "about the instructions" in page.inner_text("main")
+    assert "requirements" not in page.inner_text("main")
     assert page.inner_text("#code") == "OUT-7"
 
 

@@ -156,7 +156,9 @@ def test_declining_leaves_nothing_but_that_somebody_declined(shorten, arrive):
         "screening:\n  - {name: screened, text: How well, scale: english, accept: [Fluent]}\n\npre_questionnaire:"
     )
     study = shorten(
-        "likert", replace={"\npre_questionnaire:": f"\n{screening}\n  - {{name: extra, text: So, scale: english}}"}
+        "likert",
+        n_items=10,
+        replace={"\npre_questionnaire:": f"\n{screening}\n  - {{name: extra, text: So, scale: english}}"},
     )
     person = arrive(study, "PID-7", screened="Fluent", consent="decline")
     person.submit()

@@ -112,8 +112,10 @@ def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
     )
     assert (response.status_code, response.json()["reason"]) == (403, "full")
     there.store.control.set_state("paused", by="ann", reason="lunch", at_ms=1)
-    paused = there.browser().start()
-    assert paused.heading == there.app.service.pages.language.text("message.paused.title")
+    paused = there.browser().get("/")
+    assert (paused.status, paused.heading) == (403, there.app.service.pages.language.text("message.paused.title"))
+    there.store.control.set_state("closed", by="ann", reason="done", at_ms=2)
+    assert there.browser().get("/").heading == there.app.service.pages.language.text("message.closed.title")
 
 
 def test_a_blocked_rater_is_turned_away(make_study, site):

@@ -31,10 +31,12 @@ def test_the_last_page_shows_a_code_that_withdraws(site):
     assert session.id not in browser.page
 
     browser.get("/withdraw")
+    assert browser.fields["code"] == code, "the browser's own session needs no copying"
     csrf = browser.fields["csrf"]
     browser.post("/withdraw", {"csrf": csrf, "code": "0000-0000-0000-0000"})
     assert browser.status == 422
-    assert "No session has this code" in browser.page
+    assert "No session has this withdrawal code" in browser.page
+    assert browser.fields["code"] == "0000-0000-0000-0000", "what was typed is there to be compared"
     assert here.only_session().state == "completed"
 
     typed = code.lower().replace("-", " ").replace("0", "o").replace("1", "l")
@@ -46,6 +48,8 @@ def test_the_last_page_shows_a_code_that_withdraws(site):
     assert list(here.store.records.judgments()) == []
     assert list(here.store.records.answers()) == []
     assert here.store.withdrawals.all()[0].n_judgments > 0
+    assert here.app.service.flow.store.sessions.get(session.id).state == "withdrawn"
+    assert browser.get("/s").heading == here.app.service.study.spec.title, "the browser's session is over: a new start"
 
     browser.get("/withdraw")
     browser.post("/withdraw", {"csrf": browser.fields["csrf"], "code": code})

@@ -20,14 +20,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialometer.errors import DialometerError
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
-from dialometer.web.dashboard.running_studies import NoStudy, RunningStudies, StudyFolders
+from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
+from dialometer.web.rater.pages import Pages
 from dialometer.web.rater.wizard import has_wizard
 from dialometer.web.server.logs import log_failure, set_up
 from dialometer.web.server.security import safe_headers
@@ -74,6 +75,10 @@ class ServerApp:
         if running is None:
             try:
                 running = await run_in_threadpool(self.studies.running, name)
+            except IsDraft:
+                page = await run_in_threadpool(self._not_started, name)
+                await _safely(page, scope, receive, send)
+                return
             except NoStudy:
                 await _safely(self._elsewhere(path), scope, receive, send)
                 return
@@ -82,6 +87,13 @@ class ServerApp:
                 await _safely(PlainTextResponse(message, 503), scope, receive, send)
                 return
         await running.app(scope, receive, send)
+
+    def _not_started(self, name: str) -> Response:
+        """The page of a study that is still a draft, in its own language; its files come from the dashboard's folder."""
+        study, _ = self.studies.checked(name)
+        if study is None:
+            return PlainTextResponse("This study has not started yet. Please come back later.", 403)
+        return HTMLResponse(Pages(study).render_message("not_started", root_path=f"{self._root}{DASHBOARD}"), 403)
 
     def _elsewhere(self, path: str) -> Response:
         if path in ("", "/"):

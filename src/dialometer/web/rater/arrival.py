@@ -49,10 +49,11 @@ def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None
 
 
 def refusal_reason(study: Study, store: Store, external_id: str) -> str:
-    """Why there was no place, as the name of a page: blocked, paused or full."""
+    """Why there was no place, as the name of a page: blocked, paused, closed or full."""
     if any(rule.refuses(study, external_id) for rule in study.spec.quality):
         return "blocked"
-    return "paused" if store.control.current().state == "paused" else "full"
+    state = store.control.current().state
+    return "full" if state == "running" else state
 
 
 def way_back(study: Study, session: Session, person: Person | None) -> tuple[str, str]:

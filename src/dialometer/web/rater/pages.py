@@ -108,7 +108,11 @@ class Contents:
         if screen.kind == "instructions":
             prose = render_prose(screen.text)
             heading = prose.heading or self.language.text("instructions.title")
-            more = {"criteria": self._criteria(session), "n_practice": self._n_practice(flow, session)}
+            more = {
+                "criteria": self._criteria(session),
+                "n_practice": self._n_practice(flow, session),
+                "quiz": comprehension_rule(self.study),
+            }
             return "instructions.html", {"heading": heading, "text": prose.body, "ordered": (), **more}
         if screen.kind == "more":
             return "more.html", {"heading": self.language.text("more.title"), "ordered": ()}
@@ -200,6 +204,8 @@ MANY_OPTIONS = 12
 MESSAGES = (
     "full",
     "paused",
+    "closed",
+    "not_started",
     "blocked",
     "invitation",
     "no_session",
@@ -211,6 +217,16 @@ MESSAGES = (
     "error",
 )
 """The kinds of pages that end a visit or explain why nothing can be shown."""
+ENDINGS = (
+    "completed",
+    "declined",
+    "screened_out",
+    "failed_comprehension",
+    "failed_checks",
+    "stale",
+    "withdrawn",
+)
+"""How a session ends: its state, or why it was screened out after the study had begun."""
 
 
 def _scale_template(name: str) -> str | None:
@@ -264,15 +280,22 @@ class Pages:
         return_url: str = "",
         code: str | None = None,
         withdrawal_code: str = "",
+        ending: str = "",
+        is_not_kept: bool = False,
     ) -> str:
         """One screen of a session, with what was typed in the fields and errors beside them.
 
-        ``return_url``, ``code`` and ``withdrawal_code`` belong to the last screen; the study's own code is shown where
-        none is given.
+        ``return_url``, ``code``, ``withdrawal_code`` and ``ending`` (one of :data:`ENDINGS`) belong to the last screen;
+        the study's own code is shown where none is given. ``is_not_kept`` says that what was sent last was too late.
         """
         if screen.kind == "done":
             return self.render_message(
-                screen.state, root_path=root_path, return_url=return_url, code=code, withdrawal_code=withdrawal_code
+                ending or screen.state,
+                root_path=root_path,
+                return_url=return_url,
+                code=code,
+                withdrawal_code=withdrawal_code,
+                is_not_kept=is_not_kept,
             )
         messages = {name: self.language.explain(message) for name, message in (errors or {}).items()}
         controls = make_controls(screen, typed_answers(screen, typed or {}), messages)
@@ -292,11 +315,16 @@ class Pages:
                 for control in controls
                 if control.error and doubt(control.field, control.value)
             ],
+            "is_not_kept": is_not_kept,
+            "has_agreed": bool(session.consent_version),
+            "may_replace": self.study.spec.design.may_go_back and screen.kind == "item",
             "group_error": messages.get(CONSENT_FIELD) or messages.get(MORE_FIELD) or "",
         }
         template, more = self._contents.of(flow, session, screen, controls, chat)
         context |= more
         scripts = ["timing.js", "draft.js", "send.js", "keys.js", "tabs.js", *self._scripts(screen)]
+        if messages:
+            scripts.append("errors.js")
         return self._render(template, root_path, scripts=scripts, **context)
 
     @staticmethod
@@ -324,11 +352,13 @@ class Pages:
             scripts=["send.js"],
         )
 
-    def render_withdraw(self, *, csrf: str, root_path: str = "", is_unknown: bool = False) -> str:
-        """The form on which a rater withdraws; ``is_unknown`` says that no session has the code that was typed."""
+    def render_withdraw(self, *, csrf: str, root_path: str = "", code: str = "", is_unknown: bool = False) -> str:
+        """The form on which a rater withdraws, with the code of the browser's own session, or one that no session has:
+        that one stays in the form, to be compared and corrected."""
         heading = self.language.text("withdraw.title")
         # Sent plainly, without a script: the answer is a page of its own, and sending it twice does no harm.
-        return self._render("withdraw.html", root_path, heading=heading, csrf=csrf, is_unknown=is_unknown, scripts=[])
+        known = {"code": code, "is_unknown": is_unknown}
+        return self._render("withdraw.html", root_path, heading=heading, csrf=csrf, **known, scripts=[])
 
     def render_message(
         self,
@@ -339,13 +369,15 @@ class Pages:
         code: str | None = None,
         detail: str = "",
         withdrawal_code: str = "",
+        is_not_kept: bool = False,
     ) -> str:
-        """A page that ends a session (its state) or says why nothing can be shown (one of :data:`MESSAGES`)."""
+        """A page that ends a session (one of :data:`ENDINGS`) or says why nothing can be shown (:data:`MESSAGES`)."""
         family = "message" if kind in MESSAGES else "done"
-        if family == "done" and kind not in ("completed", "declined", "screened_out", "stale", "withdrawn"):
+        if family == "done" and kind not in ENDINGS:
             family, kind = "message", "error"
         recruitment = self.study.spec.recruitment
-        own_code = {"completed": recruitment.completion_code, "screened_out": recruitment.screen_out_code}.get(kind, "")
+        is_out = kind in ("screened_out", "failed_comprehension", "failed_checks")
+        own_code = recruitment.completion_code if kind == "completed" else recruitment.screen_out_code if is_out else ""
         debriefing = None
         if kind == "completed":
             text = self.study.texts.get(self.study.spec.texts.debriefing, "")
@@ -358,6 +390,8 @@ class Pages:
             root_path,
             heading=heading,
             kind=kind,
+            may_close=is_out or kind in ("completed", "declined"),
+            is_not_kept=is_not_kept,
             text=self.language.text(f"{family}.{kind}.text"),
             detail=detail,
             debriefing=debriefing,
@@ -376,6 +410,8 @@ class Pages:
                 root_path,
                 heading=self.language.text("wizard.locked.title"),
                 kind="locked",
+                may_close=False,
+                is_not_kept=False,
                 text=self.language.text("wizard.locked.text"),
                 detail="",
                 debriefing=None,

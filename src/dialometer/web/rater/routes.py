@@ -13,7 +13,7 @@ from dialometer.errors import AnswersRejected, FlowError
 from dialometer.flow.engine import Arrival, Flow
 from dialometer.flow.screens import Screen
 from dialometer.model.scale import Value
-from dialometer.model.session import Session
+from dialometer.model.session import ERASED_STATES, Receipt, Session
 from dialometer.recruit.platforms import platform_of
 from dialometer.storage.submissions import SubmissionRefused
 from dialometer.storage.withdrawals import withdrawal_code
@@ -25,6 +25,8 @@ from dialometer.web.server.failures import headers_of, is_own_failure, status_of
 from dialometer.web.server.logs import log, log_failure
 from dialometer.web.server.requests import Form, Unreadable, last_value, read_form, read_json, sent_from_form
 from dialometer.web.server.security import (
+    KEPT_S,
+    NOT_KEPT_COOKIE,
     SESSION_COOKIE,
     START_COOKIE,
     RateLimits,
@@ -61,7 +63,30 @@ def earlier_answers(flow: Flow, session: Session, screen: Screen) -> dict[str, o
     return answers
 
 
+def ending_of(flow: Flow, session: Session) -> str:
+    """How a session ended, as the name of its last page: who failed a check reads something else than who is not wanted."""
+    if session.state != "screened_out":
+        return session.state
+    rules = [
+        logged.finding.rule
+        for logged in flow.store.records.findings(session.id)
+        if logged.finding.action == "screen_out"
+    ]
+    if not rules or "screening" in rules:
+        return "screened_out"
+    return "failed_comprehension" if "comprehension" in rules else "failed_checks"
+
+
+def is_too_late(receipt: Receipt) -> bool:
+    """Whether a screen was not stored because the session was past it. A rater who declined has nothing to lose."""
+    return receipt.outcome == "outdated" or (receipt.outcome == "ended" and receipt.state != "declined")
+
+
 SEE_OTHER = 303
+NOTICE_S = 60
+"""How long the next page may take to say that something was not kept."""
+WITHOUT_ANSWERS = ("instructions", "chat")
+"""Screens that hold no answers; sending one twice loses nothing."""
 MAY_WITHDRAW = ("completed", "screened_out")
 """End states with stored answers that a rater may withdraw."""
 
@@ -93,6 +118,7 @@ class RaterPages:
         if session is not None and await self._is_same_rater(session, arriving):
             return self._to_screen()
         if arriving is None:
+            await self.service.refuse_if_not_running()
             secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
             page = self.service.pages.render_start(csrf=csrf_for(secret), root_path=self.root)
             response = HTMLResponse(page)
@@ -150,11 +176,12 @@ class RaterPages:
     ) -> Response:
         service = self.service
         screen = service.flow.screen(session, step)
-        return_url = code = withdrawal = ""
+        return_url = code = withdrawal = end = ""
         chat = None
         if screen.kind == "done":
             return_url, code = way_back(service.study, session, service.store.sessions.person(session.id))
             withdrawal = withdrawal_code(session.id) if session.state in MAY_WITHDRAW else ""
+            end = ending_of(service.flow, session)
         elif screen.item is not None and screen.item.kind == "chat":
             chat = service.chats.history(session, screen.item.id)
             if screen.kind == "chat":
@@ -176,26 +203,38 @@ class RaterPages:
             return_url=return_url,
             code=code,
             withdrawal_code=withdrawal,
+            ending=end,
+            is_not_kept=bool(cookie(request, NOT_KEPT_COOKIE)),
         )
-        return HTMLResponse(page, status)
+        response = HTMLResponse(page, status)
+        if cookie(request, NOT_KEPT_COOKIE):
+            response.delete_cookie(NOT_KEPT_COOKIE, path=self.root or "/")
+        return response
 
     # sending
 
     async def submit(self, request: Request) -> Response:
-        """Stores a screen and redirects to the next one; invalid answers show the page again with all that was typed."""
+        """Stores a screen and redirects to the next one; invalid answers show the page again with all that was typed.
+
+        What came too late, since the session went on in another tab, is not stored, and the next page says so.
+        """
         form = await read_form(request)
         token = cookie(request, SESSION_COOKIE)
         if not token:
             raise NoSession("there is no such session", remedy="open the study's link again")
         check_csrf(request, token, last_value(form, "csrf"))
         try:
-            await self.service.submit(sent_from_form(form, token, lambda screen: checked_answers(screen, form)))
+            sent = sent_from_form(form, token, lambda screen: checked_answers(screen, form))
+            is_late = is_too_late((await self.service.submit(sent)).receipt)
         except AnswersRejected as rejected:
             errors = rejected.fields
             return await self.service.in_thread(lambda: self._again(request, token, errors, form))
         except SubmissionRefused:
-            pass  # the session is elsewhere by now; the next page shows where
-        return self._to_screen()
+            is_late = True  # the session is elsewhere by now; the next page shows where
+        response = self._to_screen()
+        if is_late and last_value(form, "screen").split("/")[0] not in WITHOUT_ANSWERS:
+            self._set_cookie(request, response, NOT_KEPT_COOKIE, "yes", max_age_s=NOTICE_S)
+        return response
 
     def _again(self, request: Request, token: str, errors: Mapping[str, str], form: Form) -> Response:
         session = self.service.session_of(token)
@@ -236,14 +275,18 @@ class RaterPages:
         except NoSession:
             return None
 
-    def _set_cookie(self, request: Request, response: Response, name: str, value: str) -> None:
+    def _set_cookie(
+        self, request: Request, response: Response, name: str, value: str, *, max_age_s: int = KEPT_S
+    ) -> None:
         is_embedded = bool(self.service.settings.frame_ancestors)
-        set_cookie(request, response, name, value, path=self.root, is_embedded=is_embedded)
+        set_cookie(request, response, name, value, path=self.root, is_embedded=is_embedded, max_age_s=max_age_s)
 
     def _to_screen(self) -> RedirectResponse:
         return RedirectResponse(f"{self.root}/s", SEE_OTHER)
 
 
+MAX_CODE = 40
+"""Characters of a code that the form takes."""
 TRIES_PER_MINUTE = 10
 """From one address. A code cannot be guessed anyway."""
 
@@ -264,8 +307,11 @@ class WithdrawPages:
         ]
 
     async def show(self, request: Request) -> Response:
-        """The form; it needs no session."""
-        return self._form(request)
+        """The form; it needs no session, but where the browser has one, its code is in it."""
+        token = cookie(request, SESSION_COOKIE)
+        session = await self.service.in_thread(lambda: self.service.store.sessions.by_token(token)) if token else None
+        is_own = session is not None and session.state not in ERASED_STATES
+        return self._form(request, code=withdrawal_code(session.id) if session and is_own else "")
 
     async def erase(self, request: Request) -> Response:
         """Erases the person whose code was given; a code that was used before gets the same answer."""
@@ -274,10 +320,13 @@ class WithdrawPages:
         self.tries.take(client_address(request.scope))
         code = last_value(form, "code")
         if not await self.service.in_thread(lambda: self._withdraw(code)):
-            return self._form(request, is_unknown=True, status=422)
+            return self._form(request, code=code[:MAX_CODE], is_unknown=True, status=422)
         response = HTMLResponse(self.service.pages.render_message("withdrawn", root_path=self.root))
-        for name in (SESSION_COOKIE, START_COOKIE):
-            response.delete_cookie(name, path=self.root or "/")
+        response.delete_cookie(START_COOKIE, path=self.root or "/")
+        token = cookie(request, SESSION_COOKIE)
+        # The code may be of another session than the one this browser is in.
+        if token and await self.service.in_thread(lambda: self.service.store.sessions.by_token(token)) is None:
+            response.delete_cookie(SESSION_COOKIE, path=self.root or "/")
         return response
 
     def _withdraw(self, code: str) -> bool:
@@ -288,9 +337,11 @@ class WithdrawPages:
         log("withdrawal", session=session_id)
         return True
 
-    def _form(self, request: Request, *, is_unknown: bool = False, status: int = 200) -> Response:
+    def _form(self, request: Request, *, code: str = "", is_unknown: bool = False, status: int = 200) -> Response:
         secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
-        page = self.service.pages.render_withdraw(csrf=csrf_for(secret), root_path=self.root, is_unknown=is_unknown)
+        page = self.service.pages.render_withdraw(
+            csrf=csrf_for(secret), root_path=self.root, code=code, is_unknown=is_unknown
+        )
         response = HTMLResponse(page, status)
         is_embedded = bool(self.service.settings.frame_ancestors)
         set_cookie(request, response, START_COOKIE, secret, path=self.root, is_embedded=is_embedded)

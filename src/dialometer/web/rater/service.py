@@ -31,7 +31,7 @@ STUCK_S = 20.0
 
 
 class NoPlace(RequestError):
-    """An arriving rater cannot take part; ``page`` says why in one word: full, paused or blocked."""
+    """An arriving rater cannot take part; ``page`` says why in one word: full, paused, closed or blocked."""
 
     status = 403
 
@@ -112,6 +112,12 @@ class Service:
             raise NoPlace(kind, error.message) from error
         self.metrics.add("dialometer_arrivals_total")
         return arrival
+
+    async def refuse_if_not_running(self) -> None:
+        """Raises :class:`NoPlace` where nobody can start now, before a rater presses a button for nothing."""
+        state = await run_in_threadpool(lambda: self.store.control.current().state)
+        if state != "running":
+            raise NoPlace(state, f"the study is {state}")
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Runs blocking work in a thread, so that other requests are served meanwhile."""

@@ -19,6 +19,7 @@ from dialometer.web.server.failures import RequestError
 SESSION_COOKIE = "dialometer_session"
 START_COOKIE = "dialometer_start"
 WIZARD_COOKIE = "dialometer_wizard"
+NOT_KEPT_COOKIE = "dialometer_not_kept"
 KEPT_S = 30 * 24 * 3600
 """A rater may come back for a month."""
 MAX_TOKEN_LENGTH = 128

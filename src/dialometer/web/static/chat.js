@@ -19,6 +19,28 @@ let isBusy = false;
 
 document.getElementById("say-hint").hidden = false;
 view.scrollTop = view.scrollHeight;
+
+// A keyboard on the screen covers the end of the page, in some browsers without the page getting any shorter.
+const seen = window.visualViewport;
+function fit() {
+  const covered = Math.max(0, window.innerHeight - seen.height - seen.offsetTop);
+  chat.style.setProperty("--seen", `${seen.height}px`);
+  chat.style.setProperty("--covered", `${covered}px`);
+  view.scrollTop = view.scrollHeight;
+}
+// On a phone the newest message and the field belong on the screen together.
+function showEnd() {
+  if (!seen || !matchMedia("(max-width: 34rem)").matches) return;
+  fit();
+  const below = chat.getBoundingClientRect().bottom - seen.offsetTop - seen.height;
+  if (below > 0) scrollBy(0, below);
+}
+if (seen) {
+  seen.addEventListener("resize", () => { fit(); if (document.activeElement === message) showEnd(); });
+  seen.addEventListener("scroll", fit);
+  fit();
+}
+message.addEventListener("focus", showEnd);
 try {
   const kept = sessionStorage.getItem(keptKey) ?? "";
   const lastSaid = [...log.querySelectorAll(".turn.end .said")].at(-1)?.textContent;
@@ -103,6 +125,7 @@ async function send() {
   const line = bubble("end", chat.dataset.you, text);
   message.value = "";
   busy(true);
+  showEnd();
   let isRefused = false;
   try {
     // The number of messages known here makes a message harmless that arrives twice.
@@ -134,7 +157,8 @@ async function again() {
 function rest() {
   busy(false);
   showCount();
-  if (!say.hidden) message.focus();
+  if (!say.hidden) message.focus({ preventScroll: true });
+  showEnd();
 }
 
 say.addEventListener("submit", (event) => { event.preventDefault(); send(); });

@@ -46,6 +46,11 @@ async function put(content) {
       headers: { "Content-Type": "application/json", "X-CSRF-Token": form.elements.namedItem("csrf").value },
       body: JSON.stringify({ screen: form.dataset.screen, answers: content }),
     });
+    if (response.status === 409) { // the session is past this screen
+      note.textContent = "";
+      form.dispatchEvent(new Event("moved"));
+      return;
+    }
     if (!response.ok) throw new Error(String(response.status));
     if (nChanges === nKnown) store(content, true);
     note.textContent = form.dataset.saved;

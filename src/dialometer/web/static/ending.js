@@ -1,11 +1,10 @@
-// The end: what the browser kept for the session goes, and the completion code can be copied by a button.
+// The end: what the browser kept for the session goes, and its codes can be copied by a button.
 try {
   for (const storage of [localStorage, sessionStorage]) {
     for (const key of Object.keys(storage)) if (key.startsWith("dialometer:")) storage.removeItem(key);
   }
 } catch { /* storage is forbidden, so nothing was kept */ }
-const code = document.getElementById("code");
-if (code && navigator.clipboard) { // without a clipboard the code can still be selected
+for (const code of navigator.clipboard ? document.querySelectorAll(".code-value") : []) { // else it can be selected
   const button = document.createElement("button");
   button.type = "button";
   button.className = "button";

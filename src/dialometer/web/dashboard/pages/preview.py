@@ -29,10 +29,18 @@ class _NoStudies:
         return 0
 
 
+class _NoRecords:
+    """Nobody has taken any time yet."""
+
+    def seconds_on_screens(self, _session_id: str) -> dict[str, float]:
+        return {}
+
+
 class NoStore:
     """Takes the place of a store and stores nothing."""
 
     studies = _NoStudies()
+    records = _NoRecords()
 
     def __getattr__(self, name: str) -> object:
         raise FlowError("a preview stores nothing", remedy="take part by the study's own link to try that")
