@@ -179,3 +179,18 @@ def test_strange_forms_are_no_trouble(site, kind, body):
     for path in ("/studies/likert/control", "/studies/draft/files", "/new"):
         response = owner.client.post(f"/desk{path}", content=body, headers={"content-type": kind})
         assert response.status_code in (400, 403, 413, 422), (path, response.status_code, response.text[:300])
+
+
+def test_a_study_that_has_not_started_has_a_page_of_its_own(site, studies_folder):
+    """In the study's language, with its style sheet; an address without a study is something else."""
+    spec = studies_folder / "draft" / "study.yaml"
+    spec.write_text(spec.read_text(encoding="utf-8").replace("language: en", "language: de"), encoding="utf-8")
+    rater = site.visitor()
+    page = rater.client.get("/draft/")
+    assert page.status_code == 403
+    assert "Die Studie hat noch nicht begonnen" in page.text
+    assert "content-security-policy" in page.headers
+    sheet = re.search(r'href="([^"]+base\.css[^"]*)"', page.text)
+    assert sheet is not None
+    assert rater.client.get(sheet[1]).status_code == 200
+    assert rater.client.get("/nowhere/").status_code == 404

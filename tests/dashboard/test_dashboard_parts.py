@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import QueryParams
 
 from dialometer.errors import DialometerError
+from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.charts import (
     BarRow,
     Series,
@@ -26,6 +27,7 @@ from dialometer.web.dashboard.charts import (
     stacked_bars,
 )
 from dialometer.web.dashboard.dashboard import Cache
+from dialometer.web.dashboard.numbers import DAY_MS, over_time
 from dialometer.web.dashboard.records import spread
 from dialometer.web.dashboard.running_studies import NoStudy, StudyFolders
 from dialometer.web.dashboard.table import N_PER_PAGE, Grid, GridColumn
@@ -153,3 +155,29 @@ def test_a_shelf_names_nothing_outside_itself(tmp_path):
     assert StudyFolders.from_json(shelf.as_json()) == shelf
     with pytest.raises(DialometerError):
         StudyFolders((str(tmp_path / "in" / "one"),)).new_folder("two")
+
+
+def test_an_erased_session_keeps_its_place_in_the_chart():
+    """Only its day is stored, but sessions are numbered as they arrive."""
+    day = 20_000 * DAY_MS
+    times = {1: day + 50_000_000, 2: day, 3: day + 52_000_000, 4: day}
+    marks = [
+        SessionMark(
+            f"s{n}",
+            n,
+            "withdrawn" if n == 2 else "declined" if n == 4 else "completed",
+            3,
+            0,
+            "person",
+            False,
+            at,
+            at,
+            at,
+        )
+        for n, at in times.items()
+    ]
+    moved = over_time(marks)
+    assert [at for at, _ in moved["arrived"]] == [times[1], times[1], times[3], times[3]]
+    assert [n for _, n in moved["arrived"]] == [1, 2, 3, 4]
+    assert [at for at, _ in over_time(marks[1:])["arrived"]] == [times[3]] * 3
+    assert moved["screened out or declined"] == [(times[3], 1)]

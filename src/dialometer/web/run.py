@@ -90,10 +90,11 @@ class ServerApp:
 
     def _not_started(self, name: str) -> Response:
         """The page of a study that is still a draft, in its own language; its files come from the dashboard's folder."""
-        study, _ = self.studies.checked(name)
-        if study is None:
+        try:
+            pages = Pages(self.studies.loaded(name))
+        except DialometerError:  # a draft that is not in order yet
             return PlainTextResponse("This study has not started yet. Please come back later.", 403)
-        return HTMLResponse(Pages(study).render_message("not_started", root_path=f"{self._root}{DASHBOARD}"), 403)
+        return HTMLResponse(pages.render_message("not_started", root_path=f"{self._root}{DASHBOARD}"), 403)
 
     def _elsewhere(self, path: str) -> Response:
         if path in ("", "/"):
