@@ -15,6 +15,7 @@ from dialometer.analysis.families.ratings.factor_effects import FactorEffects, c
 from dialometer.analysis.families.ratings.factors import Factors
 from dialometer.design import templates
 from dialometer.design.load import load_study
+from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Table
 from dialometer.report import render, report_to_json
@@ -45,7 +46,8 @@ PUBLISHED = {
     "consistency_of_criteria": "RQ3",
     "answers": "demographics and preferred method",
     "answers_in_numbers": "age",
-    "ranking_metric_importance": "importance of metrics",
+    "ranking_metric_importance": "figure 9, in numbers",
+    "importance_metric_importance": "figure 9",
     "balance": "table 2",
 }
 
@@ -470,3 +472,27 @@ def test_levels_can_show_different_values(template, quick):
     report = analyse(study, quick(study, n_raters=48, habits=Habits(careless_share=0, anchor_pull=0.8)), n_resamples=100)
     values = {row[2]: row[1] for row in table_of(report, "nearness_to_anchor").rows}
     assert values == {"low": "20", "high": "500"}
+
+
+def test_importance_is_a_share_of_rank_points(whole):
+    table = table_of(whole, "ranking_metric_importance")
+    shares, ranks = column(table, "importance"), column(table, "mean_rank")
+    assert sum(share.value for share in shares) == pytest.approx(1)
+    for share, rank in zip(shares, ranks, strict=True):  # six points for the first of six, one for the last, 21 in all
+        assert share.value == pytest.approx((7 - rank.value) / 21)
+        assert share.low <= share.value <= share.high
+    firsts = column(table, "first")
+    assert sum(first.value for first in firsts) == pytest.approx(1)
+
+
+def test_groups_can_be_asked_for_in_the_report(template, quick):
+    study = template("anchoring", n_items=4)
+    data = quick(study, n_raters=12)
+    report = analyse(study, data, n_resamples=100, by=["gender"])
+    plain = analyse(study, data, n_resamples=100)
+    added = [section.name for section in report.sections if section.name not in {s.name for s in plain.sections}]
+    assert added == ["group_gender"]
+    assert report.provenance["fingerprint"] == plain.provenance["fingerprint"], "the study is still the declared one"
+    with pytest.raises(UnknownName, match="no question 'gendr'") as caught:
+        analyse(study, data, by=["gendr"])
+    assert "did you mean 'gender'?" in str(caught.value)

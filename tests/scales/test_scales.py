@@ -160,4 +160,5 @@ def test_magnitudes_are_above_zero_and_slips_are_asked_about():
     assert scale.doubt(scale.parse("1e12")).startswith("Did you mean 1\u202f000\u202f000\u202f000\u202f000? If so, continue")
     assert "0.000003" in scale.doubt(scale.parse("3e-6"))
     assert "1e+40" in scale.doubt(scale.parse("1e40"))
-    assert scale.doubt(2e6) and not scale.doubt(2e6, anchor=1e6)  # far from 100, near to the value shown
+    assert scale.doubt(2e6)
+    assert not scale.doubt(2e6, anchor=1e6)  # far from 100, near to the value shown

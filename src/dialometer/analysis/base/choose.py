@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,10 +16,11 @@ from dialometer.analysis.base.wording import cell_names
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
-from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.errors import DialometerError, NotEnoughData, UnknownName
 from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Column, Report, Section, Summary, Table
 from dialometer.model.study import Study
+from dialometer.registry import did_you_mean
 from dialometer.storage.store import Store
 
 SOURCE_WORDS = {
@@ -147,6 +150,18 @@ DECIDING_RANK = 9.5
 """Before the families that answer by the kind of data alone."""
 
 
+def grouped_by(study: Study, by: Sequence[str]) -> Study:
+    """The study with further subgroups; a question that it does not ask is an error."""
+    known = study.question_scales
+    for name in by:
+        if name not in known:
+            listed = f"; it asks: {', '.join(known)}" if known else ": it has no questions about raters"
+            raise UnknownName(f"the study has no question '{name}'{listed}", remedy=did_you_mean(name, list(known)))
+    subgroups = list(dict.fromkeys([*study.spec.analysis.subgroups, *by]))
+    analysis = study.spec.analysis.model_copy(update={"subgroups": subgroups})
+    return replace(study, spec=study.spec.model_copy(update={"analysis": analysis}))
+
+
 def analyse(
     study: Study,
     judgments: Store | StudyData,
@@ -154,12 +169,18 @@ def analyse(
     seed: int | None = None,
     n_resamples: int | None = None,
     sources: tuple[str, ...] = (),
+    by: Sequence[str] = (),
 ) -> Report:
     """The report that the study's design asks for. Unfinished and even empty studies get one, which says so.
 
-    Without ``sources`` it is about people, or about simulated raters or models where there are no people.
+    Without ``sources`` it is about people, or about simulated raters or models where there are no people. ``by`` names
+    questions by whose answers raters are grouped, beside the subgroups that the study declares.
     """
     data = judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources)
+    as_declared = data
+    if by:
+        study = grouped_by(study, by)
+        data = replace(data, study=study)
     declared = study.spec.analysis
     options = Options(
         confidence=declared.confidence,
@@ -190,7 +211,7 @@ def analyse(
             *(section for part in findings for section in part.closing),
         ),
         methods=tuple(dict.fromkeys(method for part in findings for method in part.methods)),
-        provenance=_provenance(data, options),
+        provenance=_provenance(as_declared, options),
         is_finished=not unfinished(data),
     )
 

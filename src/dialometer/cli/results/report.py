@@ -59,6 +59,14 @@ def add_to(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--source", help="person, imported, model or simulated; people if left out. Repeat for more."),
         ] = None,
+        by: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--by",
+                metavar="QUESTION",
+                help="Also show results by groups of raters: a question about them, such as gender. Repeat for more.",
+            ),
+        ] = None,
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
@@ -75,12 +83,15 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.report import FORMATS, render
 
         sources = checked_sources(source or [])
+        questions = [name.strip() for entry in by or () for name in entry.split(",") if name.strip()]
         for name in formats or ():
             FORMATS.get(name)
         if is_archive(folder):
             target = out or folder.resolve().with_name(f"{folder.stem}-report")
             with show_steps() as step:
-                made, files, compared = _archived_report(folder, target, formats, seed, resamples, sources, step)
+                made, files, compared = _archived_report(
+                    folder, target, formats, seed, resamples, sources, questions, step
+                )
             _print_result(made, target, files, as_json=as_json, compared=compared)
             return
         study = open_study(folder)
@@ -88,7 +99,7 @@ def add_to(app: typer.Typer) -> None:
         with show_steps() as step:
             step("Analysing")
             with open_store(folder, database, create=False) as store:
-                made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources)
+                made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources, by=questions)
             step("Writing")
             files = render(made, target, formats=formats or None)
         _print_result(made, target, files, as_json=as_json)
@@ -183,6 +194,7 @@ def _archived_report(
     seed: int | None,
     resamples: int | None,
     sources: tuple[str, ...],
+    by: list[str],
     step: Callable[[str], None],
 ) -> tuple[Report, list[Path], dict[str, Any]]:
     """The report, its files, and what came of the comparison. Settings are the archive's own unless others are given."""
@@ -205,6 +217,7 @@ def _archived_report(
             data,
             seed=settings["seed"] if seed is None else seed,
             n_resamples=resamples or settings["n_resamples"],
+            by=by,
         )
         step("Writing")
         files = render(made, target, formats=formats or settings["formats"])
@@ -213,7 +226,7 @@ def _archived_report(
             compared = _compare(inside / REPORT, Path(name))
     from dialometer._version import __version__
 
-    is_other = seed is not None or resamples is not None or bool(sources)
+    is_other = seed is not None or resamples is not None or bool(sources) or bool(by)
     return made, files, {**compared, "made_with": manifest["dialometer"], "this": __version__, "is_other": is_other}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -17,11 +18,12 @@ from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.scale import Scale
 from dialometer.model.study import Question, Study
 from dialometer.model.values import Value
-from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.charts import Dot, Share, dot_interval, stacked_shares
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.preference import binomial_test
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.ranks import kendalls_w, mean_ranks
+from dialometer.stats.observations import Floats
 
 TITLE = "Questionnaires"
 MOST_OTHERS = 8
@@ -177,7 +179,7 @@ def _ranking(data: StudyData, question: Question, options: Options) -> Section:
 
 
 def ranking_section(data: StudyData, question: Question, title: str, options: Options) -> Section:
-    """Mean ranks with intervals, and Kendall's W for how far raters agree."""
+    """Mean ranks and shares of importance with intervals, how often each rank was given, and Kendall's W."""
     objects = _scale(data.study, question).option_names()
     orders = [answer for answer in _answers(data, question) if isinstance(answer, list)]
     ranks = np.array(
@@ -188,30 +190,86 @@ def ranking_section(data: StudyData, question: Question, title: str, options: Op
     means = mean_ranks(ranks, objects, confidence=options.confidence)
     agreement = kendalls_w(ranks, **options.resampling)
     best_first = sorted(objects, key=lambda name: means[name].value)
+    columns = {name: ranks[:, objects.index(name)] for name in best_first}
+    parts = (
+        _importance_figure(question, means, best_first),
+        _ranks_figure(question, columns),
+        _ranking_table(question, means, columns, options),
+    )
+    sentence = _ranking_sentence(best_first, means, agreement)
+    return Section(f"ranking_{question.name}", title, (sentence,), parts)
+
+
+def importance(mean_rank: Estimate, n_objects: int) -> Estimate:
+    """A mean rank as a share of importance: of k objects the first gets k points, the last one; shares add up to 1."""
+
+    def share(rank: float) -> float:
+        return (n_objects + 1 - rank) / (n_objects * (n_objects + 1) / 2)
+
+    return replace(
+        mean_rank,
+        value=share(mean_rank.value),
+        low=share(mean_rank.high),
+        high=share(mean_rank.low),
+        method="share of rank points",
+    )
+
+
+def _importance_figure(question: Question, means: dict[str, Estimate], order: list[str]) -> Figure:
+    shares = {name: importance(means[name], len(means)) for name in order}
+    listed_shares = "; ".join(f"{name} {percent(share.value)}" for name, share in shares.items())
+    return Figure(
+        f"importance_{question.name}",
+        "Importance in percent",
+        dot_interval([Dot(name, shares[name]) for name in order], value_title="share of importance", is_percent=True),
+        caption=f"Of {len(order)}, the first in a rater's order gets {len(order)} points and the last gets 1; importance is the "
+        "share of all points. Equal importance would be "
+        f"{percent(1 / len(order))}, and more than {percent(2 / (len(order) + 1))} is not possible.",
+        alt=f"Share of importance with its confidence interval: {listed_shares}.",
+    )
+
+
+def _ranks_figure(question: Question, columns: dict[str, Floats]) -> Figure:
+    n_objects = len(columns)
+    words = [f"rank {rank}" for rank in range(1, n_objects + 1)]
+    shares = []
+    for name, column in columns.items():
+        known = column[~np.isnan(column)]
+        shares += [
+            Share(name, word, float(np.mean(known == rank)) if len(known) else 0.0)
+            for rank, word in enumerate(words, start=1)
+        ]
+    firsts = "; ".join(f"{name} {percent(share.share)}" for name, share in zip(columns, shares[::n_objects], strict=True))
+    return Figure(
+        f"ranks_{question.name}",
+        "Ranks that raters gave",
+        stacked_shares(shares, parts=words, part_title="Rank", value_title="raters", is_ordered=True),
+        alt=f"Share of raters who gave each rank; ranked first: {firsts}.",
+    )
+
+
+def _ranking_table(
+    question: Question, means: dict[str, Estimate], columns: dict[str, Floats], options: Options
+) -> Table:
+    n_objects = len(columns)
     body: list[tuple[Cell, ...]] = []
-    for name in best_first:
-        column = ranks[:, objects.index(name)]
-        body.append((name, means[name], int(np.sum(column == 1)), int(np.sum(column == len(objects)))))
-    table = Table(
+    for name, column in columns.items():
+        known = column[~np.isnan(column)]
+        first = proportion(int(np.sum(known == 1)), len(known), confidence=options.confidence) if len(known) else None
+        n_last = int(np.sum(known == n_objects))
+        body.append((name, means[name], importance(means[name], n_objects), first, n_last))
+    return Table(
         f"ranking_{question.name}",
         question.text,
         (
             Column("what", "What"),
             Column("mean_rank", "Mean rank", "estimate"),
-            Column("first", "Ranked first", "count"),
+            Column("importance", "Importance", "percent_estimate"),
+            Column("first", "Ranked first", "percent_estimate"),
             Column("last", "Ranked last", "count"),
         ),
         tuple(body),
-        caption=f"Rank 1 is the first of {len(objects)}.",
-    )
-    figure = Figure(
-        f"ranking_{question.name}",
-        title,
-        dot_interval([Dot(name, means[name]) for name in best_first], value_title="mean rank (1 is first)"),
-        alt="Mean rank with its interval: " + "; ".join(f"{name} {means[name]}" for name in best_first) + ".",
-    )
-    return Section(
-        f"ranking_{question.name}", title, (_ranking_sentence(best_first, means, agreement),), (figure, table)
+        caption=f"Rank 1 is the first of {n_objects}. Importance is the share of rank points.",
     )
 
 
