@@ -32,6 +32,24 @@ ACTIONS = {
     "REQUEST_RETURN": {"return_reason"},
     "FIXED_SCREEN_OUT_PAYMENT": {"fixed_screen_out_reward", "slots"},
 }
+FILTERS = {
+    "approval_rate": {"type": "range", "data_type": "integer", "min": 0, "max": 100},
+    "approval_numbers": {"type": "range", "data_type": "integer", "min": 0, "max": 10000},
+    "current-country-of-residence": {
+        "type": "select",
+        "data_type": "ChoiceID",
+        "choices": {"0": "United Kingdom", "1": "United States", "2": "Ireland", "7": "Czech Republic"},
+    },
+    "first-language": {"type": "select", "data_type": "ChoiceID", "choices": {"19": "English", "4": "German"}},
+    "fluent-languages": {"type": "select", "data_type": "ChoiceID", "choices": {"19": "English", "4": "German"}},
+    "handedness": {
+        "type": "select",
+        "data_type": "ChoiceID",
+        "choices": {"0": "Left", "1": "Right", "2": "Ambidextrous"},
+    },
+    "custom_allowlist": {"type": "select", "data_type": "ParticipantID"},
+    "custom_blocklist": {"type": "select", "data_type": "ParticipantID"},
+}
 REQUIRED = {
     "name": str,
     "description": str,
@@ -55,6 +73,7 @@ class Platform:
     n_paid: dict[str, int] = field(default_factory=dict)
     seen: list[tuple[str, str]] = field(default_factory=list)
     plan: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    n_filters_per_page: int = 5
 
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
         for pattern, verb, act in self.routes():
@@ -66,6 +85,7 @@ class Platform:
     def routes(self):
         return [
             ("/studies/", "POST", self.create),
+            ("/filters/", "GET", self.known_filters),
             (r"/studies/([^/]+)/", "GET", self.show),
             (r"/studies/([^/]+)/transition/", "POST", self.transition),
             (r"/studies/([^/]+)/submissions/", "GET", self.listed),
@@ -90,11 +110,20 @@ class Platform:
             for action in code.get("actions", [{}]):
                 if set(action) - {"action"} != ACTIONS.get(action.get("action"), {"?"}):
                     wrong["completion_codes"] = [f"Not a valid action: {action}"]
+        for chosen in body.get("filters", []):
+            if not is_filter(chosen):
+                wrong["filters"] = [f"Not a valid filter: {chosen}"]
         if wrong:
             return 400, {"error": {"status": 400, "title": "Bad Request", "detail": wrong}}
         identity = f"study{len(self.studies) + 1:04d}"
         self.studies[identity] = {**body, "id": identity, "status": "UNPUBLISHED"}
         return 201, self.studies[identity]
+
+    def known_filters(self, *, query, body):
+        offset, limit = (int(query.get(name, [default])[0]) for name, default in (("offset", 0), ("limit", 20)))
+        rows = [{"filter_id": name, "title": name, **entry} for name, entry in FILTERS.items()]
+        page = rows[offset : offset + min(limit, self.n_filters_per_page)]
+        return 200, {"results": page, "meta": {"count": len(rows)}}
 
     def show(self, identity, *, query, body):
         return (
@@ -153,6 +182,27 @@ class Platform:
             return 404, {"error": {"detail": "no such payment"}}
         self.n_paid[identity] = self.n_paid.get(identity, 0) + 1
         return 202, {}
+
+
+def is_filter(chosen):
+    """Whether a filter of a study is as documented: known, of its kind, with answers by number or bounds within its own."""
+    entry = FILTERS.get(chosen.get("filter_id"))
+    if entry is None:
+        return False
+    if entry["type"] == "range":
+        bounds = chosen.get("selected_range", {})
+        return (
+            set(chosen) == {"filter_id", "selected_range"}
+            and set(bounds) == {"lower", "upper"}
+            and all(isinstance(value, int) for value in bounds.values())
+            and entry["min"] <= bounds["lower"] <= bounds["upper"] <= entry["max"]
+        )
+    values = chosen.get("selected_values")
+    if set(chosen) != {"filter_id", "selected_values"} or not isinstance(values, list) or not values:
+        return False
+    if entry["data_type"] == "ParticipantID":
+        return all(re.fullmatch("[0-9a-f]{24}", value) for value in values)
+    return all(value in entry["choices"] for value in values)
 
 
 class Loopback:

@@ -63,7 +63,7 @@ def test_check_schema_and_link_know_it(installed, make_study, dialometer):
     entries = json.loads(dialometer("recruit", "link", folder, "--url", URL, "--json"))
     assert entries["link"] == f"{URL}/?panelist=[ID]&project=[PROJECT]&visit=[VISIT]"
     assert (entries["rater"], entries["kept"]) == ("panelist", ["project", "visit"])
-    assert "first_language" in entries["qualifications"]
+    assert entries["filters"] == {"first_languages": "mother tongue"}
     dialometer("recruit", "campus", "publish", folder, fails=True)  # it has no API
 
 

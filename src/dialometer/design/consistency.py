@@ -16,6 +16,7 @@ from dialometer.model.scale import Scale
 from dialometer.model.study import Change, Comparison, Question, Study
 from dialometer.quality.gold import Gold, is_gold
 from dialometer.recruit.platforms import PLATFORMS, platform_of
+from dialometer.recruit.qualifying import qualification_problems
 from dialometer.registry import did_you_mean
 
 STUDY_FILE = "study.yaml"
@@ -523,6 +524,9 @@ def _platform_can_be_used(c: _Checker) -> None:
     if c.known(recruitment.platform, PLATFORMS, PLATFORMS.kind, ("recruitment", "platform")):
         for problem in platform_of(recruitment).problems(c.study):
             c.add(("recruitment", problem.field), problem.message, problem.remedy, problem.severity)
+        for problem in qualification_problems(c.spec, platform_of(recruitment), c.study.folder):
+            path = ("recruitment", "qualifications", problem.field)
+            c.add(path, problem.message, problem.remedy, problem.severity)
 
 
 _CHECKS: tuple[Callable[[_Checker], None], ...] = (

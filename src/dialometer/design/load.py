@@ -16,8 +16,11 @@ from dialometer.model.dialogue import clean_text
 from dialometer.model.item import Item
 from dialometer.model.study import Items, Study, StudySpec
 from dialometer.quality import RULES
+from dialometer.recruit.platforms import PLATFORMS, platform_of
+from dialometer.recruit.screening_questions import screening_questions
 from dialometer.registry import Registry, did_you_mean
 from dialometer.scales import SCALES
+from dialometer.scales.choice import Choice
 from dialometer.scales.text import Text
 
 STUDY_FILE = "study.yaml"
@@ -54,6 +57,7 @@ def read_study(folder: Path) -> tuple[Study | None, list[Problem]]:
     problems += item_problems
     if spec is None:
         return None, problems
+    spec = _with_screening(spec)
     texts, text_problems = _read_texts(folder, spec, source)
     study = Study(spec=spec, items=tuple(items), texts=texts, folder=folder)
     problems += text_problems
@@ -100,6 +104,16 @@ def _read_spec(source: Positioned, problems: list[Problem]) -> StudySpec | None:
         problems += explain(error, StudySpec, source, STUDY_FILE)
         return None
     return spec if is_whole else None
+
+
+def _with_screening(spec: StudySpec) -> StudySpec:
+    """The study with questions for the qualifications that its platform cannot filter."""
+    if spec.recruitment.platform not in PLATFORMS:
+        return spec
+    added = screening_questions(spec, platform_of(spec.recruitment))
+    scales = {row.question.scale: Choice(options=list(row.options)) for row in added}
+    screening = [*spec.screening, *(row.question for row in added)]
+    return spec.model_copy(update={"screening": screening, "scales": {**spec.scales, **scales}}) if added else spec
 
 
 def _read_part(

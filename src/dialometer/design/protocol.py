@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.study import Block, Condition, Presentation, Study
 from dialometer.quality.gold import Gold, placed_gold
+from dialometer.recruit.platforms import platform_of
+from dialometer.recruit.qualifying import met_qualifications
 
 WORDS_PER_SECOND = 4.0  # careful silent reading, about 240 words a minute
 SECONDS_PER_SCREEN = 3.0
@@ -30,6 +32,8 @@ class Protocol:
     pay_per_hour_cents: float | None
     cost_cents: int | None
     currency: str
+    qualifications: tuple[str, ...] = ()
+    """What raters must bring, each with what makes sure of it."""
 
 
 def protocol(study: Study) -> Protocol:
@@ -53,6 +57,9 @@ def protocol(study: Study) -> Protocol:
         pay_per_hour_cents=pay / minutes * 60 if pay else None,
         cost_cents=cost if pay else None,
         currency=spec.recruitment.currency,
+        qualifications=tuple(
+            f"{met.words} ({met.how})" for met in met_qualifications(spec, platform_of(spec.recruitment))
+        ),
     )
 
 

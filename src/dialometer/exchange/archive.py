@@ -166,13 +166,13 @@ def copy_study(study: Study, target: Path) -> tuple[Study, dict[str, Any]]:
 
 
 def _withhold_block_lists(study: Study, target: Path) -> list[str]:
-    """Lists of blocked raters name people, and no number depends on them."""
+    """Lists of allowed and blocked raters name people, and no number depends on them."""
     rules = [rule for rule in study.spec.quality if isinstance(rule, BlockList)]
-    withheld = []
-    for rule in rules:
-        if rule.file:
-            (target / rule.file).write_text(WITHHELD, encoding="utf-8")
-            withheld.append(rule.file)
+    lists = study.spec.recruitment.qualifications
+    withheld = [name for name in (*(rule.file for rule in rules), lists.allow_list, lists.block_list) if name]
+    for name in withheld:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(WITHHELD, encoding="utf-8")
     if any(rule.raters for rule in rules):
         content = yaml.safe_load((target / STUDY_FILE).read_text(encoding="utf-8"))
         for declared in content["quality"]:

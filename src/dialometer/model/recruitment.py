@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from dialometer.model.part import Part
+from dialometer.model.qualifications import Qualifications
 
 Preset = Literal["connect", "sona", "mturk"]
 
@@ -39,6 +40,7 @@ class Recruitment(Part):
     screen_out_url: str = Field(
         default="", description="Where raters who are screened out are sent; return_url if left out."
     )
+    qualifications: Qualifications = Field(default_factory=Qualifications, description="Who may rate.")
     parameters: dict[str, str] = Field(
         default_factory=dict, description="Names of arrival parameters: rater, session, study."
     )

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from dialometer.errors import DialometerError, Problem
 from dialometer.model.recruitment import Recruitment
 from dialometer.model.study import Study
+from dialometer.recruit.rater_list import read_rater_list
 
 if TYPE_CHECKING:
     from dialometer.recruit.api_client import ApiClient
@@ -134,7 +135,7 @@ class Platform:
     link: ClassVar[str] = ""
     """What to enter on the platform after the study's address, where it fills in the parameters itself."""
     qualifications: ClassVar[Mapping[str, str]] = {}
-    """What the platform can select raters by: its name for the filter, and what it means."""
+    """What the platform can select raters by: the setting under ``qualifications``, and the platform's name for the filter."""
     is_open: ClassVar[bool] = False
     """Whether somebody whom the link does not name may take part."""
     api: ClassVar[type[PlatformApi] | None] = None
@@ -156,7 +157,20 @@ class Platform:
 
     def accepts(self, rater: str, folder: Path | None) -> bool:
         """Whether this rater may take part in the study of a folder."""
-        return True
+        return self._is_listed_right(rater, folder)
+
+    def _is_listed_right(self, rater: str, folder: Path | None) -> bool:
+        """Whether the study's lists let this rater in."""
+        lists = self.recruitment.qualifications
+        if folder is None:
+            return True
+        if lists.block_list and rater in read_rater_list(folder / lists.block_list):
+            return False
+        return not lists.allow_list or rater in read_rater_list(folder / lists.allow_list)
+
+    def is_identifier(self, text: str) -> bool:
+        """Whether a text could be what this platform calls a rater."""
+        return bool(text) and text.isprintable()
 
     def way_back(self, state: str, rater: str, params: Mapping[str, Any]) -> tuple[str, str]:
         """The address to which a rater is sent at the end of a session, and the code to show; empty where there is none."""
@@ -184,3 +198,7 @@ class Platform:
     ) -> dict[str, Any]:
         """What :meth:`PlatformApi.create_draft` sends; raises :class:`StudyError` with everything that is missing."""
         raise DialometerError(f"studies cannot be created on {self.label} from here", remedy="create it there")
+
+    def with_filter_numbers(self, payload: Mapping[str, Any], api: PlatformApi) -> dict[str, Any]:
+        """A draft whose filters name their answers as the platform's API wants them, looked up there."""
+        return dict(payload)

@@ -196,6 +196,8 @@ def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collect
     if spec.recruitment.pay_cents:
         pay = f"{spec.recruitment.pay_cents / 100:.2f} {spec.recruitment.currency}"
         lines.append(f"They are paid {pay} for about {numbers.minutes_per_rater:g} minutes.")
+    if numbers.qualifications:
+        lines.append(f"Raters must meet these qualifications: {'; '.join(numbers.qualifications)}.")
     for question in spec.screening:
         if question.accept:
             accepted = ", ".join(str(answer) for answer in question.accept)

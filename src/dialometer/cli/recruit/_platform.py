@@ -130,6 +130,7 @@ def draft(
     made: dict[str, Any] = {}
     if live:
         with _open_api(context) as api:
+            payload = platform.with_filter_numbers(payload, api)
             made = api.create_draft(payload)
         ledger.note_study(str(made["id"]))
     if as_json:
@@ -142,6 +143,8 @@ def draft(
         results.print(f"Draft [bold]{made['id']}[/] is on {platform.label}. Look at it there, then run 'publish'.")
     else:
         typer.echo(json.dumps(payload, indent=2, ensure_ascii=False))
+        if any("selected_values" in chosen for chosen in payload.get("filters", ())):
+            results.print(f"Filters are shown in words. {platform.label}'s numbers for them are looked up with --live.")
         results.print(DRY_RUN)
 
 

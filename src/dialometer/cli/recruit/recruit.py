@@ -128,8 +128,10 @@ def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJs
 
     from dialometer.cli.console import results
     from dialometer.recruit.platforms import platform_of
+    from dialometer.recruit.qualifying import met_qualifications
 
-    recruitment = open_study(folder).spec.recruitment
+    spec = open_study(folder).spec
+    recruitment = spec.recruitment
     platform = platform_of(recruitment)
     suffix = platform.link or "".join(
         f"{'&' if n else '?'}{name}=…" for n, name in enumerate(platform.parameters.values())
@@ -145,7 +147,11 @@ def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJs
         "screen_out_url": recruitment.screen_out_url or platform.return_url,
     }
     if platform.qualifications:
-        entries["qualifications"] = dict(platform.qualifications)
+        entries["filters"] = dict(platform.qualifications)
+    entries["qualifications"] = [
+        {"field": met.field, "words": met.words, "how": met.how, "is_met": met.is_met}
+        for met in met_qualifications(spec, platform)
+    ]
     if as_json:
         typer.echo(json.dumps(entries, indent=2, ensure_ascii=False))
         return
@@ -163,5 +169,8 @@ def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJs
         ways = [f"see the code {code}"] if code else []
         ways += [f"are sent to {address}"] if address else []
         results.print(f"{label} raters {escape(' and '.join(ways) or 'see a last page')}", soft_wrap=True)
-    for name, meaning in platform.qualifications.items():
-        results.print(f"Raters can be selected by {escape(name)}: {escape(meaning)}", soft_wrap=True)
+    for met in entries["qualifications"]:
+        results.print(f"Qualification: {escape(met['words'])} ({escape(met['how'])})", soft_wrap=True)
+    if platform.qualifications and not entries["qualifications"]:
+        known = ", ".join(platform.qualifications)
+        results.print(f"{platform.label} can filter raters by {known}: give them under recruitment.qualifications.")

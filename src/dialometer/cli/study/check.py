@@ -138,6 +138,8 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
     )
     table.add_row("Judgments per rater", known(numbers.n_judgments_per_rater))
     table.add_row("Raters needed", known(numbers.n_raters))
+    if numbers.qualifications:
+        table.add_row("Qualifications", "\n".join(numbers.qualifications))
     table.add_row("Judgments in all", known(numbers.n_judgments))
     minutes = f"{numbers.minutes_per_rater:g}" + ("" if spec.recruitment.minutes else " (estimated from the texts)")
     table.add_row("Minutes per rater", minutes)

@@ -31,7 +31,7 @@ class Invitations(Platform):
 
     def accepts(self, rater: str, folder: Path | None) -> bool:
         tokens = read_invitations(folder) if folder else set()
-        return not tokens or rater in tokens
+        return (not tokens or rater in tokens) and super().accepts(rater, folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,13 @@ class Connect(Platform):
 
     label = "CloudResearch Connect"
     arrival: ClassVar[Mapping[str, str]] = {"rater": "participantId", "session": "assignmentId", "study": "projectId"}
+    qualifications: ClassVar[Mapping[str, str]] = {
+        "min_approval_percent": "approval rating",
+        "min_earlier_tasks": "number of completed projects",
+        "max_earlier_tasks": "number of completed projects",
+        "countries": "country",
+        "platform_filters": "audience",
+    }
 
 
 @PLATFORMS.register("sona")
@@ -49,3 +56,10 @@ class MechanicalTurk(Platform):
 
     label = "Mechanical Turk"
     arrival: ClassVar[Mapping[str, str]] = {"rater": "workerId", "session": "assignmentId", "study": "hitId"}
+    qualifications: ClassVar[Mapping[str, str]] = {
+        "min_approval_percent": "HIT approval rate",
+        "min_earlier_tasks": "number of HITs approved",
+        "max_earlier_tasks": "number of HITs approved",
+        "countries": "location",
+        "platform_filters": "qualifications",
+    }

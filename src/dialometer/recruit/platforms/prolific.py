@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from dialometer.recruit.platform import (
     Transition,
 )
 from dialometer.recruit.platforms import PLATFORMS
+from dialometer.recruit.prolific_filters import FILTERS, filters_in_numbers, filters_in_words
 
 N_PER_PAGE = 100
 N_PER_APPROVAL = 100
@@ -38,6 +40,20 @@ class ProlificApi(PlatformApi):
     def study(self, study_id: str) -> dict[str, Any]:
         """The study as Prolific has it."""
         return _object(self.client.get(f"/studies/{study_id}/"))
+
+    def filters(self) -> dict[str, dict[str, Any]]:
+        """Every filter that a study may use, by its id."""
+        known: dict[str, dict[str, Any]] = {}
+        n_read = 0
+        while True:
+            page = _object(self.client.get("/filters/", limit=N_PER_PAGE, offset=n_read))
+            results = page.get("results")
+            if not isinstance(results, list):
+                raise PlatformError("a list of filters came without results", where="/filters/")
+            known |= {str(entry["filter_id"]): entry for entry in results if "filter_id" in entry}
+            n_read += len(results)
+            if not results or n_read >= int((page.get("meta") or {}).get("count") or n_read):
+                return known
 
     def transition(self, study_id: str, action: Transition) -> dict[str, Any]:
         content = self.client.post(f"/studies/{study_id}/transition/", {"action": action}, safety="repeatable")
@@ -109,6 +125,16 @@ class Prolific(Platform):
     completion = "https://app.prolific.com/submissions/complete?cc={code}"
     link = "?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     api = ProlificApi
+    qualifications: ClassVar[Mapping[str, str]] = FILTERS
+
+    def is_identifier(self, text: str) -> bool:
+        return re.fullmatch(r"[0-9a-f]{24}", text) is not None
+
+    def with_filter_numbers(self, payload: Mapping[str, Any], api: PlatformApi) -> dict[str, Any]:
+        if not payload["filters"]:
+            return dict(payload)
+        assert isinstance(api, ProlificApi)
+        return {**payload, "filters": filters_in_numbers(payload["filters"], api.filters())}
 
     def problems(self, study: Study) -> Iterable[Problem]:
         if not self.recruitment.completion_code and not self.recruitment.return_url:
@@ -145,7 +171,7 @@ class Prolific(Platform):
             "maximum_allowed_time": max(30, TIMES_THE_MINUTES * estimate),
             "reward": self.recruitment.pay_cents,
             "device_compatibility": list(devices),
-            "filters": [],
+            "filters": filters_in_words(self.recruitment.qualifications, study.folder),
             "submissions_config": {"max_submissions_per_participant": 1},
         }
 
@@ -172,7 +198,7 @@ def _codes(study: Study, n_places: int) -> list[dict[str, Any]]:
         }
         kind = "FIXED_SCREENOUT"
     else:
-        action = {"action": "REQUEST_RETURN", "return_reason": "The study is for raters in another situation."}
+        action = {"action": "REQUEST_RETURN", "return_reason": "You don't match this study's requirements."}
         kind = "OTHER"
     codes.append({"code": recruitment.screen_out_code, "code_type": kind, "actor": "participant", "actions": [action]})
     return codes
