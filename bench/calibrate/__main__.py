@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where studies are kept; run again to go on")
     parser.add_argument("--list", action="store_true", help="names and cost of the cells, nothing else")
     parser.add_argument("--no-reference", action="store_true", help="without the true ICC and the promised power")
-    parser.add_argument("--write", action="store_true", help="write docs/explanation/calibration.md from what is there")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/calibration.md from what is there")
     parser.add_argument("--table-only", action="store_true", help="run nothing, show what is there")
     arguments = parser.parse_args()
     cells = chosen(arguments)

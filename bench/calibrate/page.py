@@ -1,4 +1,4 @@
-"""The page docs/explanation/calibration.md, made from the stored studies."""
+"""The page docs/benchmarks/calibration.md, made from the stored studies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.calibrate.table import Summary, markdown, row
 
-PAGE = Path("docs/explanation/calibration.md")
+PAGE = Path("docs/benchmarks/calibration.md")
 MARKS = ("<!-- begin: made by python -m bench.calibrate --write -->", "<!-- end -->")
 
 
