@@ -42,7 +42,7 @@ def build_app() -> typer.Typer:
     ) -> None:
         """Which conversational agent is better, by how much, and can the answer be trusted?
 
-        Start with: **dialometer new anchoring my-study**, then **dialometer check my-study**.
+        Start with: **dialometer new compare my-study**, then **dialometer check my-study**.
         """
 
     add_verbs(app, __name__)
