@@ -11,7 +11,7 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import click
 import typer
 
 import dialometer
-from dialometer.cli import build_app
+from dialometer.cli import PANELS, build_app
 from dialometer.design.schema import study_schema
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -39,15 +39,27 @@ def command_line() -> str:
         "| Exit code | Meaning |",
         "|---|---|",
         "| 0 | done |",
-        "| 1 | something is wrong with the input, or a check failed; the message says what, where and how to mend it |",
+        "| 1 | something is wrong with the input, or a check failed; the message says what, where and how to fix it |",
         "| 2 | the command line itself could not be read: an unknown option, a missing argument |",
         "| 130 | interrupted with Ctrl+C |",
         "",
     ]
     root = typer.main.get_command(build_app())
-    for path, command in _commands(root, ("dialometer",)):
-        lines += _describe_command(path, command)
+    verbs = getattr(root, "commands", {})
+    for panel, names in _panels(verbs).items():
+        lines += [f"## {panel}", ""]
+        for name in names:
+            for path, command in _commands(verbs[name], ("dialometer", name)):
+                lines += _describe_command(path, command)
     return "\n".join(lines) + "\n"
+
+
+def _panels(verbs: Iterable[str]) -> dict[str, list[str]]:
+    """Verbs under the headings of the help; one that has none is listed last."""
+    known = {name for names in PANELS.values() for name in names}
+    listed = {panel: [name for name in names if name in verbs] for panel, names in PANELS.items()}
+    others = [name for name in verbs if name not in known]
+    return {**listed, **({"Other": others} if others else {})}
 
 
 def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -64,7 +76,7 @@ def _describe_command(path: tuple[str, ...], command: click.Command) -> list[str
     arguments = [one for one in parameters if one.param_type_name == "argument"]
     options = [one for one in parameters if one.param_type_name == "option"]
     usage = " ".join([*path, *(_place(one) for one in arguments), *(["[OPTIONS]"] if options else [])])
-    lines = [f"## {' '.join(path)}", "", _plain(command.help or ""), "", "```text", usage, "```", ""]
+    lines = [f"### {' '.join(path)}", "", _plain(command.help or ""), "", "```text", usage, "```", ""]
     if parameters:
         lines += ["| Argument or option | Default | Meaning |", "|---|---|---|"]
         lines += [_row(one) for one in (*arguments, *options)]

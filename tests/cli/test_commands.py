@@ -150,3 +150,13 @@ def test_wording_that_no_page_has_is_told_with_its_line(tmp_path):
     line = len(path.read_text().splitlines())
     done = dialometer("check", "s", cwd=tmp_path, code=1)
     assert f"study.yaml:{line}:3: error: no page has a text 'no_such_text'" in done.stdout
+
+
+def test_help_shows_every_verb_under_a_heading_in_the_order_of_a_study():
+    import typer
+
+    from dialometer.cli import PANELS, build_app
+
+    verbs = list(typer.main.get_command(build_app()).commands)
+    assert set(verbs) == {name for names in PANELS.values() for name in names}
+    assert verbs.index("new") < verbs.index("check") < verbs.index("serve") < verbs.index("report")

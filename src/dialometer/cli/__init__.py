@@ -16,6 +16,15 @@ EXIT_PROBLEM = 1
 """The exit status for a mistake in the input or a refused request; the message says which."""
 
 
+PANELS: dict[str, tuple[str, ...]] = {
+    "Look around": ("demo",),
+    "Plan a study": ("new", "check", "power", "preregister", "freeze", "schema"),
+    "Collect": ("serve", "recruit", "simulate", "judge", "status", "control", "privacy"),
+    "Results": ("report", "export", "import", "archive", "reproduce"),
+    "Models and systems": ("learn", "retrieval", "bots"),
+}
+"""Under which heading help and reference show a verb, in the order of a study."""
+
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 _WORDS = {"Path": "PATH", "'str'": "TEXT", "[str]": "TEXT", "int": "NUMBER", "float": "NUMBER"}
 
@@ -46,7 +55,18 @@ def build_app() -> typer.Typer:
         """
 
     add_verbs(app, __name__)
+    _arrange(app)
     return app
+
+
+def _arrange(app: typer.Typer) -> None:
+    """Verbs under their headings; what other packages add comes last, under a heading of its own."""
+    order = [name for names in PANELS.values() for name in names]
+    heading = {name: panel for panel, names in PANELS.items() for name in names}
+    for entries in (app.registered_commands, app.registered_groups):
+        for entry in entries:
+            entry.rich_help_panel = heading.get(str(entry.name), "Other")
+        entries.sort(key=lambda entry: order.index(str(entry.name)) if entry.name in order else len(order))
 
 
 def main() -> None:
