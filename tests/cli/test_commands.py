@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from typer.main import get_command
 
 from commands import run as dialometer
-from dialometer.cli import build_app
+from dialometer.cli import PANELS, build_app
 
 HEAVY = ("torch", "pandas", "polars", "scipy", "numpy", "sqlalchemy", "pydantic", "fastapi", "altair")
 
@@ -153,10 +153,6 @@ def test_wording_that_no_page_has_is_told_with_its_line(tmp_path):
 
 
 def test_help_shows_every_verb_under_a_heading_in_the_order_of_a_study():
-    import typer
-
-    from dialometer.cli import PANELS, build_app
-
-    verbs = list(typer.main.get_command(build_app()).commands)
+    verbs = list(get_command(build_app()).commands)
     assert set(verbs) == {name for names in PANELS.values() for name in names}
     assert verbs.index("new") < verbs.index("check") < verbs.index("serve") < verbs.index("report")
