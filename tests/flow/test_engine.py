@@ -67,7 +67,7 @@ def test_criteria_have_anchors_of_their_own(shorten, arrive):
 
 def test_screens_never_give_a_system_away(shorten, arrive):
     for name in ("anchoring", "acute", "strategies", "best-worst"):
-        person = arrive(shorten(name, 20), database=f"{name}.db")
+        person = arrive(shorten(name, 31), database=f"{name}.db")
         systems = {system.name for system in person.flow.study.spec.systems}
         while person.screen.kind != "done":
             if person.screen.kind == "item":
@@ -96,7 +96,7 @@ def test_judgments_name_the_system_that_stood_at_the_place(shorten, arrive):
 
 
 def test_pairwise_choices_are_stored_as_systems(shorten, arrive):
-    person = arrive(shorten("strategies", 20))
+    person = arrive(shorten("strategies", 31))
     screen = person.walk_to("item")
     while screen.is_practice:
         person.submit()
@@ -269,7 +269,7 @@ def test_unlimited_raters_may_go_on_or_stop(shorten, arrive):
 
 @pytest.mark.parametrize("name", template_names())
 def test_every_template_can_be_walked(shorten, arrive, name):
-    study = shorten(name, 12 if name != "strategies" else 20)
+    study = shorten(name, 12 if name != "strategies" else 31)
     person = arrive(study)
     while person.screen.kind != "done":
         if person.screen.kind == "chat":
@@ -287,6 +287,8 @@ def right_answers(person):
 
 
 def chat(person):
+    from dialometer.agents import Reply
+    from dialometer.agents.wizard import Wizard
     from dialometer.flow.chat import Chats
 
     chats = Chats(person.flow.study, person.flow.store)
@@ -294,8 +296,15 @@ def chat(person):
     assert isinstance(item, ChatItem)
     with pytest.raises(AnswersRejected, match="at least"):
         person.submit()
+    agent = chats.agent(item.system)
     for i in range(item.min_turns):
-        assert chats.say(person.session, item.id, f"Tell me about film number {i}", person.clock.ms).text
+        text = f"Tell me about film number {i}"
+        if isinstance(agent, Wizard):
+            chats.hear(person.session, item.id, text, person.clock.ms)
+            (suggested,) = agent.suggestions(chats.history(person.session, item.id))
+            chats.tell(person.session, item.id, 2 * i + 1, Reply(suggested), person.clock.ms)
+        else:
+            assert chats.say(person.session, item.id, text, person.clock.ms).text
     history = chats.history(person.session, item.id)
     assert [turn.role for turn in history][-2:] == ["user", "agent"]
 

@@ -72,7 +72,7 @@ def test_comprehension_gives_a_second_chance_then_screens_out(shorten, arrive):
 
 
 def test_session_and_screen_times(shorten, arrive):
-    study = shorten("strategies", 20)
+    study = shorten("strategies", 31)
     person = arrive(study)
     while person.screen.kind != "done":
         person.submit(seconds=2)

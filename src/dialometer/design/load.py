@@ -11,6 +11,7 @@ from dialometer.design.consistency import inconsistencies
 from dialometer.design.items import ItemReader
 from dialometer.design.pairs import pair_problems
 from dialometer.design.positions import Positioned, explain, parse_yaml
+from dialometer.design.ready_questions import with_ready_questions
 from dialometer.errors import Problem, StudyError
 from dialometer.model.dialogue import clean_text
 from dialometer.model.item import Item
@@ -80,8 +81,9 @@ def _no_study(folder: Path) -> Problem:
 
 
 def _read_spec(source: Positioned, problems: list[Problem]) -> StudySpec | None:
-    data = dict(source.data)
-    is_whole = True
+    data, unknown = with_ready_questions(dict(source.data), source, STUDY_FILE)
+    problems += unknown
+    is_whole = not unknown
     scales: dict[str, BaseModel] = {}
     for name, config in _mapping(data.get("scales")).items():
         scale = _read_part(SCALES, "type", config, ("scales", name), source, problems)

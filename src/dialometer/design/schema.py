@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dialometer.design.ready_questions import PARTS, READY
 from dialometer.model.study import StudySpec
 from dialometer.quality import RULES
 from dialometer.recruit.platforms import PLATFORMS
@@ -16,11 +17,14 @@ SCHEMA_ID = "urn:dialometer:study:1"
 
 
 def study_schema() -> dict[str, Any]:
-    """What a study file may hold. Bare level names of factors are allowed, as in the loader."""
+    """What a study file may hold. Bare level names of factors and names of ready questions are allowed, as in the loader."""
     schema = StudySpec.model_json_schema()
     definitions = schema["$defs"]
     schema["properties"]["scales"]["additionalProperties"] = _one_of(SCALES, "type", definitions)
     schema["properties"]["quality"]["items"] = _one_of(RULES, "rule", definitions)
+    for part in PARTS:
+        questions = schema["properties"][part]
+        questions["items"] = {"anyOf": [questions["items"], {"type": "string", "enum": list(READY)}]}
     levels = definitions["Factor"]["properties"]["levels"]
     levels["items"] = {"anyOf": [levels["items"], {"type": "string"}, {"type": "number"}]}
     definitions["Recruitment"]["properties"]["platform"]["enum"] = PLATFORMS.names()

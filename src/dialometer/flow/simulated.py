@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dialometer.agents import Reply
+from dialometer.agents.wizard import Wizard
 from dialometer.errors import AssignmentError, FlowError
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import Screen, step_seconds
 from dialometer.flow.submissions import Timing
+from dialometer.model.item import ChatItem
 from dialometer.model.session import Receipt, Submission
 from dialometer.simulate.screen_view import FieldView, ScreenView, Visit
+
+WIZARD_MS = 10_000
+"""How long a simulated wizard takes to answer."""
 
 
 def view_of(screen: Screen, seconds: float = 10.0) -> ScreenView:
@@ -79,5 +85,19 @@ class EngineAccess:
         return len(is_practice) - sum(is_practice), sum(is_practice)
 
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
-        """One message in a chat; the reply is stored before it is returned."""
-        return self.chats.say(self.flow.store.sessions.get(session), item_id, text, at_ms).text
+        """One message in a chat; the reply is stored before it is returned. A simulated wizard sends the first suggestion."""
+        current = self.flow.store.sessions.get(session)
+        item = self.flow.study.items_by_id.get(item_id)
+        agent = self.chats.agent(item.system) if isinstance(item, ChatItem) else None
+        if not isinstance(item, ChatItem) or not isinstance(agent, Wizard):
+            return self.chats.say(current, item_id, text, at_ms).text
+        self.chats.hear(current, item_id, text, at_ms)
+        replies = agent.suggestions(self.chats.history(current, item_id), seed=current.ordinal) or agent.canned
+        if not replies:
+            raise FlowError(
+                f"nobody answers as '{item.system}': a simulated wizard only sends what is suggested",
+                remedy="name an agent under 'suggest', such as {type: carbohydrates}, or canned replies",
+            )
+        n = self.flow.store.conversations.turns(session, item_id)[-1].n + 1
+        reply = Reply(replies[0], {"wizard": "simulated"})
+        return self.chats.tell(current, item_id, n, reply, at_ms + WIZARD_MS).text

@@ -32,7 +32,9 @@ PositiveNumber = Annotated[float, Field(gt=0)]
 class Agent(Part):
     """How a live system is reached in chat studies: the agent's registered name and its options."""
 
-    type: Name = Field(description="Registered agent: scripted, http, openai, retriever, generator, wizard.")
+    type: Name = Field(
+        description="Registered agent: scripted, carbohydrates, http, openai, retriever, generator, wizard."
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of that agent, such as url or model.")
 
 

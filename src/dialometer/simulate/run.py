@@ -124,7 +124,7 @@ def _visit(
         return None
     rng = rater.rng(screen.step, 99)
     if screen.kind == "chat":
-        _talk(access, event.session, screen, rng, event.at_ms)
+        _talk(study, access, event.session, screen, rng, event.at_ms)
     duration_s = max(0.8, screen.seconds * rater.pace * float(np.exp(rng.normal(0, 0.25))))
     shown_at_ms = event.at_ms
     submitted_at_ms = shown_at_ms + int(duration_s * 1000)
@@ -139,7 +139,12 @@ def _visit(
     )
 
 
-def _talk(access: StudyAccess, session: str, screen: ScreenView, rng: np.random.Generator, at_ms: int) -> None:
-    n_messages = screen.min_turns + int(rng.integers(0, 3))
+def _talk(
+    study: Study, access: StudyAccess, session: str, screen: ScreenView, rng: np.random.Generator, at_ms: int
+) -> None:
+    """Says what the item has for simulated raters (``simulated_messages`` in its metadata), else small talk."""
+    messages = study.items_by_id[screen.item_id].metadata.get("simulated_messages") or ()
+    n_messages = max(screen.min_turns, len(messages)) if messages else screen.min_turns + int(rng.integers(0, 3))
     for i in range(n_messages):
-        access.say(session, screen.item_id, _MESSAGES[i % len(_MESSAGES)], at_ms + 20_000 * i)
+        text = messages[min(i, len(messages) - 1)] if messages else _MESSAGES[i % len(_MESSAGES)]
+        access.say(session, screen.item_id, str(text), at_ms + 20_000 * i)

@@ -92,7 +92,7 @@ def add_to(app: typer.Typer) -> None:
                 made, files, compared = _archived_report(
                     folder, target, formats, seed, resamples, sources, questions, step
                 )
-            _print_result(made, target, files, as_json=as_json, compared=compared)
+            print_result(made, target, files, as_json=as_json, compared=compared)
             return
         study = open_study(folder)
         target = out or folder / OUT_FOLDER
@@ -102,12 +102,13 @@ def add_to(app: typer.Typer) -> None:
                 made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources, by=questions)
             step("Writing")
             files = render(made, target, formats=formats or None)
-        _print_result(made, target, files, as_json=as_json)
+        print_result(made, target, files, as_json=as_json)
 
 
-def _print_result(
+def print_result(
     report: Report, target: Path, files: list[Path], *, as_json: bool, compared: dict[str, object] | None = None
 ) -> None:
+    """Says on the terminal, or as JSON, what a report found and where it is."""
     if as_json:
         content = _as_json(report, target, files) | ({"compared": compared} if compared else {})
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

@@ -12,6 +12,7 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import excludes, listed, n_of, p_words, percent, with_interval
+from dialometer.design.ready_questions import SATISFACTION
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
@@ -86,6 +87,8 @@ def people_section(data: StudyData, options: Options) -> Section:
         scale = _scale(data.study, question)
         if scale.is_numeric:
             numbers.append(_number_row(question, scale, answers, options))
+            if question.name == SATISFACTION:
+                paragraphs += _satisfaction(scale, answers, options)
         elif not scale.compares and scale.option_names():
             shares += _share_rows(data.study, question, answers, options)
             paragraphs += _two_way(data.study, question, answers, options)
@@ -138,6 +141,19 @@ def _number_row(question: Question, scale: Scale, answers: Sequence[Value], opti
         return (question.text, 0, None, None, None, None)
     mean = bootstrap_mean(values, **options.resampling)
     return (question.text, len(values), mean, float(np.median(values)), float(values.min()), float(values.max()))
+
+
+def _satisfaction(scale: Scale, answers: Sequence[Value], options: Options) -> list[str]:
+    """How satisfied raters were with the study itself, as crowd platforms report it of contributors."""
+    values = np.array([scale.number(answer) for answer in answers], dtype=np.float64)
+    if not len(values):
+        return []
+    (low, high), mean = scale.bounds(), bootstrap_mean(values, **options.resampling)
+    n_satisfied = int(np.sum(values > (low + high) / 2))
+    return [
+        f"Raters rated their satisfaction with the study {with_interval(mean, n_digits=1)} of {high:g} on average; "
+        f"{percent(n_satisfied / len(values))} of {n_of(len(values), 'rater')} were satisfied."
+    ]
 
 
 def _share_table(rows: list[tuple[Cell, ...]]) -> list[Table]:

@@ -95,7 +95,19 @@ def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Optio
 
 
 def system_differences(ratings: SelfRatings, study: Study, options: Options) -> dict[tuple[str, str], Estimate]:
-    """Every difference of two systems' means, not corrected. The confirmatory tests and the report both come from here."""
+    """Every difference of two systems' means, not corrected. The confirmatory tests and the report both come from here.
+
+    Two systems are compared on the tasks that both had, so that an easy task does not count for the system that had it.
+    """
+    whole = _differences(ratings, study, options)
+    for pair in whole:
+        shared = on_shared_tasks(ratings, study, pair)
+        if shared is not ratings:
+            whole[pair] = _differences(shared, study, options)[pair]
+    return whole
+
+
+def _differences(ratings: SelfRatings, study: Study, options: Options) -> dict[tuple[str, str], Estimate]:
     fit = _two_way(ratings, study, options)
     if fit is not None:
         means, variance = fit
@@ -111,6 +123,27 @@ def scenarios_of(ratings: SelfRatings, study: Study) -> NDArray[Any]:
     items = study.items_by_id
     tasks = {name: getattr(items.get(name), "scenario", "") or name for name in set(ratings.item.tolist())}
     return np.array([tasks[name] for name in ratings.item.tolist()], dtype=object)
+
+
+def on_shared_tasks(ratings: SelfRatings, study: Study, pair: tuple[str, str]) -> SelfRatings:
+    """The ratings of two systems on the tasks that both had; all ratings where they had the same tasks, or none in common."""
+    scenario = scenarios_of(ratings, study)
+    first, second = (set(scenario[ratings.of(system)].tolist()) for system in pair)
+    shared = first & second
+    if not shared or first == second:
+        return ratings
+    kept = np.isin(ratings.system.astype(str), pair) & np.array([task in shared for task in scenario.tolist()])
+    return replace(
+        ratings,
+        systems=pair,
+        value=ratings.value[kept],
+        rater=ratings.rater[kept],
+        system=ratings.system[kept],
+        item=ratings.item[kept],
+        position=ratings.position[kept],
+        answered_s=ratings.answered_s[kept],
+        lengths={name: values[kept] for name, values in ratings.lengths.items()},
+    )
 
 
 def _two_way(ratings: SelfRatings, study: Study, options: Options) -> tuple[Floats, TwoWayVariance] | None:
@@ -186,7 +219,7 @@ def _system_ratings(
         )
         for system in ratings.systems
     }
-    _, by_rater = rater_means(ratings)
+    by_rater = {pair: rater_means(on_shared_tasks(ratings, study, pair))[1] for pair in pairs}
     overall = None
     if len(ratings.systems) > 2:
         overall = homogeneity_clustered(ratings.value, ratings.system, ratings.rater, label=ratings.label)
@@ -194,8 +227,11 @@ def _system_ratings(
         ratings=ratings,
         means=means,
         pairs=pairs,
-        higher={pair: _higher(by_rater, *pair, options) for pair in pairs},
-        flipped={pair: permutation_paired(by_rater[pair[0]], by_rater[pair[1]], seed=options.seed) for pair in pairs},
+        higher={pair: _higher(by_rater[pair], *pair, options) for pair in pairs},
+        flipped={
+            pair: permutation_paired(by_rater[pair][pair[0]], by_rater[pair][pair[1]], seed=options.seed)
+            for pair in pairs
+        },
         overall=overall,
         lead=lead(means, pairs, confidence=options.confidence),
         declared=declared,

@@ -17,6 +17,7 @@ from dialometer.analysis.families.conversations.comparison import (
     compare_systems,
     comparison_section,
     group_section,
+    on_shared_tasks,
     rater_means,
     system_differences,
 )
@@ -63,7 +64,7 @@ class ConversationRatings(Family):
         """One mean for each rater."""
 
         def by_rater(rated: SelfRatings, pair: tuple[str, str], _: Estimate) -> Estimate:
-            own, other = (rater_means(rated)[1][name] for name in pair)
+            own, other = (rater_means(on_shared_tasks(rated, data.study, pair))[1][name] for name in pair)
             gap = own - other
             gap = gap[~np.isnan(gap)]
             if len(gap) >= FEWEST_SHARED:
