@@ -102,8 +102,10 @@ def study_of(design: str, n_items: int | None = None) -> Study:
     """The study of a design, resized where that is asked."""
     if design == NOMINAL:
         study = _nominal()
+    elif design in IMPORTED:
+        study = _imported(design)
     else:
-        study = _imported(design) if design in IMPORTED else load_study(template_folder(design))
+        study = load_study(template_folder(design))
     return study if n_items is None else resized(study, n_items)
 
 
