@@ -441,7 +441,9 @@ def test_anchors_of_several_kinds(template, quick, tmp_path):
 
 
 def test_each_criterion_is_measured_against_its_own_anchor(template, quick):
-    both = template("anchoring", ("{readability: 100, coherence: 100}", "{readability: 100, coherence: 40}"), n_items=10)
+    both = template(
+        "anchoring", ("{readability: 100, coherence: 100}", "{readability: 100, coherence: 40}"), n_items=10
+    )
     habits = Habits(careless_share=0, anchor_pull=0.9)
     data = quick(both, n_raters=40, habits=habits, seed=3)
     report = analyse(both, data, n_resamples=100)
@@ -469,7 +471,9 @@ def test_levels_can_show_different_values(template, quick):
     )
     levels = ("factor: anchor\n      levels: [none, both]", "factor: anchor\n      levels: [none, low, high]")
     study = template("anchoring", (ANCHOR_FACTOR, low_high), levels, n_items=6)
-    report = analyse(study, quick(study, n_raters=48, habits=Habits(careless_share=0, anchor_pull=0.8)), n_resamples=100)
+    report = analyse(
+        study, quick(study, n_raters=48, habits=Habits(careless_share=0, anchor_pull=0.8)), n_resamples=100
+    )
     values = {row[2]: row[1] for row in table_of(report, "nearness_to_anchor").rows}
     assert values == {"low": "20", "high": "500"}
 

@@ -55,7 +55,9 @@ def test_conditions_orders_and_sides_are_drawn_as_for_people(make_study, judge):
     assert cells.group_by("factor_anchor", "factor_layout").len()["len"].to_list() == [2, 2, 2, 2]
     assert table["order"].n_unique() > 1
     assert table.group_by("rater").agg(pl.col("item").unique(maintain_order=True))["item"].n_unique() > 1
-    with_number = [r for r in model.requests if "The value of the standard on readability: 100." in r["messages"][-1]["content"]]
+    with_number = [
+        r for r in model.requests if "The value of the standard on readability: 100." in r["messages"][-1]["content"]
+    ]
     assert 0 < len(with_number) < len(model.requests), "only those who should see the anchor do"
 
 

@@ -157,7 +157,9 @@ def test_magnitudes_are_above_zero_and_slips_are_asked_about():
     with pytest.raises(AnswerError, match="at least 1"):
         Magnitude(minimum=1).parse_collected("0")
     assert scale.doubt(scale.parse("250")) == scale.doubt(scale.parse("0.5")) == ""
-    assert scale.doubt(scale.parse("1e12")).startswith("Did you mean 1\u202f000\u202f000\u202f000\u202f000? If so, continue")
+    assert scale.doubt(scale.parse("1e12")).startswith(
+        "Did you mean 1\u202f000\u202f000\u202f000\u202f000? If so, continue"
+    )
     assert "0.000003" in scale.doubt(scale.parse("3e-6"))
     assert "1e+40" in scale.doubt(scale.parse("1e40"))
     assert scale.doubt(2e6)

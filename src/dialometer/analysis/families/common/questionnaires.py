@@ -255,7 +255,9 @@ def _ranks_figure(question: Question, columns: dict[str, Floats]) -> Figure:
             Share(name, word, float(np.mean(known == rank)) if len(known) else 0.0)
             for rank, word in enumerate(words, start=1)
         ]
-    firsts = "; ".join(f"{name} {percent(share.share)}" for name, share in zip(columns, shares[::n_objects], strict=True))
+    firsts = "; ".join(
+        f"{name} {percent(share.share)}" for name, share in zip(columns, shares[::n_objects], strict=True)
+    )
     return Figure(
         f"ranks_{question.name}",
         "Ranks that raters gave",
