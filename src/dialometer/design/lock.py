@@ -18,6 +18,7 @@ from dialometer.model.study import Study
 
 LOCK_FILE = "study.lock.json"
 LATER: dict[str, tuple[str, ...]] = {
+    "analysis": ("bins",),
     "authors": (),
     "licence": (),
     "privacy": (),

@@ -10,11 +10,13 @@ from dialometer.exchange.columns import Columns
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.records import UNKNOWN_MS, Condition, read_time_ms
 from dialometer.model.dialogue import clean_text
+from dialometer.model.values import to_number
 from dialometer.registry import did_you_mean
 from dialometer.storage.table import FACTOR_PREFIX
 
 Cells = Mapping[str, str]
 _YES = ("yes", "y", "true", "1", "1.0")
+MOST_MINUTES = 100_000.0
 _NO = ("no", "n", "false", "0", "0.0")
 
 
@@ -94,6 +96,17 @@ class CellReader:
         if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least:
             return int(text)
         self.intake.wrong(line, f"'{text}' is no whole number from {least} on", "correct the cell", self.column(role))
+        return None
+
+    def minutes(self, cells: Cells, role: str, line: int) -> float | None:
+        """A number of minutes above zero that may be there."""
+        text = self.columns.text(cells, role)
+        if not text:
+            return None
+        number = to_number(text)
+        if number is not None and 0 < number < MOST_MINUTES:
+            return number
+        self.intake.wrong(line, f"'{text}' is no number of minutes", "correct the cell", self.column(role))
         return None
 
     def yes_or_no(self, cells: Cells, role: str, line: int) -> bool | None:

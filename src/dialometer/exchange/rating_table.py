@@ -21,8 +21,10 @@ from dialometer.exchange.records import (
     Condition,
     JudgmentRecord,
     Record,
+    SessionFacts,
     TextRecord,
 )
+from dialometer.model.session import NO_DATE_MS
 from dialometer.readers.answer_columns import ANSWER, QUESTION, RATING
 from dialometer.readers.table_rows import TableRow
 from dialometer.registry import did_you_mean
@@ -43,6 +45,7 @@ RATING_ROLES = {
     "time": Role("when it was submitted", ("answered_at", "submitted_at", "timestamp", "created_at")),
     "shown_at": Role("when it was shown"),
     "duration_s": Role("seconds from shown to submitted; needs a time too"),
+    "session_minutes": Role("minutes that the rater's whole session took, the same in all of the rater's rows"),
     "position": Role("place of the item in the rater's session, from 1"),
     "turn": Role("turn of the dialogue that was judged, counted from 0"),
     "block": Role("within-subject block"),
@@ -149,6 +152,8 @@ class RatingTable:
         self.cell = CellReader(intake, columns)
         self.numbers = sorted(columns.numbered.get("system", {}))
         self._texts: set[tuple[str, ...]] = set()
+        self._minutes: dict[str, float] = {}
+        self._timed: set[str] = set()
         n_before = intake.problems.n_errors
         self.cell.check_roles(line)
         self.candidates = CandidateColumns(self.cell) if names_candidates(columns, intake.options.columns) else None
@@ -188,8 +193,25 @@ class RatingTable:
         if candidate is not None and self.candidates is not None and self.candidates.is_news(candidate):
             yield candidate
         yield from self._side_by_side(cells, of_row) if self.numbers else self._single(cells, of_row)
+        yield from self._session(cells, of_row)
         times = (shown_at_ms, answered_at_ms)
         yield from answer_records(self.questions, cells, line=line, rater=rater, times=times)
+
+    def _session(self, cells: Cells, of_row: _OfRow) -> Iterator[SessionFacts]:
+        """How long the rater's session took, once for each rater."""
+        line, rater = of_row["line"], of_row["rater"]
+        minutes = self.cell.minutes(cells, "session_minutes", line)
+        if minutes is None or self._minutes.setdefault(rater, minutes) != minutes:
+            if minutes is not None:
+                message = f"the session of the rater '{rater}' took {self._minutes[rater]:g} minutes in an earlier row"
+                self.intake.wrong(line, message, "give each rater one number", self.cell.column("session_minutes"))
+            return
+        if rater not in self._timed:
+            self._timed.add(rater)
+            end_ms = NO_DATE_MS + round(minutes * 60_000)
+            yield SessionFacts(
+                line=line, rater=rater, condition=of_row["condition"], started_at_ms=NO_DATE_MS, finished_at_ms=end_ms
+            )
 
     def _single(self, cells: Cells, of_row: _OfRow) -> Iterator[Record]:
         line = of_row["line"]

@@ -14,6 +14,9 @@ LIVE_STATES: tuple[State, ...] = ("active", "completed")
 ERASED_STATES: tuple[State, ...] = ("declined", "withdrawn")
 """Nothing is left of such a session but its row, without a rater and with times that tell only the day."""
 
+NO_DATE_MS = 1
+"""When imported sessions begin of which only the length is known; a time of 0 means that nothing is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:

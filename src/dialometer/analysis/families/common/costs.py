@@ -12,6 +12,7 @@ from dialometer.analysis.families.pairs.choices import pair_items, strategy_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
+from dialometer.model.session import NO_DATE_MS
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
 from dialometer.stats.clustered.proportion import quantile
@@ -96,7 +97,7 @@ def _money(data: StudyData, n_paid: int, minutes: Estimate, per: tuple[str, int]
 
 
 def _period_minutes(finished: pl.DataFrame) -> float | None:
-    timed = finished.filter((pl.col("started_at_ms") > 0) & pl.col("duration_s").is_not_null())
+    timed = finished.filter((pl.col("started_at_ms") > NO_DATE_MS) & pl.col("duration_s").is_not_null())
     if not len(timed):
         return None
     start = timed["started_at_ms"].to_numpy()
