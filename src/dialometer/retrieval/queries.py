@@ -37,6 +37,8 @@ class Query:
     text: str
     context: tuple[Turn, ...] = ()
     id: str = ""
+    coreference: bool | None = None
+    """Whether it can be understood only with the turns before it; None where nobody has said so."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ def read_queries(
     ``answers`` (ids or texts), as the Margarita corpus is read. Dialogues without them have no labels. Where ``answers`` is
     null, the maker has not come to the question yet (:mod:`dialometer.retrieval.labelling`), and it is excluded: asked with
     no right answer, it would count as one that has none.
+    ``coreference`` in the same object (true or false) marks a question that needs the turns before it.
     """
     reading = read_dialogues(path, format)
     dialogues = list(reading)
@@ -103,9 +106,10 @@ def queries_in(
     right: list[tuple[int, ...]] = []
     replies: list[str] = []
     problems: list[Problem] = []
+    wrong_marks: list[Problem] = []
     n_unlabelled = 0
     for dialogue in dialogues:
-        marked = _marked(dialogue)
+        marked, needs_context = _marked(dialogue), _coreferences(dialogue, wrong_marks, file, lines or {})
         for number, place, turn in user_turns(dialogue):
             if marked.get(number, ()) is None:
                 n_unlabelled += 1
@@ -114,10 +118,13 @@ def queries_in(
             line = (lines or {}).get((dialogue.id, number), 0)
             problems += [_unknown(text, kb, file, line, dialogue.id) for text, answer in answers if answer is None]
             following = dialogue.turns[place + 1] if place + 1 < len(dialogue.turns) else None
-            queries.append(Query(turn.text, dialogue.turns[:place], f"{dialogue.id}-{number + 1}"))
+            name = f"{dialogue.id}-{number + 1}"
+            queries.append(Query(turn.text, dialogue.turns[:place], name, needs_context.get(number)))
             groups.append(dialogue.id)
             right.append(tuple(sorted({answer for _, answer in answers if answer is not None})))
             replies.append(following.text if following and following.role != "user" else "")
+    if wrong_marks:
+        raise ReadError(wrong_marks[:50], n_more=max(0, len(wrong_marks) - 50))
     if problems and unknown_gold == "error":
         raise ReadError(problems[:50], n_more=max(0, len(problems) - 50))
     if not queries and n_unlabelled:
@@ -138,6 +145,23 @@ def _marked(dialogue: Dialogue) -> dict[int, list[str] | None]:
         for number, exchange in enumerate(exchanges)
         if isinstance(exchange, Mapping)
     }
+
+
+def _coreferences(
+    dialogue: Dialogue, problems: list[Problem], file: str, lines: Mapping[tuple[str, int], int]
+) -> dict[int, bool]:
+    """For each turn of the user, by number, whether it is marked as needing the turns before it, or as not."""
+    exchanges = dialogue.metadata.get("exchanges")
+    marks: dict[int, bool] = {}
+    for number, exchange in enumerate(exchanges if isinstance(exchanges, list) else ()):
+        mark = exchange.get("coreference") if isinstance(exchange, Mapping) else None
+        if isinstance(mark, bool):
+            marks[number] = mark
+        elif mark is not None:
+            line = lines.get((dialogue.id, number), 0)
+            message = f"the coreference mark '{mark}' in '{dialogue.id}' is neither true nor false"
+            problems.append(Problem(message, remedy="write true or false", file=file, line=line))
+    return marks
 
 
 def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, int, Turn]]:

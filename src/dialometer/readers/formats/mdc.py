@@ -15,6 +15,7 @@ from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import TableRow, table_rows
 
 NEEDED = ("Mode", "Conversation", "Exchange", "Q", "A")
+_YES, _NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
 _ANSWER_COLUMN = re.compile(r"BA\d+")
 
 
@@ -23,7 +24,8 @@ class MdcReader(Reader):
     """A table with one exchange per row; ``Mode`` and ``Conversation`` together name the dialogue.
 
     ``metadata["exchanges"]`` keeps for each exchange its number, its note and the knowledge-base answers that the
-    avatar's maker marked as right (``BA1``, ``BA2`` …).
+    avatar's maker marked as right (``BA1``, ``BA2`` …). A column ``Coreference`` (yes or no) of one's own marks questions that
+    need the turns before them.
     """
 
     empty_turns: ClassVar[EmptyTurns] = "leave_out"
@@ -59,6 +61,7 @@ def _draft(mode: str, conversation: str, rows: list[TableRow], problems: Problem
                 "answers": [cells[name] for name in cells if _ANSWER_COLUMN.fullmatch(name) and cells[name].strip()],
                 "part": cells.get("Experiment", "").strip() or None,
                 "note": cells.get("Notes", "").strip() or None,
+                "coreference": _mark(row, problems, draft),
             }
         )
         draft.turns.append(TurnDraft("User", cells["Q"], line=row.line, text_key="Q"))
@@ -69,3 +72,11 @@ def _draft(mode: str, conversation: str, rows: list[TableRow], problems: Problem
 
 def _number(cell: str) -> int | None:
     return int(cell) if cell.strip().isdecimal() else None
+
+
+def _mark(row: TableRow, problems: Problems, draft: DialogueDraft) -> bool | None:
+    text = row.cells.get("Coreference", "").strip().lower()
+    if text not in ("", *_YES, *_NO):
+        message = f"'{text}' is neither yes nor no"
+        draft.faults.append(problems.problem(message, remedy="write yes or no", line=row.line, field="Coreference"))
+    return text in _YES if text else None
