@@ -22,7 +22,7 @@ def pool_of_ratings(value: np.ndarray, rater: np.ndarray, candidate: np.ndarray,
         criterion="fit", scale=Likert(points=5), systems=("a", "b"), labels=("A", "B"),
         items=tuple(f"i{k}" for k in range(n)), questions=tuple(f"q{k}" for k in range(n_questions)),
         question_texts=("",) * n_questions, question=np.repeat(np.arange(n_questions), 2), answers=(), answer=np.arange(n),
-        candidate_texts=("",) * n,
+        candidate_texts=("",) * n, coreference=(None,) * n_questions,
         is_gold=np.zeros(n, dtype=bool), rank=rank, value=value.astype(float), rater=rater.astype(np.int64),
         rater_names=np.unique(rater), candidate=candidate.astype(np.int64),
     )  # fmt: skip

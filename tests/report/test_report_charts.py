@@ -18,6 +18,7 @@ from dialometer.report.charts import (
     HeatCell,
     LinePoint,
     Share,
+    WordBranch,
     bars,
     bin_values,
     dot_interval,
@@ -28,6 +29,7 @@ from dialometer.report.charts import (
     ranking_intervals,
     stacked_shares,
     strip,
+    word_tree,
 )
 from dialometer.report.charts.frame import lines_of
 from dialometer.report.charts.heatmap import step_of
@@ -87,6 +89,9 @@ CHARTS = {
         is_percent=True,
         is_log_x=True,
         y_domain=(0, 1),
+    ),
+    "word_tree": word_tree(
+        [WordBranch(("what", "is", "your"), 9), WordBranch(("what", "do"), 4), WordBranch(("why",), 1)]
     ),
     "strip": strip({"few": [1.0, 2.0, 5.0], "none": []}, value_title="seconds", reference=2.0),
     "strip_log": strip({"many": np.geomspace(0.1, 100, 5000)}, value_title="seconds", is_log=True),

@@ -15,7 +15,19 @@ def read_json(done):
 
 
 def test_help_is_light_and_has_examples(type_in, tmp_path):
-    verbs = ("chat", "describe", "evaluate", "explain", "list", "pool", "threshold", "train")
+    verbs = (
+        "chat",
+        "coreference",
+        "describe",
+        "disagree",
+        "evaluate",
+        "explain",
+        "list",
+        "pool",
+        "threshold",
+        "train",
+        "words",
+    )
     listing = type_in("retrieval", "--help", cwd=tmp_path).stdout
     for verb in verbs:
         assert verb in listing

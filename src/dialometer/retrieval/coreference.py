@@ -46,7 +46,7 @@ _FEEDBACK = re.compile(
 _SHORT_ASK = re.compile(
     r"^(?:(?:oh|ah|wow|well|yeah|yes|ok|okay|so|and|but|like|really)[\s,]+)*"
     r"(?:why(?: not| so)?|how(?: come| so| long| much| many| often| far)?|where(?: exactly| to)?|when|who|which(?: ones?)?|"
-    r"what else|like what|such as|for how long|since when|what kind|what do you mean|really|"
+    r"what else|like what|such as|for how long|since when|what kind|what do you mean|"
     r"(?:and|what about|how about) (?:you|yours(?:elf)?)|"
     r"(?:do|did|are|were|have|had|can|could|would|will|is|was)(?:n't)? (?:you|he|she|they|it|we)|"
     r"either|too|any others?|anything else)\s*\?+$"
@@ -63,7 +63,7 @@ def proposed(query: Query) -> str:
     asked = [part for part in sentences(turn) if part.strip().endswith("?") or _begins_as_question(part)]
     for part in asked:
         text = part.strip().lower()
-        if _SHORT_ASK.match(text):
+        if _SHORT_ASK.match(text) and len(asked) == 1:
             return "little is said: the rest stands in the turns before"
         if _FEEDBACK.match(text):
             continue
@@ -84,7 +84,7 @@ def _begins_as_question(part: str) -> bool:
 def _points_back(part: str, before: str) -> str:
     """The first word of a question that points to nothing in the same turn."""
     text = _EMPTY_IT.sub(" ", part.lower())
-    words = [word.partition("'")[0] for word in _WORD.findall(text)]
+    words: list[str] = [word.partition("'")[0] for word in _WORD.findall(text)]
     for place, word in enumerate(words):
         rest = words[place + 1 :]
         earlier = [*(each.lower() for each in _WORD.findall(before)), *words[:place]]
@@ -106,7 +106,7 @@ def _points_back(part: str, before: str) -> str:
 
 
 _PEOPLE = _words(
-    "people person parents mother father mom dad brother sister brothers sisters siblings family friend friends boyfriend "
+    "people parents mother father mom dad brother sister brothers sisters siblings family friend friends boyfriend "
     "girlfriend husband wife professor professors teacher teachers student students kids children grandmother grandfather "
     "grandma grandpa everyone everybody somebody someone roommate roommates they he she"
 )

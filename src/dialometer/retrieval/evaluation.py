@@ -41,6 +41,7 @@ from dialometer.stats.retrieval.metrics import (
 if TYPE_CHECKING:
     from dialometer.retrieval.crowd_ratings import CrowdRatings
     from dialometer.retrieval.queries import QuerySet
+    from dialometer.retrieval.question_groups import GroupScores
 
 Marks = NDArray[np.bool_]
 
@@ -338,7 +339,7 @@ def evaluate(
     )
 
 
-def as_json(evaluation: Evaluation) -> dict[str, Any]:
+def as_json(evaluation: Evaluation, groups: Sequence[GroupScores] = ()) -> dict[str, Any]:
     """An evaluation as plain values, for ``--json`` and files. What could not be computed is null, with the reason in its notes."""
     return {
         "n_questions": evaluation.n_questions,
@@ -364,6 +365,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
             }
             for scores in evaluation.scores
         ],
+        **({"groups": [_group(scores) for scores in groups]} if groups else {}),
         "rated_share_of_first_k": {
             name: {str(k): _number(share) for k, share in shares.items()} for name, shares in evaluation.rated.items()
         },
@@ -379,6 +381,16 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
             }
             for pair in evaluation.comparisons
         ],
+    }
+
+
+def _group(scores: GroupScores) -> dict[str, Any]:
+    return {
+        "group": scores.group,
+        "retriever": scores.retriever,
+        "judge": scores.judge,
+        "n_answerable": scores.n_answerable,
+        "answerable": {name: _plain(estimate) for name, estimate in scores.answerable.items()},
     }
 
 

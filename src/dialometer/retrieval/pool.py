@@ -73,6 +73,9 @@ def pool(
         if not has_marks and query_set.replies[row]:
             candidates = _with_reply(candidates, query_set.replies[row], query)
         context = window(query)
+        about: dict[str, Any] = {"question": query.id, "dialogue": query_set.dialogues[row]}
+        if query.coreference is not None:
+            about["coreference"] = query.coreference
         for number, k in enumerate(rng.permutation(len(candidates)), start=1):
             text, answer_id, own_ranks, is_gold = candidates[k]
             items.append(
@@ -82,7 +85,7 @@ def pool(
                     "candidate": {"speaker": AGENT, "text": text},
                     "ranks": own_ranks,
                     "is_gold": is_gold,
-                    "metadata": {"question": query.id, "answer": answer_id, "dialogue": query_set.dialogues[row]},
+                    "metadata": {**about, "answer": answer_id},
                 }
             )
     return items

@@ -37,6 +37,12 @@ LearnFrom = Annotated[
 Lenient = Annotated[
     bool, typer.Option("--leave-out-unknown", help="Leave marked answers out that the knowledge base does not hold.")
 ]
+MarksFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--marks", help="Table question, coreference (yes or no): which questions need the turns before them."
+    ),
+]
 Cost = Annotated[
     float,
     typer.Option("--cost-of-wrong", min=0, help="What a wrong answer costs; a right one gains 1, declining nothing."),
@@ -54,9 +60,12 @@ CalibrateOn = Annotated[
 ]
 
 
-def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[KnowledgeBase, QuerySet]:
-    """A knowledge base and the questions asked of it."""
+def read_both(
+    kb_file: Path, dialogues: Path, *, lenient: bool, marks: Path | None = None
+) -> tuple[KnowledgeBase, QuerySet]:
+    """A knowledge base and the questions asked of it, with marks of co-reference from a table where one is given."""
     from dialometer.cli.console import errors
+    from dialometer.retrieval.coreference import read_marks
     from dialometer.retrieval.knowledge_base import read_knowledge_base
     from dialometer.retrieval.queries import read_queries
 
@@ -66,7 +75,7 @@ def read_both(kb_file: Path, dialogues: Path, *, lenient: bool) -> tuple[Knowled
         errors.print(f"{len(query_set.left_out)} marked answers left out: the knowledge base does not hold them")
     if query_set.n_unlabelled:
         errors.print(f"{query_set.n_unlabelled} questions excluded: they are not labelled yet")
-    return kb, query_set
+    return kb, read_marks(marks, query_set) if marks is not None else query_set
 
 
 def read_learn_from(path: Path | None, kb: KnowledgeBase, query_set: QuerySet, *, lenient: bool) -> QuerySet | None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dialometer.model.estimate import Estimate
     from dialometer.retrieval.evaluation import Evaluation
     from dialometer.retrieval.queries import Query
+    from dialometer.retrieval.question_groups import GroupScores
     from dialometer.retrieval.retriever import ExplainedAnswer
     from dialometer.retrieval.threshold import Calibration
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 FEW_DIALOGUES = 20
 
 
-def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str]) -> None:
+def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group: Sequence[GroupScores] = ()) -> None:
     """Metrics by judge, on answerable and on all questions, then who differs from whom, then what it all means."""
     from dialometer.cli.console import results
     from dialometer.retrieval.evaluation import DEFINITIONS, MISLEADING
@@ -41,6 +42,7 @@ def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str]) -> None:
             )
             _metrics(evaluation, judge.name, labels, is_all=True)
         _differences(evaluation, judge.name, labels)
+        _groups(evaluation, [scores for scores in by_group if scores.judge == judge.name], labels)
     _rated(evaluation, labels)
     if how.by == "dialogues" and evaluation.n_dialogues < FEW_DIALOGUES:
         results.print(
@@ -85,6 +87,30 @@ def _metrics(evaluation: Evaluation, judge: str, labels: Mapping[str, str], *, i
         values = scores.everything if is_all else scores.answerable
         table.add_row(labels.get(name, name), *(_percent(values[metric]) for metric in shown))
         table.add_row("", *(f"[dim]{_interval(values[metric])}[/]" for metric in shown))
+    results.print(table)
+
+
+def _groups(evaluation: Evaluation, by_group: Sequence[GroupScores], labels: Mapping[str, str]) -> None:
+    """Metrics on groups of answerable questions, retriever by retriever."""
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    if not by_group:
+        return
+    results.print("[dim]Answerable, by co-reference: which questions need the turns before them[/]")
+    table = Table("", "n", box=None, pad_edge=False, header_style="dim")
+    for name in evaluation.metrics:
+        table.add_column(name, justify="right", no_wrap=True)
+    for retriever in evaluation.retrievers():
+        table.add_row(labels.get(retriever, retriever))
+        for scores in (one for one in by_group if one.retriever == retriever):
+            values = (scores.answerable[metric] for metric in evaluation.metrics)
+            table.add_row(
+                f"  {scores.group.removesuffix(' co-reference')}", str(scores.n_answerable), *map(_percent, values)
+            )
+            between = (_interval(scores.answerable[metric]) for metric in evaluation.metrics)
+            table.add_row("", "", *(f"[dim]{text}[/]" for text in between))
     results.print(table)
 
 

@@ -56,6 +56,10 @@ def add_to(app: typer.Typer) -> None:
                 "n_questions_with_right_answer": sum(bool(right) for right in query_set.right),
                 "n_right_answers": sum(len(right) for right in query_set.right),
             }
+            marks = [query.coreference for query in query_set.queries if query.coreference is not None]
+            if marks:
+                counts["n_questions_marked_with_coreference"] = sum(marks)
+                counts["n_questions_marked_without_coreference"] = len(marks) - sum(marks)
         if as_json:
             typer.echo(json.dumps(counts, indent=2))
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
-from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, Retrievers
+from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, MarksFile, Retrievers
 
 if TYPE_CHECKING:
     from dialometer.retrieval.evaluation import ResampledUnit
@@ -38,6 +38,10 @@ def add_to(app: typer.Typer) -> None:
         good_from: Annotated[
             float | None, typer.Option("--good-from", help="Mean rating from which the crowd calls an answer right.")
         ] = None,
+        by: Annotated[
+            str, typer.Option("--by", help="Also by groups of questions: coreference (with and without).")
+        ] = "",
+        marks: MarksFile = None,
         learn_from: LearnFrom = None,
         cross_validate: Annotated[
             int, typer.Option("--cross-validate", min=0, help="Learn from the other dialogues, in so many folds.")
@@ -69,13 +73,17 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.retrieval.evaluate_retrievers import evaluate_retrievers
         from dialometer.retrieval.evaluation import Resampling
         from dialometer.retrieval.evaluation import as_json as plain
+        from dialometer.retrieval.question_groups import coreference_groups, group_scores
         from dialometer.retrieval.retrievers.crowd import Crowd
         from dialometer.retrieval.selection import CROWD, retriever_label, select_retrievers
 
         if resample not in ("questions", "dialogues"):
             raise DialometerError(f"'{resample}' cannot be drawn", remedy="use questions or dialogues")
+        if by not in ("", "coreference"):
+            raise DialometerError(f"questions have no groups by '{by}'", remedy="use --by coreference")
         selected = select_retrievers(name for name in retrievers if name != CROWD)
-        kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
+        kb, query_set = read_both(kb_file, dialogues, lenient=lenient, marks=marks)
+        groups = coreference_groups(query_set) if by or marks is not None else []
         lessons = read_learn_from(learn_from, kb, query_set, lenient=lenient)
         judged = crowd_of(crowd, kb, query_set, database, lenient=lenient) if crowd is not None else None
         if judged is None and CROWD in retrievers:
@@ -97,7 +105,9 @@ def add_to(app: typer.Typer) -> None:
         labels = {name: retriever_label(name, retriever) for name, retriever in selected.items()}
         if judged is not None:
             labels[CROWD] = Crowd.label
+        by_group = group_scores(evaluation, query_set, groups) if groups else []
         if as_json:
-            typer.echo(json.dumps({**plain(evaluation), "labels": labels}, indent=2, ensure_ascii=False))
+            content = {**plain(evaluation, by_group), "labels": labels}
+            typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
-            show_evaluation(evaluation, labels)
+            show_evaluation(evaluation, labels, by_group)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialometer.cli.options import AsJson, Cache, Device, Seed
-from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, Retrievers, study_name
+from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, MarksFile, Retrievers, study_name
 
 if TYPE_CHECKING:
     from dialometer.retrieval.retriever import Retriever
@@ -38,6 +38,7 @@ def add_to(app: typer.Typer) -> None:
                 "--rated", help="Ratings made elsewhere (question, answer, rating): their answers are pooled too."
             ),
         ] = None,
+        marks: MarksFile = None,
         learn_from: LearnFrom = None,
         seed: Seed = 0,
         device: Device = "auto",
@@ -63,7 +64,7 @@ def add_to(app: typer.Typer) -> None:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise DialometerError(f"'{out}' exists and is not an empty folder", remedy="choose another name")
         selected = {n: r for n, r in select_retrievers(retrievers).items() if n != CHANCE or CHANCE in retrievers}
-        kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
+        kb, query_set = read_both(kb_file, dialogues, lenient=lenient, marks=marks)
         ratings = crowd_of(rated, kb, query_set, lenient=lenient).ratings if rated is not None else None
         known = add_queries(kb, read_learn_from(learn_from, kb, query_set, lenient=lenient))
         rankings = {}

@@ -9,6 +9,7 @@ from dialometer.report.charts.frame import Spec
 from dialometer.report.charts.heatmap import HeatCell, heatmap
 from dialometer.report.charts.intervals import Dot, dot_interval, forest, ranking_intervals
 from dialometer.report.charts.lines import LinePoint, lines
+from dialometer.report.charts.word_tree import WordBranch, word_tree
 
 __all__ = [
     "Bar",
@@ -18,6 +19,7 @@ __all__ = [
     "LinePoint",
     "Share",
     "Spec",
+    "WordBranch",
     "bars",
     "bin_values",
     "dot_interval",
@@ -28,4 +30,5 @@ __all__ = [
     "ranking_intervals",
     "stacked_shares",
     "strip",
+    "word_tree",
 ]

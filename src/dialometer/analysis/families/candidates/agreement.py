@@ -35,6 +35,8 @@ class Agreement:
 
     linear: dict[PairChoice, PairKappa]
     quadratic: dict[PairChoice, PairKappa]
+    unweighted: dict[PairChoice, float]
+    """What the program of Chierici and Habash computes: its weighted kappa counts every disagreement alike."""
     percent: Estimate | None
     alpha: Estimate
     n_columns: int
@@ -87,6 +89,7 @@ def agreement_of(
     return Agreement(
         linear=kappas("linear", n_permutations) if labels else {},
         quadratic=kappas("quadratic", min(n_permutations, FEWEST_SHUFFLES)) if labels else {},
+        unweighted={choice: pair.kappa.value for choice, pair in kappas("none", 0).items()} if labels else {},
         percent=percent_agreement(ratings, labels, **settings) if labels else None,  # type: ignore[arg-type]
         alpha=krippendorff_alpha(ratings, alpha_level([pool.scale]), **settings),  # type: ignore[arg-type]
         n_columns=ratings.shape[1],
@@ -155,6 +158,7 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
         Column("p", "p against shuffled", "p_value"),
         Column("quadratic", "Quadratic weights", "estimate"),
         Column("quadratic_null", "shuffled", "number"),
+        Column("unweighted", "Unweighted", "number"),
         Column("n", "Candidates", "count"),
     )
     words = {"closest": "closest two", "lowest": "lowest two", "highest": "highest two", "random": "random two"}
@@ -170,6 +174,7 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
                 None if math.isnan(p) else p,
                 bare(other.kappa),
                 other.null.value if other.null.is_known else None,
+                None if math.isnan(agreement.unweighted[choice]) else agreement.unweighted[choice],
                 pair.kappa.n,
             )
         )

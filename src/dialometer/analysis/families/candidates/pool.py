@@ -40,6 +40,8 @@ class Pool:
     question_texts: tuple[str, ...]
     question: Ints
     """For each candidate the number of its question."""
+    coreference: tuple[bool | None, ...]
+    """For each question whether it needs the turns before it; None where the items do not say."""
     answers: tuple[str, ...]
     answer: Ints
     candidate_texts: tuple[str, ...]
@@ -127,6 +129,7 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
         questions=questions,
         question_texts=tuple(texts[k] for k in range(len(questions))),
         question=question,
+        coreference=_marks(items, question, len(questions)),
         answers=answers,
         answer=answer,
         candidate_texts=tuple(item.candidate.text for item in items),
@@ -137,6 +140,16 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
         rater_names=rater_names,
         candidate=np.array([number[item] for item in table["item"].to_list()], dtype=np.int64),
     )
+
+
+def _marks(items: list[CandidateItem], question: Ints, n_questions: int) -> tuple[bool | None, ...]:
+    """Whether questions need the turns before them, as their items say under ``coreference``."""
+    marks: list[bool | None] = [None] * n_questions
+    for item, number in zip(items, question.tolist(), strict=True):
+        mark = item.metadata.get("coreference")
+        if isinstance(mark, bool):
+            marks[number] = mark
+    return tuple(marks)
 
 
 def _coded(names: list[str]) -> tuple[tuple[str, ...], Ints]:

@@ -13,6 +13,9 @@ from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import criterion_label, listed, number, percent, system_label, with_interval
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
 from dialometer.analysis.families.candidates.answer_differences import answer_difference
+from dialometer.analysis.families.candidates.asked import asked_section
+from dialometer.analysis.families.candidates.disagreements import TITLE as DISAGREEMENT
+from dialometer.analysis.families.candidates.disagreements import disagreement_section
 from dialometer.analysis.families.candidates.first_answers import (
     FirstAnswers,
     candidate_group_section,
@@ -21,6 +24,8 @@ from dialometer.analysis.families.candidates.first_answers import (
 )
 from dialometer.analysis.families.candidates.gold_loss import gold_rules, gold_section
 from dialometer.analysis.families.candidates.pool import Pool, pool_of
+from dialometer.analysis.families.candidates.question_groups import TITLE as COREFERENCE
+from dialometer.analysis.families.candidates.question_groups import coreference_section
 from dialometer.analysis.families.candidates.retrieval import FIRST, JudgeScores, Retrieval, retrieval_scores
 from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
 from dialometer.analysis.families.candidates.versatile import versatile_section
@@ -320,13 +325,17 @@ def _criterion_sections(
                 (main.retrieval, options, has_rule),
             ),
             ("rankings", "Do systems rank as the crowd would?", ranking_section, (pool, options)),
+            ("disagreements", DISAGREEMENT, disagreement_section, (pool,)),
         ]
+        if {True, False} <= set(pool.coreference):
+            builders.append(("coreference", COREFERENCE, coreference_section, (pool, main.retrieval, options)))
     except NotEnoughData as error:
         sections.append(Section(f"{prefix}first_answers", "How good the first answers are", problem=str(error)))
     builders += [
         ("candidate_agreement", "How far raters agree", agreement_section, (pool, columns, options)),
         ("versatile", "Versatile and one-sided questions", versatile_section, (pool, columns, options)),
         ("gold_rule", "What the gold rule cost and changed", gold_section, (data, pool, options)),
+        ("asked", "What was asked", asked_section, (pool,)),
     ]
     sections += [
         section_or_problem(prefix + name, title, partial(build, prefix + name, *given))
