@@ -34,7 +34,7 @@ def judged(type_in, tmp_path_factory):
 
 
 def test_tables_come_from_a_plain_file(judged, type_in):
-    type_in("report", "judged", "--resamples", "100", cwd=judged)
+    type_in("report", "judged", "--resamples", "100", "--format", "json", cwd=judged)
     tables = {path.stem.split("-")[-1] for path in (judged / "judged" / "report").rglob("*.csv")}
     report = json.loads((judged / "judged" / "report" / "report.json").read_text(encoding="utf-8"))
     sections = {section["name"] for section in report["sections"]}
