@@ -19,6 +19,8 @@ from dialometer.model.item import (
     ResponsesItem,
     Transcript,
 )
+from dialometer.model.recording import Recording
+from dialometer.readers.recordings import recording_of
 from dialometer.registry import did_you_mean
 
 _COMMON = ("id", "block", "metadata")
@@ -29,6 +31,8 @@ _KEYS: dict[ItemKind, tuple[str, ...]] = {
     "candidate": ("context", "candidate", "ranks", "is_gold"),
     "chat": ("system", "scenario", "opening", "min_turns", "max_turns"),
 }
+
+_MEDIA_KEYS = ("media", "captions")
 
 
 class _Wrong(Exception):
@@ -42,7 +46,10 @@ class _Wrong(Exception):
 class ItemReader:
     """Reads items of one kind; collects problems instead of stopping at the first."""
 
-    def __init__(self, kind: ItemKind, speakers: Mapping[str, Role], systems: list[str], file: str) -> None:
+    def __init__(
+        self, kind: ItemKind, speakers: Mapping[str, Role], systems: list[str], file: str, folder: Path | None = None
+    ) -> None:
+        self.folder = folder
         self.kind = kind
         self.speakers = speakers
         self.systems = systems
@@ -162,7 +169,10 @@ class ItemReader:
         return DialogueItem(system=system, turns=self._turns(data, "turns"), **common)
 
     def _candidate(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
-        candidate = self._turn(data.get("candidate"), "candidate")
+        shown = data.get("candidate")
+        recording = self._recording(shown) if isinstance(shown, dict) else None
+        words = {k: v for k, v in shown.items() if k not in _MEDIA_KEYS} if isinstance(shown, dict) else shown
+        candidate = self._turn(words, "candidate")
         ranks = data.get("ranks", {})
         if not isinstance(ranks, dict):
             raise _Wrong("'ranks' should be an object", 'write {"system": 1}', "ranks")
@@ -176,8 +186,22 @@ class ItemReader:
         if not isinstance(gold, bool):
             raise _Wrong("'is_gold' should be true or false", "write true or false", "is_gold")
         return CandidateItem(
-            context=self._turns(data, "context"), candidate=candidate, ranks=ranks, is_gold=gold, **common
+            context=self._turns(data, "context"),
+            candidate=candidate,
+            recording=recording,
+            ranks=ranks,
+            is_gold=gold,
+            **common,
         )
+
+    def _recording(self, shown: dict[str, Any]) -> Recording | None:
+        """The video or audio file of a candidate, inside the study's folder."""
+        media, captions = (self._text(shown, key, "", where="candidate.") for key in _MEDIA_KEYS)
+        recording = recording_of(media, captions, self.folder)
+        if isinstance(recording, tuple):
+            message, remedy, field = recording
+            raise _Wrong(message, remedy, f"candidate.{field}")
+        return recording
 
     def _chat(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
         low, high = (self._count(data, key, default) for key, default in (("min_turns", 1), ("max_turns", 50)))

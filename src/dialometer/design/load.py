@@ -157,7 +157,7 @@ def _read_items(folder: Path, source: Positioned) -> tuple[list[Item], list[Prob
         return [], []
     speakers = source.data.get("speakers", StudySpec.model_fields["speakers"].default)
     systems = [str(system.get("name")) for system in _list(source.data.get("systems")) if isinstance(system, dict)]
-    reader = ItemReader(declared.kind, _mapping(speakers), systems, declared.file)
+    reader = ItemReader(declared.kind, _mapping(speakers), systems, declared.file, folder)
     return reader.read(folder / declared.file), reader.problems
 
 

@@ -9,6 +9,7 @@ from dialometer.design.pairs import Segment
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen, step_seconds
 from dialometer.model.dialogue import Turn
+from dialometer.model.recording import address_of_file
 from dialometer.model.session import Session
 from dialometer.scales.choice import Choice
 
@@ -75,6 +76,7 @@ def _item(item: ItemView) -> dict[str, Any]:
         "anchor_values": dict(item.anchor_values),
         "task": item.task,
         "rated_turns": list(item.rated_turns),
+        "recording": address_of_file(item.recording.file) if item.recording else None,
         "scenario": item.scenario,
         "min_turns": item.min_turns,
         "max_turns": item.max_turns,

@@ -16,6 +16,7 @@ from dialometer.flow.language import Language
 from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.recording import Recording
 from dialometer.model.scale import Scale
 from dialometer.model.study import Criterion, Presentation, Question, Study
 
@@ -62,6 +63,8 @@ class ItemView:
     """The standard's value on each criterion that the screen asks for, where the condition shows it."""
     task: str = ""
     rated_turns: tuple[int, ...] = ()
+    recording: Recording | None = None
+    """What plays the candidate."""
     title: str = ""
     text: str = ""
     scenario: str = ""
@@ -194,7 +197,8 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
             rated = turns if study.spec.items.rate == "turns" else ()
             return ItemView(item.id, item.kind, options=(Option("1", item.turns),), rated_turns=rated)
         case CandidateItem():
-            return ItemView(item.id, item.kind, context=item.context, options=(Option("1", (item.candidate,)),))
+            shown_candidate = (Option("1", (item.candidate,)),)
+            return ItemView(item.id, item.kind, context=item.context, options=shown_candidate, recording=item.recording)
         case ChatItem():
             opening = (Turn("Agent", item.opening, "agent"),) if item.opening else ()
             return ItemView(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from dialometer.model.dialogue import Turn
+from dialometer.model.recording import Recording
 
 ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat"]
 
@@ -85,6 +86,7 @@ class CandidateItem:
     id: str
     context: tuple[Turn, ...]
     candidate: Turn
+    recording: Recording | None = None
     ranks: Mapping[str, int] = field(default_factory=dict)
     is_gold: bool = False
     block: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError, ReadError
 from dialometer.model.dialogue import clean_text
+from dialometer.model.recording import Recording
 from dialometer.readers.json_records import kind_of, line_records
 from dialometer.readers.problems import Problems
+from dialometer.readers.recordings import recording_of
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import delimiter_of, table_rows
 from dialometer.registry import did_you_mean
@@ -24,10 +26,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One recorded answer under the id that studies and rating files name it by."""
+    """One recorded answer under the id that studies and rating files name it by, with the file that plays it, if any."""
 
     id: str
     text: str
+    recording: Recording | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,13 @@ class KnowledgeBase:
     pair_answer: Ints
     """The pairs, by answer and then by question: the questions of one answer stand together."""
     name: str = field(default="", compare=False)
+    folder: Path | None = field(default=None, compare=False)
+    """Where the recordings are."""
+
+    @property
+    def recordings(self) -> tuple[Recording, ...]:
+        """All recordings of answers."""
+        return tuple(answer.recording for answer in self.answers if answer.recording is not None)
 
     @property
     def n_pairs(self) -> int:
@@ -94,15 +104,17 @@ class KnowledgeBase:
         is_kept = np.array([int(question) in place for question in self.pair_question], dtype=bool)
         renumbered = np.array([place[int(q)] for q in self.pair_question[is_kept]], dtype=np.int64)
         questions = tuple(self.questions[number] for number in kept)
-        return KnowledgeBase(self.answers, questions, renumbered, self.pair_answer[is_kept], self.name)
+        return KnowledgeBase(self.answers, questions, renumbered, self.pair_answer[is_kept], self.name, self.folder)
 
     def with_pairs(self, pairs: Iterable[tuple[str, int]]) -> KnowledgeBase:
         """The same answers with further questions (a question and the number of its answer)."""
         own = [(self.questions[q], int(a)) for q, a in zip(self.pair_question, self.pair_answer, strict=True)]
-        return assemble(self.answers, [*own, *pairs], self.name)
+        return assemble(self.answers, [*own, *pairs], self.name, self.folder)
 
 
-def assemble(answers: Sequence[Answer], pairs: Iterable[tuple[str, int]], name: str = "") -> KnowledgeBase:
+def assemble(
+    answers: Sequence[Answer], pairs: Iterable[tuple[str, int]], name: str = "", folder: Path | None = None
+) -> KnowledgeBase:
     """A knowledge base of these answers (by number) and their questions; repeated pairs count once."""
     if not answers:
         raise DialometerError("a knowledge base needs at least one answer", remedy="add a row")
@@ -113,7 +125,7 @@ def assemble(answers: Sequence[Answer], pairs: Iterable[tuple[str, int]], name: 
     rows = sorted((answer, questions[question]) for question, answer in distinct)
     table = np.array(rows, dtype=np.int64).reshape(-1, 2)
     return KnowledgeBase(
-        tuple(answers[old] for old in order), tuple(questions), table[:, 1].copy(), table[:, 0].copy(), name
+        tuple(answers[old] for old in order), tuple(questions), table[:, 1].copy(), table[:, 0].copy(), name, folder
     )
 
 
@@ -132,8 +144,12 @@ def folded(text: str) -> str:
 # JSONL     ``{"id": …, "answer": …, "questions": […]}``; one answer per line
 # MDC       columns ``Context`` and ``Utterance`` (Chierici, Habash and Bicec, LREC 2020)
 # ========  ==========================================================================================
+#
+# Each may also name the recording of an answer: ``media`` (a video or audio file) and ``captions`` (WebVTT), by their paths inside
+# the folder of the file.
 
-KEYS = ["id", "answer", "questions"]
+KEYS = ["id", "answer", "questions", "media", "captions"]
+TEXT_KEYS = ("answer", "id", "media", "captions")
 OUR_COLUMNS = ("question", "answer")
 MDC_COLUMNS = ("Context", "Utterance")
 
@@ -152,6 +168,8 @@ class _Row:
     questions: tuple[str, ...]
     line: int
     id: str = ""
+    media: str = ""
+    captions: str = ""
 
 
 def read_knowledge_base(path: str | Path, *, keep_duplicates: bool = False) -> KnowledgeBase:
@@ -166,14 +184,15 @@ def read_knowledge_base(path: str | Path, *, keep_duplicates: bool = False) -> K
     except ReadError as error:
         raise KnowledgeBaseError(error.problems) from error
     rows = list(_rows(source, problems))
-    builder = _Builder(problems, keep_duplicates=keep_duplicates)
+    folder = source.path.resolve().parent
+    builder = _Builder(problems, folder, keep_duplicates=keep_duplicates)
     for row in rows:
         builder.add(row)
     if not rows and not problems.n_errors:
         problems.of_file(problems.problem("there are no answers in the file", remedy="add a row for each pair"))
     if problems.n_errors:
         raise KnowledgeBaseError(problems.errors, n_more=problems.n_errors - len(problems.errors))
-    return assemble(builder.answers, builder.pairs, source.stem)
+    return assemble(builder.answers, builder.pairs, source.stem, folder)
 
 
 def _rows(source: SourceFile, problems: Problems) -> Iterator[_Row]:
@@ -190,7 +209,12 @@ def _rows(source: SourceFile, problems: Problems) -> Iterator[_Row]:
     for row in table_rows(_Indexed(source.path), problems, (question, answer), delimiter):
         asked = row.cells[question]
         yield _Row(
-            row.cells[answer], (asked,) if asked.strip() else (), row.line, row.cells["id"].strip() if has_id else ""
+            row.cells[answer],
+            (asked,) if asked.strip() else (),
+            row.line,
+            row.cells["id"].strip() if has_id else "",
+            row.cells.get("media", ""),
+            row.cells.get("captions", ""),
         )
 
 
@@ -220,7 +244,8 @@ def _json_row(value: object, line: int, problems: Problems) -> _Row | None:
         message, remedy, field = fault or ("", "", "")
         problems.of_file(problems.problem(message, remedy=remedy, line=line, field=field))
         return None
-    return _Row(value.get("answer", ""), tuple(value.get("questions", [])), line, value.get("id", ""))
+    texts = {key: value.get(key, "") for key in TEXT_KEYS}
+    return _Row(**texts, questions=tuple(value.get("questions", [])), line=line)
 
 
 def _fault(value: object) -> tuple[str, str, str] | None:
@@ -230,7 +255,7 @@ def _fault(value: object) -> tuple[str, str, str] | None:
     for key in value:
         if key not in KEYS:
             return f"unknown key '{key}'", did_you_mean(key, KEYS), key
-    for key in ("answer", "id"):
+    for key in TEXT_KEYS:
         if not isinstance(value.get(key, ""), str):
             return f"'{key}' must be a string, not {kind_of(value[key])}", "put it in quotes", key
     questions = value.get("questions", [])
@@ -242,8 +267,9 @@ def _fault(value: object) -> tuple[str, str, str] | None:
 class _Builder:
     """Answers and pairs from rows, with what is wrong in them."""
 
-    def __init__(self, problems: Problems, *, keep_duplicates: bool) -> None:
+    def __init__(self, problems: Problems, folder: Path, *, keep_duplicates: bool) -> None:
         self.problems = problems
+        self.folder = folder
         self.keep_duplicates = keep_duplicates
         self.answers: list[Answer] = []
         self.pairs: list[tuple[str, int]] = []
@@ -265,6 +291,7 @@ class _Builder:
         elif row.id and row.id != self.answers[number].id:
             first = self.answers[number].id
             self._refuse(f"this answer already has the id '{first}'", "give it one id", row.line, "id")
+        self._record(number, row)
         for question in row.questions:
             asked = self._clean(question, row.line, "question")
             if asked == "":
@@ -283,6 +310,18 @@ class _Builder:
         self.answers.append(Answer(own_id, answer))
         self._number[answer] = number
         return number
+
+    def _record(self, number: int, row: _Row) -> None:
+        """The recording of an answer; rows of the same answer may repeat it or leave it out."""
+        recording = recording_of(row.media, row.captions, self.folder)
+        known = self.answers[number]
+        if isinstance(recording, tuple):
+            message, remedy, field = recording
+            self._refuse(message, remedy, row.line, field)
+        elif recording is not None and known.recording not in (None, recording):
+            self._refuse("this answer already has another recording", "give it one recording", row.line, "media")
+        elif recording is not None:
+            self.answers[number] = replace(known, recording=recording)
 
     def _pair(self, question: str, number: int, line: int) -> None:
         if (question, number) in self._pair_line:

@@ -72,17 +72,19 @@ def pool(
         ]
         if not has_marks and query_set.replies[row]:
             candidates = _with_reply(candidates, query_set.replies[row], query)
+        recordings = {kb.answers[a].id: kb.answers[a].recording for a in ranks}
         context = window(query)
         about: dict[str, Any] = {"question": query.id, "dialogue": query_set.dialogues[row]}
         if query.coreference is not None:
             about["coreference"] = query.coreference
         for number, k in enumerate(rng.permutation(len(candidates)), start=1):
             text, answer_id, own_ranks, is_gold = candidates[k]
+            recording = recordings.get(answer_id)
             items.append(
                 {
                     "id": f"{query.id}-c{number}",
                     "context": context,
-                    "candidate": {"speaker": AGENT, "text": text},
+                    "candidate": {"speaker": AGENT, "text": text, **(recording.as_json() if recording else {})},
                     "ranks": own_ranks,
                     "is_gold": is_gold,
                     "metadata": {**about, "answer": answer_id},

@@ -11,6 +11,7 @@ from typing import Any
 from dialometer._version import __version__
 from dialometer.errors import DialometerError
 from dialometer.neural.work import QUIET, Work
+from dialometer.readers.recordings import copy_recordings
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
 from dialometer.retrieval.retriever import FittedRetriever, make_retriever, retriever_name
 
@@ -19,9 +20,11 @@ KB_FILE = "knowledge_base.jsonl"
 
 
 def save_retriever(fitted: FittedRetriever, folder: Path) -> None:
-    """Write a retriever; an older one in the folder is replaced once the new one is complete."""
+    """Write a retriever; an older one in the folder is replaced once the new one is complete. Recordings come along."""
     folder.mkdir(parents=True, exist_ok=True)
     write_knowledge_base(fitted.kb, folder / KB_FILE)
+    if fitted.kb.folder is not None:
+        copy_recordings(fitted.kb.recordings, fitted.kb.folder, folder)
     fitted.save_into(folder)
     config = {
         "retriever": retriever_name(fitted.options),
@@ -73,6 +76,7 @@ def write_knowledge_base(kb: KnowledgeBase, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for number, answer in enumerate(kb.answers):
             row = {"id": answer.id, "answer": answer.text, "questions": questions.get(number, [])}
+            row |= answer.recording.as_json() if answer.recording else {}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

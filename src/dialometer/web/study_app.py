@@ -22,6 +22,7 @@ from dialometer.web.rater.service import Service
 from dialometer.web.rater.wizard import WizardPages, WizardQueue
 from dialometer.web.server.failures import as_json, wants_json
 from dialometer.web.server.guard import Guard
+from dialometer.web.server.media import study_media
 from dialometer.web.server.metrics import RequestCounter
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.static_files import STATIC, Assets
@@ -75,6 +76,7 @@ def create_app(
         *WithdrawPages(service).routes(),
         Mount(PATH, build_api(service, room)),
         Mount("/static", Assets(directory=STATIC)),
+        study_media(study).route(),
         *WizardPages(service, queue).routes(),
         *_monitoring(service),
     ]

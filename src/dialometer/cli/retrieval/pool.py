@@ -57,6 +57,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.retrieval._shared import read_both, read_learn_from
         from dialometer.cli.retrieval._study import crowd_of, write_study
         from dialometer.errors import DialometerError
+        from dialometer.readers.recordings import copy_recordings
         from dialometer.retrieval.cross_validation import add_queries
         from dialometer.retrieval.pool import pool as pooled
         from dialometer.retrieval.selection import fit_or_load, retriever_about, retriever_label, select_retrievers
@@ -80,6 +81,8 @@ def add_to(app: typer.Typer) -> None:
         files = write_study(
             out, items, systems, name=study_name(out.resolve().name, "avatar"), n_raters=raters, seed=seed
         )
+        if kb.folder is not None:
+            copy_recordings(kb.recordings, kb.folder, out)
         _tell(out, items, len(query_set), files, raters, as_json=as_json, rated=rated)
 
 

@@ -93,6 +93,9 @@ class ItemShown(BaseModel):
     )
     task: str
     rated_turns: list[int]
+    recording: str | None = Field(
+        description="Name of the candidate's video or audio file under /media/, if it has one."
+    )
     scenario: str
     min_turns: int
     max_turns: int

@@ -30,6 +30,7 @@ from dialometer.retrieval.threshold import trade_off_inline
 from dialometer.web.server.failures import as_json, headers_of, status_of
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.logs import log_failure, set_up
+from dialometer.web.server.media import MediaFiles, shown_recording
 from dialometer.web.server.metrics import RequestCounter, declare_metrics
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
 from dialometer.web.server.security import (
@@ -147,6 +148,9 @@ class _Pages:
         self.title = title
         self.root = settings.root_path
         self.talks = Talks(avatar)
+        kb = avatar.fitted.kb
+        self._recordings = {answer.id: answer.recording for answer in kb.answers}
+        self.media = MediaFiles(kb.folder, kb.recordings)
         self.messages = RateLimits(MESSAGES_PER_MINUTE)
         env = Environment(loader=PackageLoader("dialometer.web"), autoescape=True, undefined=StrictUndefined)
         env.filters["percent"] = lambda share: "–" if math.isnan(share) else f"{100 * share:.0f}%"
@@ -163,6 +167,7 @@ class _Pages:
             Route("/again", self.again, methods=["POST"]),
             Route("/chart.css", _chart_style, methods=["GET"]),
             Mount("/static", Assets(directory=STATIC)),
+            self.media.route(),
         ]
 
     async def page(self, request: Request) -> Response:
@@ -182,7 +187,8 @@ class _Pages:
         if not is_local(address):
             self.messages.take(address)
         exchange = await run_in_threadpool(self.talks.say, secret, text)
-        return JSONResponse(_as_json(exchange)) if _is_script(request) else self._back()
+        content = {**_as_json(exchange), "recording": self._playing(exchange.spoken)}
+        return JSONResponse(content) if _is_script(request) else self._back()
 
     async def threshold(self, request: Request) -> Response:
         """The visitor's own threshold for what is said from now on."""
@@ -224,6 +230,10 @@ class _Pages:
         check_csrf(request, secret, mark)
         return secret, content
 
+    def _playing(self, spoken: AvatarReply) -> dict[str, object] | None:
+        """What plays a reply; a declined question has no recording."""
+        return shown_recording(self._recordings.get(spoken.answer), self.root)
+
     def _back(self) -> Response:
         return RedirectResponse(f"{self.root}/", 303)
 
@@ -236,6 +246,8 @@ class _Pages:
             root=self.root,
             csrf=csrf_for(secret),
             exchanges=talk.exchanges,
+            playing=self._playing,
+            has_recordings=bool(kb.recordings),
             suggested=kb.questions[step // 2 :: step][:N_SUGGESTED],
             n_answers=len(kb.answers),
             label=self.avatar.fitted.options.label,

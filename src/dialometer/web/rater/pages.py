@@ -27,6 +27,7 @@ from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.scales import SCALES
 from dialometer.web.rater.layout import OTHER, Control, arrange, confirmation, doubt, make_controls, typed_answers
+from dialometer.web.server.media import shown_recording
 from dialometer.web.server.static_files import static_version
 
 # HTML in texts is shown as text. Images would come from another host, and pages load nothing from elsewhere.
@@ -429,5 +430,6 @@ class Pages:
         return self._env.get_template(template).render(
             root=root,
             asset=lambda name: f"{root}/static/{name}?v={static_version()}",
+            playing=lambda recording: shown_recording(recording, root),
             **context,
         )

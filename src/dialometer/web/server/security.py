@@ -93,10 +93,10 @@ def bearer(headers: Sequence[tuple[bytes, bytes]]) -> str:
 
 
 def safe_headers(frame_ancestors: Sequence[str]) -> list[tuple[bytes, bytes]]:
-    """Headers for every response: scripts, styles and images only from here, no framing unless a platform may."""
+    """Headers for every response: scripts, styles, images and recordings only from here, no framing unless a platform may."""
     framing = " ".join(frame_ancestors) or "'none'"
     policy = (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; media-src 'self'; "
         f"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors {framing}"
     )
     headers: Mapping[str, str] = {

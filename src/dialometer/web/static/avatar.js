@@ -42,8 +42,40 @@ function found(best) {
   return details;
 }
 
+const atOnce = document.getElementById("at-once");
+const AT_ONCE = "dialometer-avatar-plays";
+if (atOnce) {
+  document.getElementById("at-once-label").hidden = false;
+  atOnce.checked = localStorage.getItem(AT_ONCE) !== "off";
+  atOnce.addEventListener("change", () => localStorage.setItem(AT_ONCE, atOnce.checked ? "on" : "off"));
+}
+
+// Browsers let a page play sound only after the visitor did something; where one refuses, the player's own button is left.
+function play(recording, line) {
+  const player = document.createElement(recording.is_video ? "video" : "audio");
+  player.className = "recording";
+  player.controls = true;
+  player.preload = "metadata";
+  player.playsInline = true;
+  player.src = recording.source;
+  player.setAttribute("aria-label", "Recording of this answer");
+  if (recording.captions) {
+    const track = document.createElement("track");
+    track.kind = "captions";
+    track.src = recording.captions;
+    track.label = "Captions";
+    track.default = true;
+    player.append(track);
+  }
+  line.querySelector(".said").before(player);
+  for (const other of log.querySelectorAll("video, audio")) if (other !== player) other.pause();
+  player.addEventListener("loadedmetadata", () => { view.scrollTop = view.scrollHeight; }, { once: true });
+  if (atOnce?.checked) player.play().catch(() => {});
+}
+
 function reply(answer) {
   const line = bubble(answer.has_declined ? " declined" : "", "Avatar", answer.reply);
+  if (answer.recording) play(answer.recording, line);
   if (answer.confidence !== null) {
     const sure = element("p", "sure");
     const meter = document.createElement("meter");

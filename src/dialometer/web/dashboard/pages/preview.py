@@ -19,6 +19,7 @@ from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.rater.layout import answers_from_form
 from dialometer.web.rater.pages import Pages
+from dialometer.web.server.media import study_media
 from dialometer.web.server.static_files import STATIC
 
 
@@ -138,6 +139,12 @@ def draft(_dashboard: Dashboard, _request: PageRequest) -> Response:
 def chat(_dashboard: Dashboard, _request: PageRequest) -> Response:
     """No agent is asked in a preview."""
     return JSONResponse({"error": "In a preview the system under test is not asked.", "may_retry": False}, 409)
+
+
+@page(f"{INSIDE}/media/{{file}}", role="viewer")
+def media(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Recordings of the candidates."""
+    return study_media(_preview(dashboard, request).study).response(request.params["file"])
 
 
 @page(f"{INSIDE}/static/{{file}}", role="viewer")
