@@ -11,7 +11,7 @@ from test_accessibility import STILL, examine
 
 from dialometer.design.templates import template_folder
 from dialometer.retrieval.knowledge_base import read_knowledge_base
-from dialometer.retrieval.labelling import AnswerFinder, Labels, open_labels
+from dialometer.retrieval.labelling import AnswerFinder, MakerLabels, open_labels
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.web.rater.labelling import create_labelling_app
 from loopback import serving_app
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def labelling(tmp_path: Path) -> Iterator[tuple[str, Labels]]:
+def labelling(tmp_path: Path) -> Iterator[tuple[str, MakerLabels]]:
     """The address of a page for the avatar template's dialogues, and its labels."""
     folder = template_folder("avatar")
     kb = read_knowledge_base(folder / "knowledge_base.jsonl")
@@ -31,7 +31,9 @@ def labelling(tmp_path: Path) -> Iterator[tuple[str, Labels]]:
     labels.close()
 
 
-def test_questions_are_labelled_by_keys_alone(labelling: tuple[str, Labels], open_page: Callable[..., Page]) -> None:
+def test_questions_are_labelled_by_keys_alone(
+    labelling: tuple[str, MakerLabels], open_page: Callable[..., Page]
+) -> None:
     address, labels = labelling
     page = open_page(**STILL)
     page.goto(address)
@@ -59,7 +61,7 @@ def test_questions_are_labelled_by_keys_alone(labelling: tuple[str, Labels], ope
 
 
 def test_a_search_covers_all_answers_and_takes_over_the_digits(
-    labelling: tuple[str, Labels], open_page: Callable[..., Page]
+    labelling: tuple[str, MakerLabels], open_page: Callable[..., Page]
 ) -> None:
     address, labels = labelling
     page = open_page(**STILL)
@@ -81,7 +83,7 @@ def test_a_search_covers_all_answers_and_takes_over_the_digits(
     expect(page.locator("#others .answer")).to_have_attribute("aria-pressed", "true")
 
 
-def test_keys_can_be_turned_off(labelling: tuple[str, Labels], open_page: Callable[..., Page]) -> None:
+def test_keys_can_be_turned_off(labelling: tuple[str, MakerLabels], open_page: Callable[..., Page]) -> None:
     """WCAG 2.1.4: shortcuts of one character can be turned off."""
     address, labels = labelling
     page = open_page(**STILL)
@@ -96,7 +98,9 @@ def test_keys_can_be_turned_off(labelling: tuple[str, Labels], open_page: Callab
     assert labels.right[0] == set()
 
 
-def test_axe_finds_nothing_on_the_labelling_page(labelling: tuple[str, Labels], open_page: Callable[..., Page]) -> None:
+def test_axe_finds_nothing_on_the_labelling_page(
+    labelling: tuple[str, MakerLabels], open_page: Callable[..., Page]
+) -> None:
     address, labels = labelling
     labels.mark(0, len(labels.kb.answers) - 1, fits=True)
     labels.finish(0)

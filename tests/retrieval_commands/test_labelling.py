@@ -10,9 +10,8 @@ import pytest
 from retrieval_files import DIALOGUES, KB
 from starlette.testclient import TestClient
 
-from conftest import typed
 from dialometer.errors import DialometerError
-from dialometer.retrieval.labelling import AnswerFinder, Labels, open_labels
+from dialometer.retrieval.labelling import AnswerFinder, MakerLabels, open_labels
 from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.web.rater.labelling import create_labelling_app
@@ -30,11 +29,11 @@ def finder(kb: Any) -> AnswerFinder:
     return AnswerFinder(make_retriever("tfidf").fit(kb))
 
 
-def lines(labels: Labels) -> list[dict[str, Any]]:
+def lines(labels: MakerLabels) -> list[dict[str, Any]]:
     return [json.loads(line) for line in labels.file.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_mark_is_on_disk_at_once_and_found_again(kb: Any, labels: Labels, tmp_path: Path) -> None:
+def test_a_mark_is_on_disk_at_once_and_found_again(kb: Any, labels: MakerLabels, tmp_path: Path) -> None:
     labels.mark(0, 3, fits=True)
     assert [line["answer"] for line in lines(labels)] == [kb.answers[3].text]
     labels.mark(0, 3, fits=True)
@@ -48,7 +47,7 @@ def test_a_mark_is_on_disk_at_once_and_found_again(kb: Any, labels: Labels, tmp_
     again.close()
 
 
-def test_undo_takes_back_one_thing_after_the_other_also_after_a_restart(kb: Any, labels: Labels) -> None:
+def test_undo_takes_back_one_thing_after_the_other_also_after_a_restart(kb: Any, labels: MakerLabels) -> None:
     labels.mark(0, 3, fits=True)
     labels.mark(0, 4, fits=True)
     labels.finish(0)
@@ -65,7 +64,7 @@ def test_undo_takes_back_one_thing_after_the_other_also_after_a_restart(kb: Any,
     again.close()
 
 
-def test_unlabelled_questions_are_excluded_and_none_fits_is_a_label(kb: Any, labels: Labels) -> None:
+def test_unlabelled_questions_are_excluded_and_none_fits_is_a_label(kb: Any, labels: MakerLabels) -> None:
     labels.mark(0, 3, fits=True)
     labels.finish(0)
     labels.finish(1)  # none fits
@@ -85,7 +84,7 @@ def test_labels_of_the_dialogues_are_a_start(kb: Any, asked: Any, tmp_path: Path
     assert read_queries(opened.out, kb).right == asked.right
 
 
-def test_a_line_that_a_crash_cut_off_is_dropped(kb: Any, labels: Labels) -> None:
+def test_a_line_that_a_crash_cut_off_is_dropped(kb: Any, labels: MakerLabels) -> None:
     labels.mark(0, 3, fits=True)
     labels._log.close()
     with labels.file.open("a", encoding="utf-8") as file:
@@ -97,7 +96,7 @@ def test_a_line_that_a_crash_cut_off_is_dropped(kb: Any, labels: Labels) -> None
     again.close()
 
 
-def test_what_cannot_be_opened_says_why(kb: Any, labels: Labels, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_says_why(kb: Any, labels: MakerLabels, tmp_path: Path) -> None:
     with pytest.raises(DialometerError, match="open elsewhere"):
         open_labels(kb, DIALOGUES, labels.out)
     with pytest.raises(DialometerError, match="over the dialogues"):
@@ -125,7 +124,7 @@ def test_search_finds_words_of_answers_before_those_of_their_questions(kb: Any, 
 
 
 @pytest.fixture
-def client(labels: Labels, finder: AnswerFinder) -> TestClient:
+def client(labels: MakerLabels, finder: AnswerFinder) -> TestClient:
     return TestClient(create_labelling_app(labels, finder), base_url="http://127.0.0.1")
 
 
@@ -133,7 +132,7 @@ def token(page: str) -> str:
     return page.split('data-csrf="')[1].split('"', maxsplit=1)[0]
 
 
-def test_the_page_works_without_script(client: TestClient, labels: Labels, finder: AnswerFinder) -> None:
+def test_the_page_works_without_script(client: TestClient, labels: MakerLabels, finder: AnswerFinder) -> None:
     page = client.get("/").text
     assert "Question 1 of" in page
     first = finder.suggested(labels.queries[0])[0]
@@ -151,7 +150,7 @@ def test_the_page_works_without_script(client: TestClient, labels: Labels, finde
     assert labels.right[0] == set()
 
 
-def test_only_the_page_itself_can_mark(client: TestClient, labels: Labels) -> None:
+def test_only_the_page_itself_can_mark(client: TestClient, labels: MakerLabels) -> None:
     page = client.get("/q/1").text
     assert client.post("/mark", data={"csrf": "x", "question": "1", "toggle": "0"}).status_code == 403
     form = {"csrf": token(page), "question": "1"}
@@ -161,21 +160,21 @@ def test_only_the_page_itself_can_mark(client: TestClient, labels: Labels) -> No
     assert labels.right[0] == set()
 
 
-def test_labels_can_be_downloaded(client: TestClient, labels: Labels) -> None:
+def test_labels_can_be_downloaded(client: TestClient, labels: MakerLabels) -> None:
     labels.finish(0)
     response = client.get("/labels.jsonl")
     assert "attachment" in response.headers["content-disposition"]
     assert response.text == labels.out.read_text(encoding="utf-8")
 
 
-def test_labels_go_from_the_command_to_the_evaluation_and_the_study(kb: Any, tmp_path: Path) -> None:
+def test_labels_go_from_the_command_to_the_evaluation_and_the_study(kb: Any, type_in: Any, tmp_path: Path) -> None:
     opened = open_labels(kb, DIALOGUES, tmp_path / "labelled.jsonl", begin_again=True)
     for question in range(6):
         opened.mark(question, question, fits=True)
         opened.finish(question)
     opened._log.close()
     opened.out.unlink()
-    done = typed(
+    done = type_in(
         "retrieval",
         "label",
         KB,
@@ -188,9 +187,9 @@ def test_labels_go_from_the_command_to_the_evaluation_and_the_study(kb: Any, tmp
         cwd=tmp_path,
     )
     assert json.loads(done.stdout)["n_labelled"] == 6
-    shown = typed("retrieval", "evaluate", KB, "labelled.jsonl", "-r", "tfidf", "--resamples", "100", cwd=tmp_path)
+    shown = type_in("retrieval", "evaluate", KB, "labelled.jsonl", "-r", "tfidf", "--resamples", "100", cwd=tmp_path)
     assert "questions excluded: they are not labelled yet" in shown.stderr
-    pooled = typed(
+    pooled = type_in(
         "retrieval",
         "pool",
         KB,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import wave
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from conftest import typed
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
@@ -143,8 +143,8 @@ def test_an_avatar_plays_only_what_its_knowledge_base_names(folder: Path) -> Non
     assert client.get(recording["source"]).status_code == 404  # it was exchanged for a link to the outside
 
 
-def test_a_pooled_study_shows_recordings(folder: Path, tmp_path: Path) -> None:
-    typed(
+def test_a_pooled_study_shows_recordings(folder: Path, type_in: Any, tmp_path: Path) -> None:
+    type_in(
         "retrieval",
         "pool",
         folder / "kb.csv",
@@ -167,8 +167,8 @@ def test_a_pooled_study_shows_recordings(folder: Path, tmp_path: Path) -> None:
         app.close()
 
 
-def test_a_recording_outside_the_study_is_refused_with_its_line(folder: Path, tmp_path: Path) -> None:
-    typed(
+def test_a_recording_outside_the_study_is_refused_with_its_line(folder: Path, type_in: Any, tmp_path: Path) -> None:
+    type_in(
         "retrieval",
         "pool",
         folder / "kb.csv",

@@ -37,7 +37,7 @@ class Mark:
     value: bool
 
 
-class Labels:
+class MakerLabels:
     """Marks of all questions. ``begin_again`` leaves out what the dialogues already hold. Safe to use from several threads."""
 
     def __init__(
@@ -184,13 +184,13 @@ class Labels:
         return Mark(question, answer, bool(value)), bool(record.get("is_undo"))
 
 
-def open_labels(kb: KnowledgeBase, dialogues: Path, out: Path, *, begin_again: bool = False) -> Labels:
+def open_labels(kb: KnowledgeBase, dialogues: Path, out: Path, *, begin_again: bool = False) -> MakerLabels:
     """The labels of a file of dialogues, as far as they have come."""
     if out.resolve() == dialogues.resolve():
         raise DialometerError(
             "labels cannot be written over the dialogues", where=str(out), remedy="name another file with --out"
         )
-    return Labels(kb, list(read_dialogues(dialogues)), out, begin_again=begin_again)
+    return MakerLabels(kb, list(read_dialogues(dialogues)), out, begin_again=begin_again)
 
 
 def _open_questions(dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:

@@ -12,7 +12,7 @@ from dialometer.cli.options import AsJson, Cache, Device
 from dialometer.cli.retrieval._shared import DialogueFile, KbFile, OneRetriever
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.labelling import AnswerFinder, Labels
+    from dialometer.retrieval.labelling import AnswerFinder, MakerLabels
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,7 +59,7 @@ def add_to(app: typer.Typer) -> None:
             _tell(labels, as_json=as_json)
 
 
-def _serve(labels: Labels, finder: AnswerFinder, host: str, port: int) -> None:
+def _serve(labels: MakerLabels, finder: AnswerFinder, host: str, port: int) -> None:
     from dialometer.cli.console import results
     from dialometer.web.rater.labelling import serve_labelling
     from dialometer.web.run import Listening, address_of, bind
@@ -70,7 +70,7 @@ def _serve(labels: Labels, finder: AnswerFinder, host: str, port: int) -> None:
     serve_labelling(labels, finder, sock)
 
 
-def _tell(labels: Labels, *, as_json: bool) -> None:
+def _tell(labels: MakerLabels, *, as_json: bool) -> None:
     from dialometer.cli.console import results
 
     n_marked = sum(len(right) for right, is_done in zip(labels.right, labels.is_done, strict=True) if is_done)

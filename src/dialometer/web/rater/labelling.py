@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp
 
-from dialometer.retrieval.labelling import AnswerFinder, Labels
+from dialometer.retrieval.labelling import AnswerFinder, MakerLabels
 from dialometer.web.server.failures import as_json, headers_of, status_of
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.logs import log_failure, set_up
@@ -36,7 +36,7 @@ FIELDS = ("csrf", "question", "toggle", "search")
 
 
 def create_labelling_app(
-    labels: Labels, finder: AnswerFinder, *, title: str = "", settings: Settings | None = None
+    labels: MakerLabels, finder: AnswerFinder, *, title: str = "", settings: Settings | None = None
 ) -> ASGIApp:
     """The application that marks answers in one set of labels."""
     settings = settings or Settings(max_body_bytes=16 * 1024)
@@ -46,7 +46,7 @@ def create_labelling_app(
 
 
 def serve_labelling(
-    labels: Labels, finder: AnswerFinder, sock: socket.socket, *, title: str = "", log_level: str = "warning"
+    labels: MakerLabels, finder: AnswerFinder, sock: socket.socket, *, title: str = "", log_level: str = "warning"
 ) -> None:
     """Serves until a signal ends it."""
     from uvicorn import Config, Server  # noqa: PLC0415 - the rest of the package works without it
@@ -58,7 +58,7 @@ def serve_labelling(
 
 
 class _Pages:
-    def __init__(self, labels: Labels, finder: AnswerFinder, title: str, settings: Settings) -> None:
+    def __init__(self, labels: MakerLabels, finder: AnswerFinder, title: str, settings: Settings) -> None:
         self.labels = labels
         self.finder = finder
         self.title = title
