@@ -37,7 +37,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("-r", dest="retrievers", action="append")
     parser.add_argument("--model", default="", help="Encoder for those that have one.")
-    parser.add_argument("--seeds", type=int, default=1, help="Trainings of each, with seeds from 0.")
+    parser.add_argument("--seeds", type=int, default=1, help="Trainings of each.")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     kb = read_knowledge_base(asked.folder / "knowledge_base.csv")
@@ -46,7 +47,8 @@ def main() -> None:
     print(f"synonyms: {'WordNet' if find_wordnet() else 'nearest words of the encoder'}", flush=True)
     results = []
     for name, retriever in select_retrievers(asked.retrievers or ALL_PUBLISHED).items():
-        for seed in range(asked.seeds if "seed" in type(retriever).model_fields else 1):
+        n_seeds = asked.seeds if "seed" in type(retriever).model_fields else 1
+        for seed in range(asked.first_seed, asked.first_seed + n_seeds):
             own = {"model": asked.model, "seed": seed}
             made = retriever.model_copy(update={key: own[key] for key in own if key in type(retriever).model_fields})
             began = time.monotonic()
