@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.measures import Sample, log_losses, take_sample
+from dialometer.generators.recurrent import Cell
 from dialometer.generators.training import GeneratorTraining, TrainingProgress, train
 
 N_RESPONSES = 4000
@@ -24,9 +25,10 @@ STRATEGIES = ("greedy", "beam", "sample")
 
 
 def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
-    """``NAME`` or ``NAME:turns``: trains it, then scores and answers the test split."""
-    name, _, turns = entry.partition(":")
-    folder = out / entry.replace(":", "-")
+    """``NAME``, ``NAME:turns`` or ``NAME+lstm+none``: trains it, then scores and answers the test split."""
+    whole, _, turns = entry.partition(":")
+    name, *built = whole.split("+")
+    folder = out / entry.replace(":", "-").replace("+", "-")
 
     def hear(progress: TrainingProgress) -> None:
         if progress.validation_perplexity is not None:
@@ -36,7 +38,8 @@ def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
                 flush=True,
             )
 
-    sizes = {"n_turns": int(turns)} if turns else {}
+    sizes: dict[str, Any] = {"n_turns": int(turns)} if turns else {}
+    sizes |= {"cell" if choice in get_args(Cell) else "attention": choice for choice in built}
     chosen = GeneratorTraining(learning_rate=LEARNING_RATE, patience=3, **settings)
     train(name, corpus, folder, chosen, sizes=sizes, report=hear)
     if torch.cuda.is_available():

@@ -148,7 +148,11 @@ def run() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--out", type=Path, help="train the models into this folder")
-    parser.add_argument("--models", default=",".join(MODELS), help="NAME, or NAME:TURNS to read so many turns")
+    parser.add_argument(
+        "--models",
+        default=",".join(MODELS),
+        help="NAME, NAME:TURNS to read so many turns, NAME+lstm+none for cells and attention",
+    )
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--reports", type=int, default=N_REPORTS)
