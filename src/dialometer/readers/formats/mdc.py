@@ -61,7 +61,7 @@ def _draft(mode: str, conversation: str, rows: list[TableRow], problems: Problem
                 "answers": [cells[name] for name in cells if _ANSWER_COLUMN.fullmatch(name) and cells[name].strip()],
                 "part": cells.get("Experiment", "").strip() or None,
                 "note": cells.get("Notes", "").strip() or None,
-                "coreference": _mark(row, problems, draft),
+                **({"coreference": _mark(row, problems, draft)} if "Coreference" in cells else {}),
             }
         )
         draft.turns.append(TurnDraft("User", cells["Q"], line=row.line, text_key="Q"))
