@@ -24,8 +24,9 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser"), str(ROOT /
 
 from avatar_server import served  # noqa: E402
 from retrieval_files import DIALOGUES, KB  # noqa: E402
-from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, chromium, serving  # noqa: E402
+from walking import DESKTOP, PHONE, Rater, serving  # noqa: E402
 
+from chromium import CHROMIUM_ARGS, chromium  # noqa: E402
 from dialometer.retrieval.avatar import Avatar  # noqa: E402
 from dialometer.retrieval.knowledge_base import read_knowledge_base  # noqa: E402
 from dialometer.retrieval.queries import read_queries  # noqa: E402

@@ -23,8 +23,9 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
 sys.path.insert(0, str(ROOT / "tests" / "dashboard"))
 
 from dashboard_serving import ServedSite, serving_site  # noqa: E402
-from walking import CHROMIUM_ARGS, DESKTOP, PHONE, chromium  # noqa: E402
+from walking import DESKTOP, PHONE  # noqa: E402
 
+from chromium import CHROMIUM_ARGS, chromium  # noqa: E402
 from dialometer.design.load import load_study  # noqa: E402
 from dialometer.design.lock import freeze  # noqa: E402
 from dialometer.design.templates import copy_template  # noqa: E402

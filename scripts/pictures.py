@@ -13,8 +13,8 @@ from pathlib import Path
 
 import screenshots
 from playwright.sync_api import sync_playwright
-from walking import CHROMIUM_ARGS, chromium
 
+from chromium import CHROMIUM_ARGS, chromium
 from dialometer.cli.demo._studies import DEMO_REPORTS
 
 SCRIPTS = ("screenshots.py", "dashboard_screenshots.py", "avatar_screenshots.py")

@@ -21,7 +21,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
 
-from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, Served, chromium, copy_study, serving, shorten  # noqa: E402
+from walking import DESKTOP, PHONE, Rater, Served, copy_study, serving, shorten  # noqa: E402
+
+from chromium import CHROMIUM_ARGS, chromium  # noqa: E402
 
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {**DESKTOP, "color_scheme": "light"},

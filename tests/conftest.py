@@ -1,4 +1,4 @@
-"""Databases for every room's tests: ``database_url`` runs a test on SQLite and again on a real PostgreSQL server."""
+"""Databases and a browser for every package's tests: ``database_url`` runs a test on SQLite and again on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dialometer  # noqa: F401 - before any numerical library, which reads the settings it makes
+from chromium import CHROMIUM_ARGS, chromium
 from installed_pages import install as install_package
 
 # Commands are tested as on a wide terminal, whichever test is the first to load them in a process.
@@ -167,6 +168,20 @@ def study_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     template = request.getfixturevalue("_postgres_template")
     with _fresh(request.getfixturevalue("postgres_server"), template) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One Chromium for the tests of a file; it ends with them, because Playwright keeps an event loop while it runs."""
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium or Chrome on the PATH: sh scripts/browser.sh says how to get it")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

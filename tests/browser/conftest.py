@@ -1,4 +1,4 @@
-"""Chromium, the real server and pages that complain when a script fails or another host is asked for anything."""
+"""The real server and pages that complain when a script fails or another host is asked for anything."""
 
 from __future__ import annotations
 
@@ -9,23 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from walking import CHROMIUM_ARGS, Served, chromium, serving
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One Chromium for the tests of a file; it ends with them, because Playwright keeps an event loop while it runs."""
-    path = chromium()
-    if path is None:
-        pytest.skip("no Chromium or Chrome on the PATH")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
-        yield opened
-        opened.close()
+from walking import Served, serving
 
 
 @pytest.fixture

@@ -24,16 +24,6 @@ from loopback import serving_app
 
 TEMPLATES = Path(str(template_folder.__file__)).parent
 STUDIES = Path(__file__).parent / "studies"
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM_ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
@@ -41,11 +31,6 @@ PHONE: dict[str, Any] = {
     "is_mobile": True,
     "device_scale_factor": 2,
 }
-
-
-def chromium() -> str | None:
-    """The system's Chromium or Chrome."""
-    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
 
 
 def copy_study(name: str, folder: Path, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> Path:

@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 from axe_checks import ALL_RULES, CONTRAST, complaints
 from click.testing import CliRunner
 from dashboard_serving import API_KEY, serving_site
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from typer.main import get_command
-from walking import CHROMIUM_ARGS, DESKTOP, PHONE, chromium
+from walking import DESKTOP, PHONE
 
 from dialometer.cli import build_app
 from dialometer.design.load import load_study
@@ -33,17 +33,6 @@ from dialometer.simulate.truth import draw_truth
 pytestmark = pytest.mark.browser
 
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = chromium()
-    if path is None:
-        pytest.skip("no Chromium or Chrome on the PATH")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

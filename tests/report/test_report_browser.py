@@ -1,25 +1,11 @@
 """The page in a real Chromium: phone and desk, light and dark, on paper, for screen readers, and off the network."""
 
-import shutil
-
 import pytest
 
 from dialometer.report.theme import DARK, LIGHT
 
 pytestmark = pytest.mark.browser
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 VIEWS = [(1440, 900), (820, 1100), (390, 844), (320, 640)]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on the PATH: sh scripts/browser.sh says how to get it")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

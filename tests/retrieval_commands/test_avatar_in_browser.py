@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 
 from avatar_server import served
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from retrieval_files import DIALOGUES, KB
-from walking import CHROMIUM_ARGS, DESKTOP, PHONE, Rater, chromium, serving
+from walking import DESKTOP, PHONE, Rater, serving
 
 from dialometer.errors import FlowError
 from dialometer.retrieval.avatar import Avatar
@@ -28,17 +28,6 @@ from dialometer.web.rater.avatar import MAX_EXCHANGES, MAX_TALKS, Talks
 pytestmark = pytest.mark.browser
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 UNKNOWN = "Which football club plays in Lisbon?"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = chromium()
-    if path is None:
-        pytest.skip("no Chromium or Chrome on the PATH")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
