@@ -67,10 +67,10 @@ class EngineAccess:
     def submit(self, visits: list[Visit]) -> tuple[int, int]:
         """Stores the screens and returns how many judgments and practice judgments were acknowledged."""
         batch: list[Submission] = []
+        sessions = self.flow.store.sessions.several([visit.session for visit in visits])
         for visit in visits:
             timing = Timing(visit.shown_at_ms, visit.submitted_at_ms, visit.first_input_at_ms, device=visit.device)
-            session = self.flow.store.sessions.get(visit.session)
-            prepared = self.flow.prepare(session, visit.screen, visit.answers, timing, visit.token)
+            prepared = self.flow.prepare(sessions[visit.session], visit.screen, visit.answers, timing, visit.token)
             if not isinstance(prepared, Receipt):
                 batch.append(prepared)
         if not batch:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, case, func, insert, select, update
+from sqlalchemy import Connection, bindparam, case, func, insert, select, update
 
 from dialometer.errors import StorageError
 from dialometer.model.session import ERASED_STATES, LIVE_STATES, Draw, Session, Snapshot, Source, State
@@ -59,6 +59,16 @@ class Sessions(StorePart):
         """The session of that id; an unknown id is an error."""
         with self.database.reading() as connection:
             return load_session(connection, session_id)
+
+    def several(self, session_ids: Sequence[str]) -> dict[str, Session]:
+        """Sessions by id, read at once; an unknown id is an error."""
+        with self.database.reading() as connection:
+            rows = connection.execute(select(sessions).where(sessions.c.id.in_(session_ids)))
+            found = {row.id: session_from(row) for row in rows}
+        for session_id in session_ids:
+            if session_id not in found:
+                raise _unknown(session_id)
+        return found
 
     def by_token(self, token: str) -> Session | None:
         """The session a rater's token opens, or None."""
@@ -245,15 +255,21 @@ def rater_numbers(rows: Iterable[tuple[str, str | None, int]]) -> dict[str, int]
     return {session: first[rater] if rater else ordinal for session, rater, ordinal in known}
 
 
+# Built once: every screen of every rater asks them.
+_BY_ID = select(sessions).where(sessions.c.id == bindparam("session_id"))
+_LOCKED_BY_ID = _BY_ID.with_for_update()
+
+
 def load_session(connection: Connection, session_id: str, *, for_update: bool = False) -> Session:
     """A session inside a transaction; ``for_update`` keeps others from changing it until the end (PostgreSQL)."""
-    query = select(sessions).where(sessions.c.id == session_id)
-    if for_update:
-        query = query.with_for_update()
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_LOCKED_BY_ID if for_update else _BY_ID, {"session_id": session_id}).one_or_none()
     if row is None:
-        raise StorageError(f"there is no session '{session_id}'", remedy="check the id")
+        raise _unknown(session_id)
     return session_from(row)
+
+
+def _unknown(session_id: str) -> StorageError:
+    return StorageError(f"there is no session '{session_id}'", remedy="check the id")
 
 
 def present_session(connection: Connection, session_id: str) -> Session:
