@@ -1,8 +1,8 @@
-"""Commands of the documentation without the seconds in which Python loads libraries.
+"""Commands without the seconds in which Python loads libraries.
 
 A server process has everything loaded; each command runs in a process forked from it, with its own arguments, folder,
 environment and streams. Run as a script this is that server; ``write_programs`` puts programs called ``dialometer`` and
-``python`` into a folder that hand their work to it. What a fresh process does is tested in ``tests/cli``.
+``python`` into a folder that hand their work to it. What a fresh process does is tested in ``tests/cli/test_command_line.py``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ server.sendmsg([len(call).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_R
 server.sendall(call)
 sys.exit(int(server.makefile().read() or 1))
 """
-LOADED = (
-    "torch, transformers, polars, scipy.stats, scipy.optimize, scipy.sparse, sqlalchemy, alembic.command, fastapi, jinja2,"
-    "numba, sklearn.feature_extraction.text, dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.export,"
-    "dialometer.exchange.importing, dialometer.web.run, dialometer.learned.gaussian.training"
+CORE = (
+    "polars, scipy.stats, scipy.optimize, scipy.sparse, sqlalchemy, alembic.command, fastapi, jinja2,"
+    "dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.export, dialometer.exchange.importing,"
+    "dialometer.web.run"
 )
+EVERYTHING = f"{CORE}, torch, transformers, numba, sklearn.feature_extraction.text, dialometer.learned.gaussian.training"
 
 
 def write_programs(folder: Path, address: str) -> None:
@@ -45,11 +46,11 @@ def write_programs(folder: Path, address: str) -> None:
 
 
 @contextmanager
-def command_server(folder: Path) -> Iterator[Path]:
-    """A running server; gives the folder whose programs use it."""
+def command_server(folder: Path, loaded: str = EVERYTHING) -> Iterator[Path]:
+    """A running server that has these modules loaded; gives the folder whose programs use it."""
     address = str(folder / "commands")
     environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen([sys.executable, __file__, address], env=environment)
+    server = subprocess.Popen([sys.executable, __file__, address, loaded], env=environment, stdin=subprocess.PIPE)
     try:
         for _ in range(1200):
             if Path(address).exists() or server.poll() is not None:
@@ -62,7 +63,7 @@ def command_server(folder: Path) -> Iterator[Path]:
         yield programs
     finally:
         server.kill()
-        server.wait()
+        server.communicate()
 
 
 def _receive(caller: socket.socket) -> tuple[list[int], list[object]]:
@@ -113,18 +114,20 @@ def _end_with(caller: socket.socket) -> None:
     os._exit(1)
 
 
-def _serve(address: str) -> None:
+def _serve(address: str, loaded: str) -> None:
+    """Until the process that started this one has ended."""
     import importlib
+    import select
     import signal
 
-    for name in LOADED.split(","):
+    for name in loaded.split(","):
         importlib.import_module(name.strip())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address + ".new")
     listening.listen()
     os.rename(address + ".new", address)  # noqa: PTH104
-    while True:
+    while listening in select.select([listening, 0], [], [])[0]:
         caller, _ = listening.accept()
         if os.fork():
             caller.close()
@@ -141,4 +144,4 @@ def _serve(address: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(*sys.argv[1:])
