@@ -34,7 +34,9 @@ CORE = (
     "dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.export, dialometer.exchange.importing,"
     "dialometer.web.run"
 )
-EVERYTHING = f"{CORE}, torch, transformers, numba, sklearn.feature_extraction.text, dialometer.learned.gaussian.training"
+EVERYTHING = (
+    f"{CORE}, torch, transformers, numba, sklearn.feature_extraction.text, dialometer.learned.gaussian.training"
+)
 
 
 def write_programs(folder: Path, address: str) -> None:

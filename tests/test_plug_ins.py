@@ -5,12 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
 
+from command_server import CORE, command_server
 from installed_pages import install
 
 sys.path.insert(0, str(Path(__file__).parent / "judges"))
@@ -42,7 +44,7 @@ with client:
 
 
 class Commands:
-    """The command line, with one more folder of packages."""
+    """The command line in fresh processes, with one more folder of packages; in ones that have libraries loaded as ``ready``."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -50,17 +52,29 @@ class Commands:
         self.packages.mkdir()
         path = os.pathsep.join([str(self.packages), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.environment = {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"}
+        self.dialometer = [sys.executable, "-m", "dialometer"]
 
-    def python(self, *arguments, is_fine=True):
+    @contextmanager
+    def ready(self):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", self.environment["PYTHONPATH"])
+            with command_server(self.folder, CORE) as programs:
+                self.dialometer = [programs / "dialometer"]
+                yield self
+
+    def run(self, command, *, is_fine=True):
         done = subprocess.run(
-            [sys.executable, *map(str, arguments)],
+            list(map(str, command)),
             cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert (done.returncode == 0) is is_fine, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def python(self, *arguments):
+        return self.run([sys.executable, *arguments])
+
     def __call__(self, *arguments, is_fine=True):
-        return self.python("-m", "dialometer", *arguments, is_fine=is_fine)
+        return self.run([*self.dialometer, *arguments], is_fine=is_fine)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +83,8 @@ def dialometer(tmp_path_factory):
     commands = Commands(tmp_path_factory.mktemp("plug-ins"))
     for page in PAGES:
         install(page, commands.packages)
-    return commands
+    with commands.ready():
+        yield commands
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import dialometer
+from commands import run
 
 
 @pytest.mark.parametrize("name", dialometer.__all__)
@@ -43,7 +44,7 @@ shell.run_cell("dm.load_study('nowhere')")
 
 def test_notebooks_show_results_and_say_errors_in_one_sentence(tmp_path):
     for arguments in (["new", "strategies", "s"], ["simulate", "s", "--raters", "6"]):
-        subprocess.run([sys.executable, "-m", "dialometer", *arguments], cwd=tmp_path, check=True, capture_output=True)
+        run(*arguments, cwd=tmp_path)
     environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython"), "NO_COLOR": "1"}
     done = subprocess.run(
         [sys.executable, "-c", NOTEBOOK], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands import run
 from dialometer.analysis.reproduce import REPRODUCTIONS, reproduce
 from dialometer.analysis.reproduce.compared import ComparedNumber, NumberComparison, Reproduction
 from dialometer.errors import DialometerError
@@ -23,16 +22,7 @@ SIZES = {"guerini": 175, "rankme": 372, "crs-arena": 104}
 
 def dialometer(*arguments, code=0, **environment):
     kept = {key: value for key, value in os.environ.items() if key != "DIALOMETER_DATA"}
-    done = subprocess.run(
-        [sys.executable, "-m", "dialometer", "reproduce", *arguments],
-        capture_output=True,
-        text=True,
-        env={**kept, **environment},
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+    return run("reproduce", *arguments, code=code, env={**kept, **environment})
 
 
 def test_what_can_be_reproduced():

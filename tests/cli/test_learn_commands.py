@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from commands import run
 from dialometer.cli import main
 
 WORDS = [
@@ -193,9 +194,7 @@ def test_bad_input_is_told_before_training(tmp_path, encoder):
 
 def test_judgments_of_a_study_go_in_directly(encoder, tmp_path):
     for arguments in (["new", "chat", "s"], ["simulate", "s", "--raters", "60"]):
-        subprocess.run(
-            [sys.executable, "-m", "dialometer", *arguments], cwd=tmp_path, check=True, capture_output=True, timeout=120
-        )
+        run(*arguments, cwd=tmp_path)
     with contextlib.closing(sqlite3.connect(tmp_path / "s" / "study.db")) as database:
         # Simulated raters all say the same; people do not.
         database.execute("UPDATE chat_turns SET text = text || ' ' || session_id WHERE role = 'user'")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from commands import program
 from dialometer.web.dashboard.login import first_owner_token
 from dialometer.web.dashboard.running_studies import StudyFolders
 from dialometer.web.run import ServerApp, open_server
@@ -15,8 +15,12 @@ from dialometer.web.server.settings import Settings
 from loopback import serving_app
 
 API_KEY = "the-key-of-the-tests"
-REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
-COMMAND = (*REPORT, "--format", "json", "--format", "html", "--resamples", "100")
+
+
+def report_command() -> tuple[str, ...]:
+    """The command that computes the answer so far, with few resamples."""
+    report = (program(), "report", "{folder}", "--out", "{out}")
+    return (*report, "--format", "json", "--format", "html", "--resamples", "100")
 
 
 @dataclass
@@ -34,6 +38,6 @@ class ServedSite:
 @contextlib.contextmanager
 def serving_site(parent: Path) -> Iterator[ServedSite]:
     """The server of a folder of studies, on a free port of this machine."""
-    app = open_server(StudyFolders(parent=str(parent), report_command=COMMAND), Settings(api_key=API_KEY))
+    app = open_server(StudyFolders(parent=str(parent), report_command=report_command()), Settings(api_key=API_KEY))
     with serving_app(app) as port:
         yield ServedSite(f"http://127.0.0.1:{port}", app)

@@ -2,13 +2,12 @@
 
 import io
 import json
-import subprocess
-import sys
 import zipfile
 
 import pytest
 from dashboard_cases import KEY
 
+from commands import run
 from dialometer.design.load import load_study
 from dialometer.design.lock import read_lock
 from dialometer.design.templates import template_folder, template_names
@@ -58,8 +57,7 @@ def test_texts_are_edited_and_checked_like_on_the_command_line(ada, studies_fold
     broken = text.replace("seed:", "sead:").replace("type: likert", "type: likkert", 1)
     ada.post("/studies/films/files", {"file": "study.yaml", "text": broken.replace("\n", "\r\n")})
     assert (folder / "study.yaml").read_text() == broken
-    command = [sys.executable, "-m", "dialometer", "check", str(folder), "--json"]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["problems"]
+    told = json.loads(run("check", folder, "--json", code=1).stdout)["problems"]
     assert told
     for problem in told:
         assert problem["message"] in ada.text

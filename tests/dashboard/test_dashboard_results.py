@@ -4,6 +4,7 @@ import sys
 import time
 
 import pytest
+from dashboard_serving import report_command
 
 from dialometer.analysis.base.choose import analyse
 from dialometer.storage.looks import Look
@@ -11,8 +12,6 @@ from dialometer.web.dashboard import live_report as looking
 from dialometer.web.dashboard.pages.results import history
 from dialometer.web.dashboard.running_studies import StudyFolders
 
-REPORT = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
-COMMAND = (*REPORT, "--format", "json", "--format", "html", "--resamples", "100")
 WAIT_S = 90
 
 
@@ -20,8 +19,10 @@ WAIT_S = 90
 def at(make_site, studies_folder):
     """A site that can compute, and somebody who looks."""
 
-    def make(command=COMMAND):
-        site = make_site(StudyFolders(parent=str(studies_folder), report_command=command))
+    def make(command=None):
+        site = make_site(
+            StudyFolders(parent=str(studies_folder), report_command=report_command() if command is None else command)
+        )
         return site, site.owner()
 
     return make

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from commands import run
 from dialometer.cli import main
 from dialometer.design.templates import copy_template
 
@@ -115,11 +116,7 @@ def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
             assert post("/new", name="films", title="Films", **{"from": "template:acute"}).status_code == 200
             assert "Frozen" in post("/studies/films/freeze").text
             assert "running" in post("/studies/films/control", what="start", reason="go").text
-        command = [sys.executable, "-m", "dialometer", "simulate", str(parent / "films"), "--raters", "6", "--json"]
-        done = subprocess.run(
-            [*command, "--url", f"{base}/films"], capture_output=True, text=True, check=False, timeout=120
-        )
-        assert done.returncode == 0, done.stderr
+        done = run("simulate", parent / "films", "--raters", "6", "--json", "--url", f"{base}/films")
         n_judgments = json.loads(done.stdout)["n_judgments"]
         with httpx.Client(timeout=30, follow_redirects=True) as client:
             page = client.get(f"{base}/desk/login").text

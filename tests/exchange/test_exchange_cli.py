@@ -9,6 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from commands import run as in_own_process
 from dialometer.cli import build_app
 from dialometer.errors import DialometerError
 
@@ -116,17 +117,10 @@ def test_an_unknown_format_lists_the_known_ones(run, tmp_path):
         run("import", "mine", "r.csv")
 
 
-def program(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from dialometer.cli import main; main()", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-
-
 def test_problems_are_printed_with_file_and_line_and_without_traceback(tmp_path):
     (tmp_path / "r.csv").write_text(RATINGS + ",3,4,x\nbob,2,excellent,x\n")
-    done = program(
-        "import", "mine", "r.csv", "--format", "long", "--map", "item=mr_id", "--criteria", "score", cwd=tmp_path
-    )
-    assert done.returncode == 1
+    told = ("--format", "long", "--map", "item=mr_id", "--criteria", "score")
+    done = in_own_process("import", "mine", "r.csv", *told, cwd=tmp_path, code=1)
     assert "r.csv:5: the rater is missing" in done.stderr
     assert "Traceback" not in done.stderr
     assert "nothing was stored" in done.stderr

@@ -13,7 +13,7 @@ from dialometer.generators.preparing import Preparation, prepare_corpus
 from dialometer.generators.training import GeneratorTraining, train
 
 SIZES = {"embedding": 16, "hidden": 32, "n_layers": 2, "n_heads": 2, "n_topic_words": 6, "n_turns": 3, "dropout": 0.0}
-QUICK = GeneratorTraining(n_epochs=6, batch_size=16, learning_rate=1e-2, n_warmup_steps=10, device="cpu")
+QUICK = GeneratorTraining(n_epochs=3, batch_size=16, learning_rate=1e-2, n_warmup_steps=10, device="cpu")
 GROUPS = tuple(
     tuple(line.split())
     for line in """guitar melody drummer concert album lyrics singer chorus
@@ -71,7 +71,7 @@ def corpus(corpus_folder):
 
 @pytest.fixture(scope="session")
 def bots(corpus_folder, tmp_path_factory):
-    """Folders of the four models after six short epochs."""
+    """Folders of the four models after three short epochs."""
     folder = tmp_path_factory.mktemp("bots")
     prepared = load_corpus(corpus_folder)
     for name in ("seq2seq", "hred", "thred", "transformer"):

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from taking_part import Program, json_answers, running
 
+from commands import run
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.run import simulate
@@ -208,21 +209,13 @@ def content(store):
 def test_simulate_by_command_finds_the_key_in_the_folder(make_study):
     study = make_study("best-worst", n_items=3)
     with serving(study.folder, "--log-level", "warning") as (_server, url, _key):
-        command = [sys.executable, "-m", "dialometer", "simulate", str(study.folder), "--raters", "2", "--json"]
-        done = subprocess.run([*command, "--url", url], capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        told = json.loads(done.stdout)
+        command = ("simulate", study.folder, "--raters", "2", "--json", "--url", url)
+        told = json.loads(run(*command).stdout)
         assert told["states"] == {"completed": 2}
         assert told["n_judgments"] > 0
-        wrong = subprocess.run(
-            [*command, "--url", url, "--api-key", "wrong"], capture_output=True, text=True, timeout=60, check=False
-        )
-        assert wrong.returncode == 1
-        assert "key" in wrong.stderr
+        assert "key" in run(*command, "--api-key", "wrong", code=1).stderr
     (study.folder / ".serving.json").unlink()  # this server was killed; one that is stopped takes it away
-    nobody = subprocess.run([*command, "--url", url], capture_output=True, text=True, timeout=60, check=False)
-    assert nobody.returncode == 1
-    assert "not known" in nobody.stderr
+    assert "not known" in run(*command, code=1).stderr
 
 
 def test_a_door_to_nowhere_says_so(monkeypatch):
