@@ -17,7 +17,7 @@ def wizard_site(make_study, site):
         {"type": "scripted", "options": {"otherwise": ["How interesting!"]}},
         {"type": "http", "options": {"url": "http://127.0.0.1:9", "n_retries": 0}},
     ]
-    agent = {"type": "wizard", "options": {"canned": CANNED, "suggest": suggest}}
+    agent = {"type": "wizard", "options": {"canned": CANNED, "suggest": suggest, "instructions": "Talk calmly."}}
 
     def make(**settings):
         systems = [{"name": name, "agent": agent} for name in ("juno", "tak")]
@@ -67,7 +67,7 @@ def test_the_console_opens_with_the_key_only(wizard_site):
     assert "HttpOnly" in line
     assert "Path=/wizard" in line
     console = Console(there.client)
-    assert console.chats()["canned"] == CANNED
+    assert console.chats()["chats"] == []
     assert there.client.post("/wizard/name", json={"name": "Ann"}).status_code == 403
     assert console.post("/name", {"name": "Ann"}).json() == {"wizard": "Ann"}
     assert console.post("/name", {"name": ""}).status_code == 400
@@ -98,6 +98,7 @@ def test_a_rater_waits_and_a_wizard_answers(wizard_site):
             assert bob.post("/name", {"name": "Ann"}).status_code == 409
             bob.post("/name", {"name": "Bob"})
             (chat,) = ann.chats()["chats"]
+            assert (chat["canned"], chat["instructions"]) == (CANNED, "Talk calmly.")
             assert chat["waiting_since_ms"] is None
             assert chat["holder"] is None
             answers = []

@@ -216,9 +216,7 @@ class WizardPages:
         """All conversations with what was said in them."""
         _, wizard = self._wizard(request)
         shown = [await self._as_json(chat, wizard) for chat in self.queue.chats_open()]
-        canned = [text for agent in self._agents() for text in agent.canned]
-        content = {"now_ms": self.service.flow.clock(), "wizard": wizard, "canned": list(dict.fromkeys(canned))}
-        return JSONResponse({**content, "chats": shown})
+        return JSONResponse({"now_ms": self.service.flow.clock(), "wizard": wizard, "chats": shown})
 
     async def take(self, request: Request) -> Response:
         """Takes a conversation."""
@@ -255,11 +253,6 @@ class WizardPages:
 
         return JSONResponse({"suggestions": await self.service.in_thread(ask)})
 
-    def _agents(self) -> list[Wizard]:
-        systems = [system.name for system in self.service.study.spec.systems if system.agent is not None]
-        agents = [self.service.chats.agent(name) for name in systems]
-        return [agent for agent in agents if isinstance(agent, Wizard)]
-
     def _wizard(self, request: Request) -> tuple[str, str]:
         secret = cookie(request, WIZARD_COOKIE)
         name = self.queue.name_of(secret)
@@ -275,6 +268,8 @@ class WizardPages:
             return turns, self.queue.is_over(chat)
 
         turns, is_over = await self.service.in_thread(look)
+        agent = self.service.chats.agent(chat.item.system)
+        assert isinstance(agent, Wizard)
         is_waiting = bool(turns) and turns[-1].role == "user"
         opening = [{"role": "agent", "text": chat.item.opening, "at_ms": None}] if chat.item.opening else []
         later = [{"role": turn.role, "text": turn.text, "at_ms": turn.at_ms} for turn in turns]
@@ -282,6 +277,8 @@ class WizardPages:
             "id": chat.id,
             "number": chat.session.ordinal,
             "scenario": chat.item.scenario,
+            "instructions": agent.instructions,
+            "canned": agent.canned,
             "turns": opening + later,
             "n": len(turns),
             "waiting_since_ms": turns[-1].at_ms if is_waiting else None,

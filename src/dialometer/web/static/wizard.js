@@ -90,6 +90,12 @@ function drawChat() {
   at("console-chat-title").textContent = words.chat.replace("{name}", chat.number);
   at("console-turn").textContent = `${words.turn.replace("{n_said}", chat.n_said).replace("{min_turns}", chat.min_turns)} · ${stateOf(chat)}`;
   at("console-release").hidden = !chat.is_mine;
+  at("console-instructions").hidden = !chat.instructions;
+  at("console-instructions").textContent = chat.instructions;
+  const canned = at("console-canned");
+  if (canned.dataset.of !== JSON.stringify(chat.canned)) offer(canned, chat.canned);
+  canned.dataset.of = JSON.stringify(chat.canned);
+  at("console-canned-part").hidden = !chat.canned.length;
   at("console-scenario").hidden = !chat.scenario;
   at("console-scenario").querySelector("p").textContent = chat.scenario;
   const log = at("console-log");
@@ -148,9 +154,6 @@ async function look() {
     chats = seen.chats;
     nowMs = seen.now_ms;
     if (at("wizard-name") !== document.activeElement) at("wizard-name").value = seen.wizard;
-    const canned = at("console-canned");
-    if (canned.childElementCount !== seen.canned.length) offer(canned, seen.canned);
-    at("console-canned-part").hidden = !seen.canned.length;
     at("console-status").classList.remove("trouble");
     drawList();
     drawChat();

@@ -64,7 +64,8 @@ class MethodResult:
         inside = self.inside(strategy)
         if not np.any(inside & (self.signed != 0)):
             return unknown("share", "no rater had a preference", label=strategy)
-        return clustered_preference(self.signed[inside], self.rater[inside], confidence=confidence, label=strategy)
+        share = clustered_preference(self.signed[inside], self.rater[inside], confidence=confidence, label=strategy)
+        return replace(share, notes=())  # answers without a difference are counted once for the method
 
     def inside(self, strategy: str) -> Flags:
         """Which answers are about a strategy."""
@@ -206,7 +207,7 @@ def _differences(results: Sequence[MethodResult], strategies: Sequence[str], opt
         rater = np.concatenate([first.rater[here[0]], second.rater[here[1]] + 1 + int(first.rater.max())])
         found = two_way_differences(share, group, rater, None, confidence=options.confidence)
         gap = next(iter(found.values()), unknown("difference of shares", "no preferences", label=name))
-        gaps.append(gap)
+        gaps.append(replace(gap, notes=()) if gap.is_known else gap)
     return dict(zip(strategies, corrected(gaps, options), strict=True))
 
 
