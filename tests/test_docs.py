@@ -1,6 +1,7 @@
 """What the documentation tells people to type works: every shell and Python block of a page runs, in order, in a new folder.
 
-Blocks marked ``console`` or ``text`` only show something. Lines that set up (make, pip, cd, git) are for people and passed
+Blocks marked ``console`` or ``text`` only show something; the lines of an ``output`` block must be in what the commands
+before it printed (``…`` stands for anything). Lines that set up (make, pip, cd, git) are for people and passed
 over; a page's files are the blocks with a ``title``.
 """
 
@@ -58,21 +59,26 @@ def test_what_a_page_tells_to_type_works(page, tmp_path, programs):
         **os.environ,
         "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "NO_COLOR": "1",
+        "COLUMNS": "80",
     }
     for _, title, text in blocks(page):
         if title:
             (tmp_path / title).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / title).write_text(text, encoding="utf-8")
+    printed = ""
     for language, title, text in blocks(page):
         if title:
             continue
-        if language == "sh":
+        if language == "output":
+            assert_printed(text, printed, page)
+        elif language == "sh":
             lines = [line for line in text.splitlines() if not line.startswith(SET_UP)]
             command = ["bash", "-e", "-c", "\n".join(lines)]
             done = subprocess.run(
                 command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
             )
             assert done.returncode == 0, f"{page.name}:\n{text}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            printed = done.stdout
         elif language == "python":
             (tmp_path / "_block.py").write_text(text, encoding="utf-8")
             command = [str(programs / "python"), "_block.py"]
@@ -81,6 +87,22 @@ def test_what_a_page_tells_to_type_works(page, tmp_path, programs):
             )
             expects_error = "dialogues.md" in page.name and "broken" in text
             assert done.returncode == 0 or expects_error, f"{page.name}:\n{text}\n{done.stderr[-2000:]}"
+
+
+def assert_printed(shown, printed, page):
+    words = " ".join(printed.split())
+    for line in shown.splitlines():
+        for part in line.split("…"):
+            wanted = " ".join(part.split())
+            assert wanted in words, f"{page.name} shows what was not printed: {wanted}\n{printed[-3000:]}"
+
+
+def test_output_that_was_not_printed_is_found():
+    assert_printed(
+        "Raters  10\n… judgments stored", "Raters needed 10\nRaters   10\n448 judgments\nstored", Path("page")
+    )
+    with pytest.raises(AssertionError, match="shows what was not printed: Raters 11"):
+        assert_printed("Raters  11", "Raters 10", Path("page"))
 
 
 @pytest.mark.parametrize(("page", "test"), OWN_TESTS.items())
@@ -112,6 +134,7 @@ def test_no_block_has_an_unknown_language():
         "sql",
         "mermaid",
         "dockerfile",
+        "output",
     }
     for page in PAGES:
         assert {language for language, _, _ in blocks(page)} <= known - {"bash"}, page

@@ -15,6 +15,7 @@ from commands import run as dialometer
 from dialometer.design.assign import build_plan
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_names
+from dialometer.errors import AgentError
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.rater import Habits
@@ -201,3 +202,44 @@ def test_conversations_are_judged_by_the_system_they_were_with(folder):
     better, worse = sorted(means, key=lambda system: -truth.systems["overall"][system])
     assert means[better] > means[worse] + 0.5
     assert set(means) == {system.name for system in study.spec.systems}
+
+
+def test_conversations_go_on_after_an_agent_was_down(folder, monkeypatch):
+    """A run that ends because an agent does not answer can be repeated; the conversations are those of an undisturbed run."""
+    path = folder("chat")
+    study = load_study(path)
+    truth = draw_truth(study, 1)
+
+    def talks(store):
+        sessions = store.sessions.all()
+        return {
+            (session.ordinal, item.id): [
+                (turn.role, turn.text) for turn in store.conversations.turns(session.id, item.id)
+            ]
+            for session in sessions
+            for item in study.items
+        }
+
+    def go(access):
+        simulate(study, access, truth, n_raters=2, seed=1, start_ms=START_MS, habits=Habits(careless_share=0))
+
+    with Store.open(path / "undisturbed.db", create=True) as store:
+        go(EngineAccess(Flow(study, store, clock=lambda: START_MS)))
+        expected = talks(store)
+    with Store.open(path / "study.db", create=True) as store:
+        access = EngineAccess(Flow(study, store, clock=lambda: START_MS))
+        agent = access.chats.agent(study.spec.systems[0].name)
+        answers, calls = type(agent).reply, []
+
+        def reply(self, history, seed):
+            calls.append(len(history))
+            if len(calls) == 3:
+                raise AgentError("the agent is down")
+            return answers(self, history, seed=seed)
+
+        monkeypatch.setattr(type(agent), "reply", reply)
+        with pytest.raises(AgentError, match="down"):
+            go(access)
+        assert any(turns and turns[-1][0] == "user" for turns in talks(store).values())
+        go(access)
+        assert talks(store) == expected

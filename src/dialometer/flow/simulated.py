@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dialometer.agents import Reply
 from dialometer.agents.wizard import Wizard
 from dialometer.errors import AssignmentError, FlowError
@@ -10,7 +12,7 @@ from dialometer.flow.engine import Flow
 from dialometer.flow.screens import Screen, step_seconds
 from dialometer.flow.submissions import Timing
 from dialometer.model.item import ChatItem
-from dialometer.model.session import Receipt, Submission
+from dialometer.model.session import Receipt, Session, Submission
 from dialometer.simulate.screen_view import FieldView, ScreenView, Visit
 
 WIZARD_MS = 10_000
@@ -62,7 +64,10 @@ class EngineAccess:
         if screen.kind == "done":
             return view_of(screen)
         path = self.flow.path(current)
-        return view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
+        view = view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
+        if screen.kind != "chat":
+            return view
+        return replace(view, said=tuple(turn.role for turn in self.chats.history(current, view.item_id)))
 
     def submit(self, visits: list[Visit]) -> tuple[int, int]:
         """Stores the screens and returns how many judgments and practice judgments were acknowledged."""
@@ -92,12 +97,26 @@ class EngineAccess:
         if not isinstance(item, ChatItem) or not isinstance(agent, Wizard):
             return self.chats.say(current, item_id, text, at_ms).text
         self.chats.hear(current, item_id, text, at_ms)
+        return self._as_wizard(current, item, agent, at_ms)
+
+    def wait_for_reply(self, session: str, item_id: str, at_ms: int) -> str:
+        """Asks the agent again, whose reply failed to come in an earlier run."""
+        current = self.flow.store.sessions.get(session)
+        item = self.flow.study.items_by_id[item_id]
+        agent = self.chats.agent(item.system) if isinstance(item, ChatItem) else None
+        if isinstance(item, ChatItem) and isinstance(agent, Wizard):
+            return self._as_wizard(current, item, agent, at_ms)
+        return self.chats.answer(current, item_id, at_ms).text
+
+    def _as_wizard(self, current: Session, item: ChatItem, agent: Wizard, at_ms: int) -> str:
+        """A simulated wizard sends the first suggestion."""
+        item_id = item.id
         replies = agent.suggestions(self.chats.history(current, item_id), seed=current.ordinal) or agent.canned
         if not replies:
             raise FlowError(
                 f"nobody answers as '{item.system}': a simulated wizard only sends what is suggested",
                 remedy="name an agent under 'suggest', such as {type: carbohydrates}, or canned replies",
             )
-        n = self.flow.store.conversations.turns(session, item_id)[-1].n + 1
+        n = self.flow.store.conversations.turns(current.id, item_id)[-1].n + 1
         reply = Reply(replies[0], {"wizard": "simulated"})
         return self.chats.tell(current, item_id, n, reply, at_ms + WIZARD_MS).text

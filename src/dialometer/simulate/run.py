@@ -142,9 +142,15 @@ def _visit(
 def _talk(
     study: Study, access: StudyAccess, session: str, screen: ScreenView, rng: np.random.Generator, at_ms: int
 ) -> None:
-    """Says what the item has for simulated raters (``simulated_messages`` in its metadata), else small talk."""
+    """Says what the item has for simulated raters (``simulated_messages`` in its metadata), else small talk.
+
+    A conversation that an earlier run left in the middle goes on where it was, also where the agent did not answer.
+    """
     messages = study.items_by_id[screen.item_id].metadata.get("simulated_messages") or ()
     n_messages = max(screen.min_turns, len(messages)) if messages else screen.min_turns + int(rng.integers(0, 3))
-    for i in range(n_messages):
+    n_said = sum(role == "user" for role in screen.said)
+    if screen.said and screen.said[-1] == "user":
+        access.wait_for_reply(session, screen.item_id, at_ms + 20_000 * (n_said - 1))
+    for i in range(n_said, n_messages):
         text = messages[min(i, len(messages) - 1)] if messages else _MESSAGES[i % len(_MESSAGES)]
         access.say(session, screen.item_id, str(text), at_ms + 20_000 * i)

@@ -34,6 +34,8 @@ class ScreenView:
     option_texts: tuple[str, ...] = ()
     has_standard: bool = False
     min_turns: int = 0
+    said: tuple[str, ...] = ()
+    """In a chat: who spoke so far (user or agent), turn by turn; an opening of the agent counts."""
     seconds: float = 10.0
     state: str = "active"
 
@@ -67,3 +69,6 @@ class StudyAccess(Protocol):
 
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
         """One message in a chat; returns the agent's reply."""
+
+    def wait_for_reply(self, session: str, item_id: str, at_ms: int) -> str:
+        """Asks for the reply that failed to come in an earlier run."""

@@ -76,13 +76,17 @@ class ServerClient:
         """One message in a chat; the reply is stored before it is returned."""
         body = {"text": text, "at_ms": at_ms}
         response = self.call("POST", "/session/chat", self._tokens[session], body, may_repeat=False)
-        for _ in range(N_TRIES):
-            if response.status_code not in (202, 502):
-                break
-            response = self.call("POST", "/session/chat/retry", self._tokens[session])
         if response.status_code in (202, 502):
-            raise AgentError(f"no reply in the conversation '{item_id}'", remedy="see the server's log")
+            return self.wait_for_reply(session, item_id, at_ms)
         return str(expect(response, 200)["reply"])
+
+    def wait_for_reply(self, session: str, item_id: str, at_ms: int) -> str:
+        """Asks again for a reply that did not come."""
+        for _ in range(N_TRIES):
+            response = self.call("POST", "/session/chat/retry", self._tokens[session])
+            if response.status_code not in (202, 502):
+                return str(expect(response, 200)["reply"])
+        raise AgentError(f"no reply in the conversation '{item_id}'", remedy="see the server's log")
 
     def _submit(self, visit: Visit) -> int:
         body = {
@@ -142,6 +146,7 @@ def view_from(content: dict[str, Any]) -> ScreenView:
         option_texts=tuple("\n".join(turn["text"] for turn in option["turns"]) for option in item.get("options", ())),
         has_standard=bool(item.get("standard")),
         min_turns=item.get("min_turns", 0),
+        said=tuple(turn["role"] for turn in content.get("chat") or ()),
         seconds=content["estimated_s"],
         state=content["state"],
     )

@@ -162,10 +162,12 @@ def _design(study: Study) -> Parts:
         blocks = ", ".join(block.title or block.name for block in design.blocks)
         lines.append(f"- Within raters: the blocks {blocks}.")
     lines.append(f"- Conditions: {len(study.cells)}.")
-    given = {"all": "all items", "unlimited": "as many items as the rater likes"}.get(
-        str(design.items_per_rater), f"{design.items_per_rater} items"
-    )
-    lines.append(f"- Each rater gets {given}.")
+    plan = protocol(study)
+    n_given = plan.n_items_per_rater
+    if n_given is None:
+        lines.append("- Each rater gets as many items as the rater likes.")
+    else:
+        lines.append(f"- Each rater gets {f'{n_given} of the items' if n_given < plan.n_items else 'all items'}.")
     lines += [f"- What raters see. {line}" for line in shown_words(study)]
     yield "Study design", "\n".join(lines)
     yield (
