@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import load_data
@@ -116,11 +117,10 @@ def test_the_wizards_report_has_satisfaction_and_no_holes(both):
 def test_a_simulated_wizard_without_suggestions_says_so(tmp_path):
     copy_template("wizard", tmp_path / "w")
     file = tmp_path / "w" / "study.yaml"
-    lines = file.read_text().splitlines()
-    kept = [line for line in lines if "suggest: [{type" not in line and not line.startswith('          - "')]
-    file.write_text(
-        "\n".join(line for line in kept if line.strip() != "canned:").replace("      options:\n", "") + "\n"
-    )
+    spec = yaml.safe_load(file.read_text())
+    for system in spec["systems"]:
+        system["agent"] = {"type": "wizard"}
+    file.write_text(yaml.safe_dump(spec))
     study = load_study(tmp_path / "w")
     with Store.open(tmp_path / "w.db") as store, pytest.raises(FlowError, match="a simulated wizard only sends"):
         access = EngineAccess(Flow(study, store))
