@@ -134,7 +134,7 @@ def test_no_ranks(tmp_path):
     report = analyse(study, make_data(study, ratings(study, n_per_item=3)), n_resamples=200)
     sections = by_name(report)
     assert "at which rank" in sections["first_answers"].problem
-    assert "at which rank" in report.summary.certainty
+    assert "at which rank" in report.summary.answer
     assert not sections["candidate_agreement"].problem
     assert not sections["versatile"].problem
 

@@ -128,6 +128,7 @@ def test_the_authors_lists_become_single_ratings(tmp_path, bring_in, stored):
         report = analyse(study, load_data(study, store), n_resamples=100)
     agreement = next(section for section in report.sections if section.name == "candidate_agreement")
     assert agreement.parts, "agreement needs no ranks"
+    assert report.summary.answer.startswith("Systems cannot be compared")
 
 
 def test_the_authors_table_has_gold_and_scores(tmp_path, bring_in):

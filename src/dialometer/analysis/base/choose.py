@@ -89,7 +89,9 @@ def balance_table(data: StudyData) -> Table:
 
 
 def unfinished(data: StudyData) -> str:
-    """A sentence when the study still lacks raters or judgments, else empty."""
+    """A sentence when the study still lacks raters or judgments, else empty; what was collected elsewhere has ended there."""
+    if set(data.sessions["source"].unique()) == {"imported"}:
+        return ""
     numbers = protocol(data.study)
     n_completed = len(data.completed_sessions())
     if numbers.n_raters is not None and n_completed < numbers.n_raters:

@@ -194,7 +194,11 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
             "Shuffled: mean kappa of the same choice when ratings are dealt out to candidates by lot, with the middle of "
             "the shuffles. p: share of shuffles that reach the kappa found."
         ),
-        notes=(*notes, "Which of the two counts as first rater is drawn by lot."),
+        notes=(
+            *notes,
+            "Which of the two counts as first rater is drawn by lot.",
+            "Unweighted: every disagreement counts alike, as in the program of the published study.",
+        ),
     )
 
 

@@ -34,11 +34,14 @@ from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.ranking import lead_claims
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
+from dialometer.model.item import CandidateItem
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
 
 SOURCE = "Chierici and Habash, HumEval 2021"
+WITHOUT_RANKS = "Systems cannot be compared: nothing says which system retrieved a candidate at which rank."
+NO_COMPARISON = "How far raters agree, and on which questions they differ, is below. Give ranks in the item file to compare systems."
 
 
 @dataclass(frozen=True)
@@ -255,6 +258,9 @@ class Candidates(Family):
             sections += own if not prefix else [_titled(section, data.study, question) for section in own]
             main = judgments if index == 0 else main
         if main is None:
+            has_ranks = any(isinstance(item, CandidateItem) and item.ranks for item in data.study.rated_items)
+            if not has_ranks and any(not section.problem for section in sections):
+                return Findings(WITHOUT_RANKS, NO_COMPARISON, sections=tuple(sections), methods=methods(options))
             nothing = "Every criterion is asked on different scales in different blocks, so ratings do not compare."
             why = next((section.problem for section in sections if section.problem), nothing)
             return Findings("Not enough data.", why, sections=tuple(sections), methods=methods(options))
