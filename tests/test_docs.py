@@ -31,7 +31,8 @@ def needs_data(page):
 
 # Pages whose commands need files that a test of their own lays out first.
 OWN_TESTS = {
-    "docs/how-to/export-and-import.md": "tests/exchange/test_exchange_docs.py",
+    "docs/how-to/export.md": "tests/exchange/test_exchange_docs.py",
+    "docs/how-to/import.md": "tests/exchange/test_exchange_docs.py",
     "docs/explanation/reports.md": "tests/report/test_report_docs.py",
     "docs/reference/api.md": "tests/web/test_web_documented.py",
 }

@@ -15,7 +15,7 @@ from dialometer.exchange.export_tables import ANSWERS, CHAT_TURNS, FINDINGS, SCR
 from dialometer.exchange.formats import FORMATS
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDE = (DOCS / "how-to" / "export-and-import.md").read_text(encoding="utf-8")
+GUIDE = "\n".join((DOCS / "how-to" / name).read_text(encoding="utf-8") for name in ("export.md", "import.md"))
 REFERENCE = (DOCS / "reference" / "export.md").read_text(encoding="utf-8")
 TABLES = [judgments_table([]), ANSWERS, sessions_table([]), SCREENS, FINDINGS, CHAT_TURNS]
 DATA = Path(os.environ.get("DIALOMETER_DATA", "missing")) / "rankme"
@@ -36,7 +36,7 @@ def test_the_commands_of_the_guide_run(tmp_path, monkeypatch, capsys):
     n_run = 0
     for kind, line in lines:
         if kind == "python":
-            exec(compile(line, "export-and-import.md", "exec"), {})
+            exec(compile(line, "export.md", "exec"), {})
             assert "readability" in capsys.readouterr().out
         elif "setup1_" not in line:
             program, *arguments = shlex.split(line)
