@@ -29,6 +29,8 @@ demo: $(VENV)/.core  ## a demo study with simulated raters, then the pages and t
 browser: $(VENV)/.dev
 	@sh scripts/browser.sh
 
+# What Python compiles is kept, whatever the machine's settings: tests and the processes they start need not do it again.
+test test-slow test-fast test-lowest: export PYTHONDONTWRITEBYTECODE =
 PYTEST = $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test: $(VENV)/.dev browser  ## every test but those of test-slow
@@ -44,12 +46,13 @@ FAST = tests/agents tests/design tests/exchange tests/flow tests/quality tests/r
 test-fast: $(VENV)/.dev  ## most of it in under two minutes, for work in between
 	$(PYTEST) -m "not browser and not postgres and not realdata and not slow" $(wildcard $(FAST)) $(ARGS)
 
-test-lowest:  ## the tests with the lowest versions that pyproject.toml allows
+test-lowest:  ## make test with the lowest versions that pyproject.toml allows
+	@sh scripts/browser.sh
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) scripts/lowest_versions.py learn postgres > $(VENV)-lowest/lowest.txt
 	$(VENV)-lowest/bin/pip install --quiet '$(TORCH)'
 	$(VENV)-lowest/bin/pip install --quiet -c $(VENV)-lowest/lowest.txt -e '.[dev,learn]'
-	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
 
 size:  ## how much the core installs, in MB
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)-size

@@ -22,9 +22,14 @@ WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
     "keyboard-phone": (KeyboardRater, PHONE),
 }
 # Each template by mouse and by keyboard, on a desktop and on a phone; where a phone shows other things, by finger too.
+# What best-worst, likert and the chat ask by keyboard is all that the other templates ask.
 WALKS = [
     *((name, "mouse") for name in TEMPLATES),
-    *((name, "keyboard-phone") for name in TEMPLATES),
+    *((name, "keyboard-phone") for name in ("best-worst", "chat", "likert")),
+    *(
+        pytest.param(name, "keyboard-phone", marks=pytest.mark.slow)
+        for name in ("anchoring", "strategies", "acute", "avatar")
+    ),
     ("best-worst", "finger"),
     ("replies", "finger"),
     ("replies", "keyboard"),
