@@ -8,40 +8,17 @@ import polars as pl
 import pytest
 
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.base.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.report import Table
-from dialometer.storage.table import COLUMNS
+from judged_data import judged_data
 
 
 def make_data(study, rows):
     """Study data from (rater, item, criterion, value); every rater has finished."""
-    given = {
-        "rater": [row[0] for row in rows],
-        "item": [row[1] for row in rows],
-        "criterion": [row[2] for row in rows],
-        "value": [float(row[3]) for row in rows],
-        "judgment": list(range(len(rows))),
-        "source": ["person"] * len(rows),
-        "state": ["completed"] * len(rows),
-        "is_excluded": [False] * len(rows),
-        "is_practice": [False] * len(rows),
-    }
-    frame = pl.DataFrame(
-        {
-            name: pl.Series(name, given.get(name, [None] * len(rows)), dtype=kind, strict=False)
-            for name, (kind, _) in COLUMNS.items()
-        }
-    )
-    raters = sorted({row[0] for row in rows})
-    sessions = pl.DataFrame(
-        [(rater, rater, "person", "completed", False, 0, 0, None) for rater in raters],
-        schema=SESSION_COLUMNS,
-        orient="row",
-    )
-    empty = (pl.DataFrame(schema=ANSWER_COLUMNS), pl.DataFrame(schema=FINDING_COLUMNS))
-    return StudyData(study, frame, sessions, *empty, ("person",), {})
+    raters, items, criteria, values = zip(*rows, strict=True) if rows else ((), (), (), ())
+    columns = {"rater": raters, "item": items, "criterion": criteria, "value": map(float, values)}
+    return judged_data(study, {name: list(column) for name, column in columns.items()})
 
 
 def make_study(folder, change=lambda item: item, text=lambda text: text):

@@ -9,14 +9,7 @@ import pytest
 from scipy import stats
 
 from dialometer.analysis.base.choose import analyse, families
-from dialometer.analysis.base.data import (
-    ANSWER_COLUMNS,
-    CHAT_COLUMNS,
-    FINDING_COLUMNS,
-    SESSION_COLUMNS,
-    StudyData,
-    load_data,
-)
+from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.families.conversations.comparison import compare_systems, scenarios_of, system_differences
@@ -33,7 +26,7 @@ from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
-from dialometer.storage.table import COLUMNS
+from judged_data import judged_data
 
 START_MS = 1_800_000_000_000
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=3, correction="holm")
@@ -66,34 +59,15 @@ def study(tmp_path):
 
 def make_data(study, rows, chats=()):
     """Study data from (rater, item, criterion, value, position); chats from (rater, item, messages, words, seconds)."""
-    given = {
+    columns = {
         "rater": [row[0] for row in rows],
         "item": [row[1] for row in rows],
         "system": [row[1].partition("-")[0] for row in rows],
         "criterion": [row[2] for row in rows],
         "value": [float(row[3]) for row in rows],
         "position": [row[4] if len(row) > 4 else 1 for row in rows],
-        "judgment": list(range(len(rows))),
-        "source": ["person"] * len(rows),
-        "state": ["completed"] * len(rows),
-        "is_excluded": [False] * len(rows),
-        "is_practice": [False] * len(rows),
     }
-    frame = pl.DataFrame(
-        {
-            name: pl.Series(name, given.get(name, [None] * len(rows)), dtype=kind, strict=False)
-            for name, (kind, _) in COLUMNS.items()
-        }
-    )
-    raters = sorted({row[0] for row in rows})
-    sessions = pl.DataFrame(
-        [(rater, rater, "person", "completed", False, 0, 0, None) for rater in raters],
-        schema=SESSION_COLUMNS,
-        orient="row",
-    )
-    empty = (pl.DataFrame(schema=ANSWER_COLUMNS), pl.DataFrame(schema=FINDING_COLUMNS))
-    talks = pl.DataFrame([(r, i, n, n, w, s) for r, i, n, w, s in chats], schema=CHAT_COLUMNS, orient="row")
-    return StudyData(study, frame, sessions, *empty, ("person",), {}, chats=talks)
+    return judged_data(study, columns, chats)
 
 
 def ratings_of(data):
