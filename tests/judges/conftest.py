@@ -15,9 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture
 def make_study(tmp_path):
-    def make(template="acute", **changes):
+    def make(template="acute", n_items=None, **changes):
         folder = tmp_path / template
         copy_template(template, folder)
+        if n_items is not None:
+            items = folder / "items.jsonl"
+            items.write_text("".join(items.read_text().splitlines(keepends=True)[: n_items + 1]))  # the first is practice
         path = folder / "study.yaml"
         spec = yaml.safe_load(path.read_text())
         # The little model of these tests takes the first option everywhere and would not pass a check.
