@@ -20,7 +20,9 @@ def make_study(tmp_path):
         copy_template(template, folder)
         if n_items is not None:
             items = folder / "items.jsonl"
-            items.write_text("".join(items.read_text().splitlines(keepends=True)[: n_items + 1]))  # the first is practice
+            items.write_text(
+                "".join(items.read_text().splitlines(keepends=True)[: n_items + 1])
+            )  # the first is practice
         path = folder / "study.yaml"
         spec = yaml.safe_load(path.read_text())
         # The little model of these tests takes the first option everywhere and would not pass a check.
