@@ -167,7 +167,7 @@ def test_the_dashboard_counts_alike(counted, ada):
         raters = {j.session_id for j in kept if j.item_id == row["item"]}
         assert int(row["done"]) == len(raters)
         ada.get(f"/studies/anchoring/items/{row['item']}")
-        assert f"{len(raters)} raters (simulated) judged it" in ada.text
+        assert f"{len(raters)} raters judged it (simulated raters)" in ada.text
         of_criteria = re.findall(r'<tr><th scope="row">[^<]*</th><td>[^<]*</td><td class="count">(\d+)</td>', ada.page)
         assert of_criteria
         assert {int(n) for n in of_criteria} == {len(raters)}
@@ -189,6 +189,6 @@ def test_people_are_not_mixed_with_simulated_raters(tmp_path, make_site):
     assert {int(row["done"]) for row in rows} == {1}
     for row in rows:
         ada.get(f"/studies/likert/items/{row['item']}")
-        assert "1 rater (person) judged it" in ada.text
+        assert "1 rater judged it." in ada.text
         assert set(re.findall(r'</td><td class="count">(\d+)</td><td>', ada.page)) == {"1"}
     assert "judged by 1 raters" in command("status", folder).output

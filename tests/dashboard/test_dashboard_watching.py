@@ -108,11 +108,11 @@ def test_numbers_know_sources_and_quotas_per_cell(site):
     running.store.control.set_cell_quota(2, 7, by="ada", reason="", at_ms=1)
     running.store.control.set_cell_open(1, False, by="ada", reason="", at_ms=2)
     numbers = count_study(running.study, running.store, now_ms())
-    assert numbers.source == "simulated"
+    assert numbers.group == "simulated"
     assert [cell.quota for cell in numbers.cells] == [None, None, 7, None]
     assert [cell.is_open for cell in numbers.cells] == [True, False, True, True]
     assert sum(cell.finished + cell.active + cell.excluded for cell in numbers.cells) == numbers.counts.arrived
-    people = count_study(running.study, running.store, now_ms(), "person")
+    people = count_study(running.study, running.store, now_ms(), "people")
     assert people.counts.arrived == 0
     for item in numbers.items:
         done = len({j.session_id for j in running.store.records.judgments_on(item.id) if not j.is_practice})

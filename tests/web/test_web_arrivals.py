@@ -118,6 +118,17 @@ def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
     assert there.browser().get("/").heading == there.app.service.pages.language.text("message.closed.title")
 
 
+def test_a_study_that_nobody_has_started_says_so(make_study, site):
+    there = site(make_study(recruitment={"platform": "link"}))
+    there.store.control.set_state("paused", by="ann", reason="frozen, not started yet", at_ms=1)
+    early = there.browser().get("/")
+    assert (early.status, early.heading) == (403, "The study has not started yet")
+    there.store.control.set_state("running", by="ann", reason="", at_ms=2)
+    assert there.browser().start().screen
+    there.store.control.set_state("paused", by="ann", reason="", at_ms=3)
+    assert there.browser().get("/").heading == "The study is paused"
+
+
 def test_a_blocked_rater_is_turned_away(make_study, site):
     rules = [{"rule": "block_list", "raters": ["5f3a9c"]}]
     there = site(make_study(recruitment={"platform": "prolific"}, quality=rules))

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from sqlalchemy import ColumnElement, Select, and_, case, distinct, func, select
 
@@ -48,6 +48,9 @@ OUTSIDE_STATES: tuple[State, ...] = ("screened_out", "declined", "withdrawn")
 """Sessions in these states do not count."""
 SOURCES: tuple[Source, ...] = ("person", "imported", "simulated", "model")
 PEOPLE: tuple[Source, ...] = ("person", "imported")
+Group = Literal["people", "simulated", "models"]
+GROUPS: Mapping[Group, tuple[Source, ...]] = {"people": PEOPLE, "simulated": ("simulated",), "models": ("model",)}
+"""Sources that are counted together. No figure is about more than one group."""
 
 SESSION_COUNTS: ColumnElement[bool] = and_(sessions.c.is_excluded.is_(False), sessions.c.state.not_in(OUTSIDE_STATES))
 IS_JUDGMENT: ColumnElement[bool] = and_(judgments.c.is_practice.is_(False), is_current(judgments))
@@ -74,6 +77,11 @@ def main_sources(present: Collection[str]) -> tuple[Source, ...]:
     people = tuple(source for source in PEOPLE if source in present)
     programs: tuple[Source, ...] = ("simulated", "model")
     return people or next(((source,) for source in programs if source in present), PEOPLE)
+
+
+def groups_of(present: Collection[str]) -> list[Group]:
+    """The groups of which there are sessions, people first."""
+    return [group for group, sources in GROUPS.items() if any(source in present for source in sources)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +192,14 @@ class Counts(StorePart):
         with self.database.reading() as connection:
             return dict(connection.execute(query).all())
 
-    def item_counts(self, *, source: Source | None = None) -> dict[tuple[int, str], dict[str, int]]:
+    def item_counts(self, *, sources: Sequence[Source] | None = None) -> dict[tuple[int, str], dict[str, int]]:
         """By cell and item, how many slots are ``reserved``, ``done`` and ``released``: what assignment works with."""
         is_done = slots.c.done_at_ms.is_not(None)
         state = case((slots.c.is_released, "released"), (is_done, "done"), else_="reserved").label("place")
         columns = (slots.c.cell, slots.c.item_id, state)
         query = select(*columns, func.count()).group_by(slots.c.cell, slots.c.item_id, "place")
-        if source is not None:
-            query = query.where(slots.c.source == source)
+        if sources is not None:
+            query = query.where(slots.c.source.in_(sources))
         counts: dict[tuple[int, str], dict[str, int]] = {}
         with self.database.reading() as connection:
             for cell, item, state, n in connection.execute(query):
@@ -199,9 +207,9 @@ class Counts(StorePart):
         return counts
 
     def value_counts(
-        self, source: Source, *, without: Sequence[str] = ()
+        self, sources: Sequence[Source], *, without: Sequence[str] = ()
     ) -> list[tuple[str, str, str, int, Value, int]]:
-        """Item, criterion, system, turn, answer and how often it was given, of judgments of one source that count.
+        """Item, criterion, system, turn, answer and how often it was given, of judgments of these sources that count.
 
         The database counts, so that a million judgments are a few thousand rows here. Scales of the types ``without`` are
         left out.
@@ -210,11 +218,16 @@ class Counts(StorePart):
         counted = (
             select(*key, func.count())
             .join(sessions, sessions.c.id == judgments.c.session_id)
-            .where(sessions.c.source == source, judgments.c.scale.not_in(list(without)), SESSION_COUNTS, IS_JUDGMENT)
+            .where(sessions.c.source.in_(sources), judgments.c.scale.not_in(list(without)), SESSION_COUNTS, IS_JUDGMENT)
             .group_by(*key)
         )
         with self.database.reading() as connection:
             return [(*row[:4], json.loads(row[4]), row[5]) for row in connection.execute(counted)]
+
+    def groups(self) -> list[Group]:
+        """The groups of raters of which there are sessions."""
+        with self.database.reading() as connection:
+            return groups_of(connection.scalars(select(sessions.c.source).distinct()).all())
 
     def pulse(self) -> str:
         """A short text that changes whenever something happened; cheap, so that pages can ask often."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Boolean, CursorResult, Integer, Row, Select, Table, exists, select, type_coerce
 
 from dialometer.model.quality import Finding
-from dialometer.model.session import Answer, Judgment, ScreenVisit, SessionRecord
+from dialometer.model.session import Answer, Judgment, ScreenVisit, SessionRecord, Source
 from dialometer.storage import schema
 from dialometer.storage.database import StorePart
 from dialometer.storage.rows import answer_from, judgment_from, mapping_from_json, visit_from
@@ -98,10 +98,11 @@ class Records(StorePart):
             rows = connection.execute(query(answers).where(answers.c.question.in_(list(questions))))
             return [answer_from(row) for row in rows]
 
-    def screen_times(self, n_newest: int) -> list[tuple[str, float]]:
-        """Screen and seconds of the newest visits."""
+    def screen_times(self, n_newest: int, sources: Sequence[Source]) -> list[tuple[str, float]]:
+        """Screen and seconds of the newest visits of raters of these sources."""
         columns = (visits.c.screen, visits.c.shown_at_ms, visits.c.submitted_at_ms)
-        newest = select(*columns).order_by(visits.c.id.desc()).limit(n_newest)
+        of_sources = select(*columns).join(sessions, sessions.c.id == visits.c.session_id)
+        newest = of_sources.where(sessions.c.source.in_(sources)).order_by(visits.c.id.desc()).limit(n_newest)
         with self.database.reading() as connection:
             return [(screen, (end - start) / 1000) for screen, start, end in connection.execute(newest)]
 

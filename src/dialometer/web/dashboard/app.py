@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Scope
 from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Accounts
+from dialometer.storage.counts import GROUPS
 from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE, LoginPages
@@ -26,12 +27,14 @@ from dialometer.web.server.guard import Guard
 from dialometer.web.server.logs import log_failure
 from dialometer.web.server.metrics import RequestCounter, declare_metrics
 from dialometer.web.server.requests import last_value
-from dialometer.web.server.security import Forged, TooOften, check_csrf, cookie, safe_headers
+from dialometer.web.server.security import Forged, TooOften, check_csrf, cookie, safe_headers, set_cookie
 from dialometer.web.server.static_files import STATIC, Assets
 
 MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 """For the files of a study; other requests are as small as those of raters."""
 MAX_FIELDS = 200
+GROUP_COOKIE = "dialometer_source"
+"""Holds which raters a browser looks at, for one study: people, simulated raters or models."""
 LIVE = "x-live"
 """The header of requests by which an open page renews itself. They are not redirected to the login."""
 
@@ -121,8 +124,11 @@ class DashboardGuard(Guard):
 def _endpoint(dashboard: Dashboard, page: Page) -> Endpoint:
     async def answer(request: Request) -> Response:
         page_request = await _read(dashboard, request, page)
-        response = await run_in_threadpool(page.work, dashboard, page_request)
-        return _unless_known(request, response)
+        response = _unless_known(request, await run_in_threadpool(page.work, dashboard, page_request))
+        if page.is_of_running and request.query_params.get("source") in GROUPS:
+            path = f"{dashboard.root}/desk/studies/{page_request.study}"
+            set_cookie(request, response, GROUP_COOKIE, page_request.group, path=path, is_embedded=False)
+        return response
 
     return answer
 
@@ -169,7 +175,14 @@ async def _read(dashboard: Dashboard, request: Request, page: Page) -> PageReque
         at_ms=at_ms,
         opened=opened,
         is_script=request.headers.get("sec-fetch-dest") == "empty",
+        group=_group(request),
     )
+
+
+def _group(request: Request) -> str:
+    """The group of raters that the address names, or the one chosen before on another page of the study."""
+    named = request.query_params.get("source", "")
+    return next((group for group in (named, cookie(request, GROUP_COOKIE)) if group in GROUPS), "")
 
 
 def _unless_known(request: Request, response: Response) -> Response:

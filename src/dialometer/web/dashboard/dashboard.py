@@ -26,8 +26,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dialometer.errors import DialometerError
 from dialometer.storage.accounts import Account, Accounts, Role
+from dialometer.storage.counts import Group
 from dialometer.web.dashboard.live_report import LiveReports
 from dialometer.web.dashboard.login import Login
+from dialometer.web.dashboard.numbers import chosen_group
 from dialometer.web.dashboard.running_studies import RunningStudies, RunningStudy
 from dialometer.web.dashboard.table import Grid
 from dialometer.web.server.security import csrf_for
@@ -103,6 +105,8 @@ class PageRequest:
     opened: RunningStudy | None = None
     is_script: bool = False
     """Whether a script of the page sent this, not the browser."""
+    group: str = ""
+    """The group of raters that was chosen for the study, here or on another of its pages; empty where none was."""
 
     @property
     def running(self) -> RunningStudy:
@@ -147,6 +151,9 @@ class PageRequest:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
+GROUP_WORDS: Mapping[Group, str] = {"people": "people", "simulated": "simulated raters", "models": "models"}
+
+
 class Templates:
     """The dashboard's templates, with filters for numbers and times."""
 
@@ -165,6 +172,7 @@ class Templates:
             duration=duration,
             milliseconds=lambda ms: duration(ms / 1000),
             count=count,
+            plural=plural,
             percent=percent,
         )
         self._env.globals.update(
@@ -212,6 +220,11 @@ def count(number: float | None) -> str:
     return "–" if number is None else f"{number:,.0f}"
 
 
+def plural(number: int, what: str) -> str:
+    """A number with its noun: 1 rater, 2 raters."""
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
+
+
 def percent(share: float | None) -> str:
     """A share in percent."""
     return "–" if share is None or math.isnan(share) else f"{share:.0%}"
@@ -237,7 +250,10 @@ class Dashboard:
         """A page about a running study, with its state in the frame."""
         running = request.running
         controls = self.cached(running, "controls", running.store.control.current)
-        return self.show(template, request, running=running, spec=running.study.spec, controls=controls, **content)
+        groups = self.cached(running, "groups", running.store.counts.groups)
+        chosen = {"groups": groups, "group": chosen_group(groups, request.group), "group_words": GROUP_WORDS}
+        frame = {"running": running, "spec": running.study.spec, "controls": controls, **chosen}
+        return self.show(template, request, **frame, **content)
 
     def show_table(self, template: str, request: PageRequest, table: Grid, **content: object) -> Response:
         """A page of a running study with a table, or the table alone as CSV where the address asks for that."""

@@ -12,7 +12,7 @@ from dialometer.model.session import ERASED_STATES, Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import placed_gold
 from dialometer.storage.controls import Controls
-from dialometer.storage.counts import SOURCES, JudgmentCounts, SessionCounts, count_sessions, main_sources
+from dialometer.storage.counts import GROUPS, Group, JudgmentCounts, SessionCounts, count_sessions, groups_of
 from dialometer.storage.sessions import SessionMark
 from dialometer.storage.store import Store
 
@@ -87,7 +87,7 @@ class StudyNumbers:
     """Everything the overview shows."""
 
     at_ms: int
-    source: Source
+    group: Group
     sources: Sequence[Source]
     counts: SessionCounts
     cells: Sequence[CellCounts]
@@ -98,18 +98,25 @@ class StudyNumbers:
     marks: Sequence[SessionMark]
     judgments: JudgmentCounts
     quota: int | None
+    wanted: int | None
+    """How many raters who count the study needs: its quota, or what follows from judgments per item."""
     minutes: float | None
     """Median length of a finished session."""
 
 
-def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> StudyNumbers:
-    """The numbers of a study for one source of raters; people if there are any."""
+def chosen_group(present: Sequence[Group], wanted: str = "") -> Group:
+    """The group of raters that was chosen; else the first of people, simulated raters and models that are there."""
+    return next((group for group in GROUPS if group == wanted), present[0] if present else "people")
+
+
+def count_study(study: Study, store: Store, at_ms: int, group: str = "") -> StudyNumbers:
+    """The numbers of a study for one group of raters; people if there are any."""
     marks = store.sessions.marks()
     controls = store.control.current()
-    with_raters = {mark.source for mark in marks}
-    present = [known for known in SOURCES if known in with_raters]
-    shown: Source = next((known for known in SOURCES if known == source), main_sources(present)[0])
-    own = [mark for mark in marks if mark.source == shown]
+    chosen = chosen_group(groups_of({mark.source for mark in marks}), group)
+    sources = GROUPS[chosen]
+    own = [mark for mark in marks if mark.source in sources]
+    by_source = store.counts.judgments_by_source()
     quota = controls.quota if controls.quota is not None else study.spec.recruitment.quota
     counts = count_sessions(own)
     lengths = [
@@ -117,19 +124,25 @@ def count_study(study: Study, store: Store, at_ms: int, source: str = "") -> Stu
     ]
     return StudyNumbers(
         at_ms=at_ms,
-        source=shown,
-        sources=present,
+        group=chosen,
+        sources=sources,
         counts=counts,
         cells=_cells(study, controls, own),
-        items=count_items(study, store, shown),
-        screens=screen_times(store.records.screen_times(N_VISITS)),
+        items=count_items(study, store, sources),
+        screens=screen_times(store.records.screen_times(N_VISITS, sources)),
         rules=_rules(study, store, {mark.id for mark in own}),
         money=_money(study, own, counts, quota, at_ms),
         marks=own,
-        judgments=store.counts.judgments_by_source().get(shown, JudgmentCounts()),
+        judgments=sum((by_source.get(source, JudgmentCounts()) for source in sources), JudgmentCounts()),
         quota=quota,
+        wanted=raters_wanted(study, quota),
         minutes=statistics.median(lengths) if lengths else None,
     )
+
+
+def raters_wanted(study: Study, quota: int | None) -> int | None:
+    """How many raters who count a study needs; None where the design does not say."""
+    return quota if quota is not None else protocol(study).n_raters
 
 
 def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> list[CellCounts]:
@@ -155,11 +168,11 @@ def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> li
     return cells
 
 
-def count_items(study: Study, store: Store, source: Source) -> list[ItemCounts]:
+def count_items(study: Study, store: Store, sources: Sequence[Source]) -> list[ItemCounts]:
     """Raters and reserved slots of every rated item. Gold items that everybody gets have no quota."""
-    n_raters = store.counts.raters_by_item((source,))
+    n_raters = store.counts.raters_by_item(sources)
     reserved: Counter[str] = Counter()
-    for (_cell, item), by_state in store.counts.item_counts(source=source).items():
+    for (_cell, item), by_state in store.counts.item_counts(sources=sources).items():
         reserved[item] += by_state["reserved"]
     design, placed = study.spec.design, placed_gold(study)
     per_item = design.judgments_per_item
@@ -208,8 +221,7 @@ def _money(study: Study, marks: Sequence[SessionMark], counts: SessionCounts, qu
     """Finished sessions are paid, excluded ones too; the forecast adds those that will have to replace excluded ones."""
     pay = study.spec.recruitment
     per_rater = pay.pay_cents * (1 + pay.fee_percent / 100)
-    numbers = protocol(study)
-    wanted = quota if quota is not None else numbers.n_raters
+    wanted = raters_wanted(study, quota)
     missing = None if wanted is None else max(0, wanted - counts.valid)
     share_kept = counts.valid / counts.finished if counts.finished else 1.0
     spent = counts.finished * per_rater

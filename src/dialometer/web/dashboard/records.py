@@ -17,7 +17,7 @@ from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold
-from dialometer.storage.counts import JudgmentCounts, does_count
+from dialometer.storage.counts import CountedSession, JudgmentCounts, does_count
 from dialometer.storage.sessions import SessionMark
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.running_studies import RunningStudy
@@ -57,7 +57,7 @@ def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
     gold = gold_results(running.study, record.judgments)
     return {
         "session": session,
-        "name": rater_name(session.ordinal),
+        "name": rater_names(running)[session_id],
         "condition": running.study.cell_label(session.condition),
         "steps": _steps(running.study, session, record, gold),
         "gold": gold,
@@ -262,11 +262,11 @@ def reach_of(study: Study, criterion: str) -> float | None:
     return reaches.pop() if len(reaches) == 1 else None
 
 
-def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
+def disagreement(running: RunningStudy, sources: Sequence[Source]) -> dict[str, float]:
     """The mean spread of each item's answers over criteria, systems and turns, of raters who count."""
     groups: dict[str, dict[tuple[str, str, int], list[Value]]] = {}
     for item_id, criterion, system, turn, value, n in running.store.counts.value_counts(
-        source, without=running.study.written_types
+        sources, without=running.study.written_types
     ):
         given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
         given += [value] * min(n, MOST_ALIKE)
@@ -280,21 +280,22 @@ def disagreement(running: RunningStudy, source: Source) -> dict[str, float]:
     return by_item
 
 
-def item_record(running: RunningStudy, item: Item, source: Source) -> ItemRecord:
-    """The item's texts and answers. Only raters of one source are summed up, as in the list of items."""
-    marks = {mark.id: mark for mark in running.store.sessions.marks()}
+def item_record(running: RunningStudy, item: Item, sources: Sequence[Source]) -> ItemRecord:
+    """The item's texts and answers, of raters of these sources, as in the list of items."""
+    marks = {mark.id: mark for mark in running.store.sessions.marks() if mark.source in sources}
+    names = rater_names(running)
     judgments = [j for j in running.store.records.judgments_on(item.id) if j.session_id in marks]
     by_key: dict[tuple[str, str], list[Value]] = {}
     rows = []
     for judgment in judgments:
         mark = marks[judgment.session_id]
-        counts = _analysis_of(judgment, mark, source)
+        counts = _analysis_of(judgment, mark)
         if counts == "counts" and judgment.scale not in running.study.written_types:
             turn = f" (turn {judgment.turn + 1})" if judgment.turn is not None else ""
             by_key.setdefault((judgment.criterion + turn, judgment.system), []).append(judgment.value)
         rows.append(
             {
-                "rater": rater_name(mark.ordinal),
+                "rater": names[mark.id],
                 "href": f"../raters/{mark.ordinal}",
                 "criterion": judgment.criterion,
                 "system": judgment.system,
@@ -305,7 +306,7 @@ def item_record(running: RunningStudy, item: Item, source: Source) -> ItemRecord
                 "counts": counts,
             }
         )
-    n_raters = running.store.counts.raters_by_item((source,), item.id).get(item.id, 0)
+    n_raters = running.store.counts.raters_by_item(sources, item.id).get(item.id, 0)
     summed = [
         Summed(
             criterion,
@@ -322,13 +323,21 @@ def item_record(running: RunningStudy, item: Item, source: Source) -> ItemRecord
     )
 
 
-def _analysis_of(judgment: Judgment, mark: SessionMark, source: Source) -> str:
+def rater_names(running: RunningStudy) -> dict[str, str]:
+    """The pseudonym of each session's rater, the same as in the export."""
+    return {session_id: rater_name(number) for session_id, number in running.store.sessions.rater_numbers().items()}
+
+
+def standing(session: CountedSession) -> str:
+    """What becomes of a session in the analysis, in the same words on every page."""
+    if session.is_excluded:
+        return "excluded"
+    return "counts" if does_count(session) else "does not count"
+
+
+def _analysis_of(judgment: Judgment, mark: SessionMark) -> str:
     """What becomes of a judgment in the analysis."""
-    if judgment.is_practice:
-        return "practice"
-    if not does_count(mark):
-        return "left out"
-    return "counts" if mark.source == source else mark.source
+    return "practice" if judgment.is_practice else standing(mark)
 
 
 def _safe(text: str) -> str:

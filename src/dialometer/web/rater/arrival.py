@@ -49,11 +49,23 @@ def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None
 
 
 def refusal_reason(study: Study, store: Store, external_id: str) -> str:
-    """Why there was no place, as the name of a page: blocked, paused, closed or full."""
+    """Why there was no place, as the name of a page: blocked, not_started, paused, closed or full."""
     if any(rule.refuses(study, external_id) for rule in study.spec.quality):
         return "blocked"
+    return why_not_running(store) or "full"
+
+
+def why_not_running(store: Store) -> str:
+    """The name of the page for a study that nobody can start now; empty where it is running.
+
+    A study that was frozen on the dashboard is paused until somebody starts it; before that it has not started.
+    """
     state = store.control.current().state
-    return "full" if state == "running" else state
+    if state == "running":
+        return ""
+    was_running = any(decision.kind == "study" and decision.value == "running" for decision in store.control.log())
+    is_new = state == "paused" and not was_running and not store.counts.session_counts(source="person")
+    return "not_started" if is_new else state
 
 
 def way_back(study: Study, session: Session, person: Person | None) -> tuple[str, str]:

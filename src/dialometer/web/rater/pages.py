@@ -399,7 +399,7 @@ class Pages:
             code=own_code if code is None else code,
             withdrawal_code=withdrawal_code,
             return_url=return_url if urlsplit(return_url).scheme in ("https", "http") else "",
-            may_reload=kind in ("error", "busy", "expired", "elsewhere", "paused"),
+            may_reload=kind in ("error", "busy", "expired", "elsewhere", "paused", "not_started"),
             scripts=["ending.js"] if family == "done" else [],
         )
 

@@ -16,7 +16,7 @@ from dialometer.model.session import Session, Source
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.storage.submissions import SubmissionRefused
-from dialometer.web.rater.arrival import ArrivingRater, refusal_reason
+from dialometer.web.rater.arrival import ArrivingRater, refusal_reason, why_not_running
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.logs import log
@@ -31,7 +31,7 @@ STUCK_S = 20.0
 
 
 class NoPlace(RequestError):
-    """An arriving rater cannot take part; ``page`` says why in one word: full, paused, closed or blocked."""
+    """An arriving rater cannot take part; ``page`` says why in one word: full, not_started, paused, closed or blocked."""
 
     status = 403
 
@@ -115,9 +115,9 @@ class Service:
 
     async def refuse_if_not_running(self) -> None:
         """Raises :class:`NoPlace` where nobody can start now, before a rater presses a button for nothing."""
-        state = await run_in_threadpool(lambda: self.store.control.current().state)
-        if state != "running":
-            raise NoPlace(state, f"the study is {state}")
+        reason = await run_in_threadpool(why_not_running, self.store)
+        if reason:
+            raise NoPlace(reason, "nobody can start this study now")
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Runs blocking work in a thread, so that other requests are served meanwhile."""

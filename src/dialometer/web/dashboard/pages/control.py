@@ -22,7 +22,7 @@ def control(dashboard: Dashboard, request: PageRequest) -> Response:
     """The current state and the log of decisions."""
     running = request.running
     log = list(reversed(running.store.control.log()))
-    numbers = numbers_of(dashboard, running, request.at_ms)
+    numbers = numbers_of(dashboard, running, request.at_ms, request.group)
     address = dashboard.studies.address_of(running.name) + "/"
     labels = [running.study.cell_label(cell) for cell in running.study.cells]
     may_see_link = has_wizard(running.study) and request.may("editor")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
 from dialometer.model.item import ChatItem
@@ -29,13 +31,13 @@ _COLUMNS = (
 def items(dashboard: Dashboard, request: PageRequest) -> Response:
     """A table of items: how often judged, how often wanted, how much raters disagree."""
     running = request.running
-    source = numbers_of(dashboard, running, request.at_ms).source
-    table = dashboard.cached(running, "items", lambda: _grid(running, request.root, source))
+    numbers = numbers_of(dashboard, running, request.at_ms, request.group)
+    table = dashboard.cached(running, ("items", numbers.group), lambda: _grid(running, request.root, numbers.sources))
     return dashboard.show_table("items.html", request, table, tab="items")
 
 
-def _grid(running: RunningStudy, root: str, source: Source) -> Grid:
-    spread = disagreement(running, source)
+def _grid(running: RunningStudy, root: str, sources: Sequence[Source]) -> Grid:
+    spread = disagreement(running, sources)
     rows = [
         {
             "item": counts.id,
@@ -48,7 +50,7 @@ def _grid(running: RunningStudy, root: str, source: Source) -> Grid:
             "missing": None if counts.wanted is None else max(0, counts.wanted - counts.done),
             "disagreement": spread.get(counts.id),
         }
-        for counts in count_items(running.study, running.store, source)
+        for counts in count_items(running.study, running.store, sources)
     ]
     return Grid(f"{running.name}-items", _COLUMNS, rows)
 
@@ -60,8 +62,10 @@ def show_item(dashboard: Dashboard, request: PageRequest) -> Response:
     item = running.study.items_by_id.get(request.params["item"])
     if item is None:
         raise NoStudy("there is no such item", remedy="go back to the list of items")
-    source = numbers_of(dashboard, running, request.at_ms).source
-    record = dashboard.cached(running, ("item", item.id), lambda: item_record(running, item, source))
+    numbers = numbers_of(dashboard, running, request.at_ms, request.group)
+    record = dashboard.cached(
+        running, ("item", item.id, numbers.group), lambda: item_record(running, item, numbers.sources)
+    )
     chats = running.store.conversations.n_turns_on(item.id) if isinstance(item, ChatItem) else {}
-    content = {"item": item, "source": source, "record": record, "chats": chats, "tab": "items"}
+    content = {"item": item, "record": record, "chats": chats, "tab": "items"}
     return dashboard.show_table("item.html", request, record.grid, **content)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
 from dialometer.model.quality import QualityRule
-from dialometer.storage.table import rater_name
+from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.results import ON_RULES, tables_of
 from dialometer.web.dashboard.pages.studies import numbers_of
-from dialometer.web.dashboard.records import gold_results, so_far
+from dialometer.web.dashboard.records import gold_results, rater_names, so_far, standing
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 
@@ -31,13 +32,14 @@ _COLUMNS = (
 def quality(dashboard: Dashboard, request: PageRequest) -> Response:
     """Rules with their findings, and the results with and without each as of the last look."""
     running = request.running
-    table = dashboard.cached(running, "findings", lambda: _grid(running, request.root))
-    numbers = numbers_of(dashboard, running, request.at_ms)
+    numbers = numbers_of(dashboard, running, request.at_ms, request.group)
+    own = {mark.id: mark for mark in numbers.marks}
+    table = dashboard.cached(running, ("findings", numbers.group), lambda: _grid(running, request.root, own))
     content: dict[str, Any] = {"tab": "quality", "effects": [], "status": dashboard.reports.peek(running)}
     content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
     content["counts"] = {counts.rule: counts for counts in numbers.rules}
     content["n_left"] = numbers.counts.left
-    content["gold"] = dashboard.cached(running, "gold", lambda: _gold(running))
+    content["gold"] = dashboard.cached(running, ("gold", numbers.group), lambda: _gold(running, set(own)))
     newest = content["status"].newest
     if newest is not None:
         from dialometer.report.written import write_table  # noqa: PLC0415 - brings the drawing program along
@@ -79,17 +81,17 @@ def _about(rule: QualityRule, running: RunningStudy) -> dict[str, Any]:
     }
 
 
-def _grid(running: RunningStudy, root: str) -> Grid:
-    marks = {mark.id: mark for mark in running.store.sessions.marks()}
+def _grid(running: RunningStudy, root: str, marks: Mapping[str, SessionMark]) -> Grid:
+    names = rater_names(running)
     rows = [
         {
-            "rater": rater_name(marks[logged.session_id].ordinal),
+            "rater": names[logged.session_id],
             "href": f"{root}/desk/studies/{running.name}/raters/{marks[logged.session_id].ordinal}",
             "rule": logged.finding.rule,
             "action": ACTIONS[logged.finding.action],
             "reason": logged.finding.reason,
             "found": logged.at_ms,
-            "now": "excluded" if marks[logged.session_id].is_excluded else "counts",
+            "now": standing(marks[logged.session_id]),
         }
         for logged in running.store.records.findings()
         if logged.session_id in marks
@@ -97,12 +99,14 @@ def _grid(running: RunningStudy, root: str) -> Grid:
     return Grid(f"{running.name}-findings", _COLUMNS, rows, start="-found")
 
 
-def _gold(running: RunningStudy) -> list[dict[str, Any]]:
-    """Each gold item with how many passed it; a gold item that most fail may itself be wrong."""
+def _gold(running: RunningStudy, sessions: set[str]) -> list[dict[str, Any]]:
+    """Each gold item with how many of these raters passed it; a gold item that most fail may itself be wrong."""
     rows = []
     for item_id in sorted(running.study.gold_ids):
         by_rater: dict[str, bool] = {}
         for judgment in running.store.records.judgments_on(item_id):
+            if judgment.session_id not in sessions:
+                continue
             for result in gold_results(running.study, [judgment]):
                 by_rater[judgment.session_id] = by_rater.get(judgment.session_id, True) and bool(result.has_passed)
         n = len(by_rater)

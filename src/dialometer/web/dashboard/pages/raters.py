@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
+from dialometer.model.scale import Scale
 from dialometer.model.session import ERASED_STATES
 from dialometer.model.study import Study
-from dialometer.storage.counts import does_count
-from dialometer.storage.table import rater_name
+from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.records import rater_record
+from dialometer.web.dashboard.pages.studies import numbers_of
+from dialometer.web.dashboard.records import rater_names, rater_record, standing
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 
@@ -42,11 +44,13 @@ _COLUMNS = (
 def raters(dashboard: Dashboard, request: PageRequest) -> Response:
     """A table of raters under their pseudonyms."""
     running = request.running
-    table = dashboard.cached(running, "raters", lambda: _grid(running, request.root))
+    numbers = numbers_of(dashboard, running, request.at_ms, request.group)
+    table = dashboard.cached(running, ("raters", numbers.group), lambda: _grid(running, request.root, numbers.marks))
     return dashboard.show_table("raters.html", request, table, tab="raters")
 
 
-def _grid(running: RunningStudy, root: str) -> Grid:
+def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Grid:
+    names = rater_names(running)
     flags: dict[str, list[str]] = {}
     for logged in running.store.records.findings():
         rules = flags.setdefault(logged.session_id, [])
@@ -55,7 +59,7 @@ def _grid(running: RunningStudy, root: str) -> Grid:
     counts = running.store.counts.judgments_by_session()
     rows = [
         {
-            "rater": rater_name(mark.ordinal),
+            "rater": names[mark.id],
             "href": f"{root}/desk/studies/{running.name}/raters/{mark.ordinal}",
             "state": STATES[mark.state],
             "condition": running.study.cell_label(running.study.cells[mark.cell])
@@ -69,11 +73,13 @@ def _grid(running: RunningStudy, root: str) -> Grid:
             else round(((mark.finished_at_ms or mark.last_seen_at_ms) - mark.started_at_ms) / 60_000, 1),
             "judgments": counts[mark.id].judgments if mark.id in counts else 0,
             "flags": flags.get(mark.id, []),
-            "excluded": "excluded" if mark.is_excluded else "counts" if does_count(mark) else "does not count",
+            "excluded": standing(mark),
         }
-        for mark in running.store.sessions.marks()
+        for mark in marks
     ]
-    return Grid(f"{running.name}-raters", _COLUMNS, rows, start="-started")
+    is_mixed = len({mark.source for mark in marks}) > 1
+    columns = [column for column in _COLUMNS if column.name != "source" or is_mixed]
+    return Grid(f"{running.name}-raters", columns, rows, start="-started")
 
 
 @page("/studies/{study}/raters/{ordinal:int}", role="viewer", of_running=True)
@@ -118,27 +124,33 @@ _TEXT_COLUMNS = (
 )
 
 
-def written_questions(study: Study) -> dict[str, str]:
-    """Questions of the questionnaires that can be answered in own words, with their texts."""
+def written_questions(study: Study) -> dict[str, Scale]:
+    """Questions of the questionnaires that can be answered in own words, with their scales."""
     spec = study.spec
     questions = [*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire]
-    return {q.name: q.text for q in questions if study.spec.scales[q.scale].takes_own_words}
+    scales = {question.name: study.spec.scales[question.scale] for question in questions}
+    return {name: scale for name, scale in scales.items() if scale.takes_own_words}
 
 
 @page("/studies/{study}/texts", role="viewer", of_running=True)
 def texts(dashboard: Dashboard, request: PageRequest) -> Response:
     """Everything that raters wrote, with search."""
     running = request.running
-    table = dashboard.cached(running, "texts", lambda: _texts_grid(running, request.root))
+    numbers = numbers_of(dashboard, running, request.at_ms, request.group)
+    table = dashboard.cached(
+        running, ("texts", numbers.group), lambda: _texts_grid(running, request.root, numbers.marks)
+    )
     return dashboard.show_table("texts.html", request, table, tab="texts")
 
 
-def _texts_grid(running: RunningStudy, root: str) -> Grid:
-    ordinals = {mark.id: mark.ordinal for mark in running.store.sessions.marks()}
-    questions = written_questions(running.study)
+def _texts_grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Grid:
+    """Only what was written: of a choice with "other", the options that were chosen are no texts."""
+    ordinals, names = {mark.id: mark.ordinal for mark in marks}, rater_names(running)
+    scales = written_questions(running.study)
     texts = [
         (a.session_id, a.question, "", a.value, a.answered_at_ms)
-        for a in running.store.records.answers_to(list(questions))
+        for a in running.store.records.answers_to(list(scales))
+        if a.value not in scales[a.question].option_names()
     ]
     texts += [
         (j.session_id, j.criterion, j.item_id, j.value, j.answered_at_ms)
@@ -146,7 +158,7 @@ def _texts_grid(running: RunningStudy, root: str) -> Grid:
     ]
     rows = [
         {
-            "rater": rater_name(ordinals[session_id]),
+            "rater": names[session_id],
             "href": f"{root}/desk/studies/{running.name}/raters/{ordinals[session_id]}",
             "question": question,
             "item": item,

@@ -17,10 +17,10 @@ from dialometer.web.dashboard.records import disagreement
 from dialometer.web.dashboard.running_studies import RunningStudy
 
 
-def numbers_of(dashboard: Dashboard, running: RunningStudy, at_ms: int, source: str = "") -> StudyNumbers:
-    """The numbers of a study, counted at most every few seconds."""
-    make = lambda: count_study(running.study, running.store, at_ms, source)  # noqa: E731
-    return dashboard.cached(running, ("numbers", source), make)
+def numbers_of(dashboard: Dashboard, running: RunningStudy, at_ms: int, group: str = "") -> StudyNumbers:
+    """The numbers of a study for the chosen group of raters, counted at most every few seconds."""
+    make = lambda: count_study(running.study, running.store, at_ms, group)  # noqa: E731
+    return dashboard.cached(running, ("numbers", group), make)
 
 
 @page("/", role="viewer")
@@ -60,12 +60,11 @@ SCREEN_WORDS = {"pre": "questions before", "post": "questions after", "item": "i
 def overview(dashboard: Dashboard, request: PageRequest) -> Response:
     """Raters over time, conditions, items, times, flags and costs; the page renews itself."""
     running = request.running
-    source = request.query.get("source", "")
-    numbers = numbers_of(dashboard, running, request.at_ms, source)
-    charts = dashboard.cached(running, ("charts", source, numbers.at_ms), lambda: draw(numbers))
+    numbers = numbers_of(dashboard, running, request.at_ms, request.group)
+    charts = dashboard.cached(running, ("charts", numbers.group, numbers.at_ms), lambda: draw(numbers))
     status = dashboard.reports.peek(running)
     report = written(status.newest.report, ()) if status.newest else {"headlines": (), "agreed": ""}
-    spreads = dashboard.cached(running, ("spread", numbers.source), lambda: disagreement(running, numbers.source))
+    spreads = dashboard.cached(running, ("spread", numbers.group), lambda: disagreement(running, numbers.sources))
     content: dict[str, Any] = {
         "spread": statistics.fmean(spreads.values()) if spreads else None,
         "n_spread": len(spreads),
