@@ -106,9 +106,9 @@ def come_in(browser: Browser, served: ServedSite) -> Any:
     context = browser.new_context(**DESKTOP)
     page = context.new_page()
     page.goto(served.owner_link())
-    for label, text in (("Name", "ada"), ("Password", PASSWORD), ("The same again", PASSWORD)):
-        page.get_by_label(label).fill(text)
-    page.get_by_role("button", name="Make account").click()
+    for label, text in (("Name", "ada"), ("Password", PASSWORD), ("Repeat the password", PASSWORD)):
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Create account").click()
     for study in ("travel", "anchors"):
         page.goto(f"{served.url}/desk/studies/{study}/results")
         page.get_by_role("heading", name="The answer").wait_for(timeout=120_000)

@@ -192,3 +192,15 @@ def test_people_are_not_mixed_with_simulated_raters(tmp_path, make_site):
         assert "1 rater judged it." in ada.text
         assert set(re.findall(r'</td><td class="count">(\d+)</td><td>', ada.page)) == {"1"}
     assert "judged by 1 raters" in command("status", folder).output
+    numbers = {}
+    for group, n in (("simulated", 4), ("people", 1)):
+        ada.get("/studies/likert/", source=group)
+        assert fact(ada, "arrived") == n
+        numbers[group] = {row["rater"] for row in rows_of(ada, "/studies/likert/raters")}
+        assert len(numbers[group]) == n, "what was chosen on one tab holds on the others"
+        assert {int(row["done"]) for row in rows_of(ada, "/studies/likert/items")} == {n}
+        assert {row["rater"] for row in rows_of(ada, "/studies/likert/quality")} <= numbers[group]
+        ada.get("/studies/likert/quality")
+        assert set(re.findall(r'/items/[^"]+">[^<]+</a></th><td class="count">(\d+)</td>', ada.page)) == {str(n)}
+        assert {row["rater"] for row in rows_of(ada, "/studies/likert/texts")} <= numbers[group]
+    assert not numbers["simulated"] & numbers["people"]

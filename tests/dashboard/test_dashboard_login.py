@@ -45,7 +45,7 @@ def test_a_link_dies_after_a_while_and_with_the_next_start(site, clock):
     old = first_owner_token(site.accounts)
     token = first_owner_token(site.accounts)
     assert site.visitor().get("/join", token=old).status == 403
-    assert "Make your account" in site.visitor().get("/join", token=token).text
+    assert "Create your account" in site.visitor().get("/join", token=token).text
     clock[0] += LINK_MS
     assert site.visitor().get("/join", token=token).status == 403
 

@@ -33,7 +33,7 @@ def test_every_template_becomes_a_study(ada, site, studies_folder, template):
     assert {p.name for p in (studies_folder / "films").iterdir()} == {
         p.name for p in template_folder(template).iterdir()
     }
-    assert site.client.get("/films/").status_code == 404, "a draft is not open to raters"
+    assert site.client.get("/films/").status_code == 403, "a draft is not open to raters"
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a/b", "../up", "desk", "API", "likert", "LIKERT", "a" * 65, "ä", "a b"])
@@ -84,7 +84,7 @@ def test_items_are_uploaded(ada, studies_folder):
     bad = {"items": ("x.jsonl", b'{"id": "one"\n', "application/jsonl")}
     ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=bad)
     assert "items.jsonl:1" in ada.text
-    assert "problems to mend" in ada.text
+    assert "to fix" in ada.text
     latin = {"items": ("x.jsonl", "ä".encode("latin-1"), "text/plain")}
     assert ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=latin).status == 422
     assert "not UTF-8" in ada.text
@@ -127,7 +127,7 @@ def test_freezing_and_starting(ada, site, studies_folder):
     assert len(read_lock(studies_folder / "films")) == 1
     body = {"external_id": "r", "source": "simulated"}
     head = {"authorization": f"Bearer {KEY}"}
-    assert site.client.post("/films/api/v1/sessions", json=body, headers=head).json()["reason"] == "paused"
+    assert site.client.post("/films/api/v1/sessions", json=body, headers=head).json()["reason"] == "not_started"
     assert ada.post("/studies/films/files", {"file": "consent.md", "text": "other"}).status == 422
     assert "frozen study is not changed" in ada.text
     assert ada.post("/studies/films/files/consent.md/delete").status == 422

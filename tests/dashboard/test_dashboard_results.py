@@ -39,7 +39,7 @@ def wait_for(visitor, words, path="/studies/likert/results"):
 def test_the_answer_appears_with_warning_agreement_and_rules(at):
     site, ada = at()
     ada.get("/studies/likert/results")
-    assert "Looking is not testing" in ada.text
+    assert "Interim results are not a valid test" in ada.text
     assert "Computing from the newest data" in ada.text
     wait_for(ada, "The answer")
     running = site.studies.running("likert")

@@ -46,7 +46,7 @@ def test_studies_stand_side_by_side(ada, site):
 def test_a_broken_study_does_not_hide_the_others(ada, studies_folder):
     (studies_folder / "draft" / "study.yaml").write_text("dialometer: 1\nname: [", encoding="utf-8")
     ada.get("/")
-    assert "to mend" in ada.text
+    assert "to fix" in ada.text
     with (studies_folder / "likert" / "consent.md").open("a") as file:
         file.write("changed after freezing")
     # What runs was loaded before; a new start refuses the changed study and says so.
@@ -84,7 +84,7 @@ def test_the_overview_counts_what_the_database_holds(ada, site):
     spent = sum(s.state == "completed" for s in sessions) * pay.pay_cents * (1 + pay.fee_percent / 100) / 100
     assert f"{spent:,.2f} {pay.currency}" in ada.text
     assert ada.page.count("<svg") >= 8
-    assert "Looking before the end is not a test" in ada.text
+    assert "Interim results are not a valid test" in ada.text
     spreads = [float(row["disagreement"]) for row in rows_of(ada, "/studies/likert/items")]
     assert f"raters disagree by {statistics.fmean(spreads):.2f} on average" in ada.get("/studies/likert/").text
 
@@ -216,7 +216,7 @@ def test_items_and_one_item(ada, site):
         assert turn.text[:30] in ada.text
     judged = rows_of(ada, f"/studies/likert/items/{item.id}")
     assert len(judged) == len(store.records.judgments_on(item.id))
-    assert {row["counts"] for row in judged} <= {"counts", "left out", "practice"}
+    assert {row["counts"] for row in judged} <= {"counts", "excluded", "does not count", "practice"}
     assert ada.get("/studies/likert/items/nothing").status == 404
 
 
@@ -366,10 +366,10 @@ def test_rules_of_the_end_can_look_at_raters_who_left(make_site, tmp_path):
     assert "are the same" in ada.text
     ada.get("/studies/likert/quality")
     ada.post("/studies/likert/quality/left")
-    assert "found something about 1 of" in ada.text
+    assert "flagged 1 of" in ada.text
     found = [logged.finding for logged in store.records.findings(left.id) if logged.finding.rule == "straight_lining"]
     assert found
     n = len(list(store.records.findings(left.id)))
     ada.post("/studies/likert/quality/left")
-    assert "found something about 0 of" in ada.text
+    assert "flagged 0 of" in ada.text
     assert len(list(store.records.findings(left.id))) == n, "each rule finds once"

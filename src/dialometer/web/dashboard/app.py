@@ -18,7 +18,7 @@ from dialometer.errors import DialometerError, LockError, Problem, ProblemsError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Accounts
 from dialometer.storage.counts import GROUPS
-from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed
+from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed, plural
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE, LoginPages
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
@@ -87,7 +87,7 @@ def error_page(dashboard: Dashboard, error: Exception) -> Response:
         status, title = next(((s, t) for kind, s, t in _STATUSES if isinstance(error, kind)), (500, "An error"))
         text = str(error)
         if isinstance(error, ProblemsError):
-            problems, text = error.problems, f"{error.n_problems} problems; mend them and try again."
+            problems, text = error.problems, f"{plural(error.n_problems, 'problem')} to fix."
     if status >= 500:
         text = f"The server could not do this (reference {log_failure(error)})."
     page = dashboard.templates.render("message.html", None, title=title, text=text, problems=problems)
@@ -175,6 +175,7 @@ async def _read(dashboard: Dashboard, request: Request, page: Page) -> PageReque
         at_ms=at_ms,
         opened=opened,
         is_script=request.headers.get("sec-fetch-dest") == "empty",
+        origin=f"{request.url.scheme}://{request.url.netloc}",
         group=_group(request),
     )
 

@@ -99,8 +99,9 @@ def _both(draw: Callable[[int], tuple[int, list[str]]], alt: str, legend: Sequen
     return Markup(f'<div class="figure">{listed}{"".join(drawn)}</div>')
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "tick") -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "tick", attributes: str = "") -> str:
+    more = f" {attributes}" if attributes else ""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(text)}</text>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
@@ -137,11 +138,13 @@ def _lines_over_time(series: Sequence[Series], width: int) -> tuple[int, list[st
     for tick in _whole_ticks(y1, 4):
         y = at(x0, tick)[1]
         parts += [_line(left, y, width - right, y, "grid"), _text(left - 6, y + 4, f"{tick:,.0f}", anchor="end")]
-    n_times = 4 if width > NARROW else 2
-    for i in range(n_times + 1):
-        moment = x0 + (x1 - x0) * i / n_times
-        anchor = "start" if i == 0 else "end" if i == n_times else "middle"
-        parts.append(_text(at(moment, 0)[0], height - 8, _clock(moment, x1 - x0), anchor=anchor))
+    ticks, form = time_ticks(x0, x1, 6 if width > NARROW else 3)
+    for moment in ticks:
+        x = at(moment, 0)[0]
+        anchor = "start" if x < left + 20 else "end" if x > width - right - 60 else "middle"
+        attributes = f'data-time="{moment:.0f}" data-form="{form}"'
+        parts.append(_text(x, height - 8, _clock(moment, form), anchor=anchor, attributes=attributes))
+    parts.append(_text(left - 6, height - 8, "UTC", anchor="end", attributes=f'data-zone="{x1:.0f}"'))
     for i, line in enumerate(series, start=1):
         steps, last = [], 0.0
         for x, y in _thinned(line.points, x1):
@@ -161,9 +164,23 @@ def _thinned(points: Sequence[tuple[float, float]], end: float, n: int = 400) ->
     return kept
 
 
-def _clock(at_ms: float, span_ms: float) -> str:
+_MINUTE_MS, _DAY_MS = 60_000, 86_400_000
+_TIME_STEPS = [_MINUTE_MS * n for n in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)]
+_TIME_STEPS += [_DAY_MS * n for n in (1, 2, 7, 14, 28, 91, 182, 364)]
+
+
+def time_ticks(start: float, end: float, n: int) -> tuple[list[float], str]:
+    """At most ``n`` round times whose labels all differ, and which part of a time labels them: clock, day or both."""
+    step = next((step for step in _TIME_STEPS if (end - start) / step <= n - 1), _TIME_STEPS[-1])
+    first = math.ceil(start / step)
+    ticks = [float(i * step) for i in range(first, math.floor(end / step) + 1)] or [start]
+    is_one_day = end - start < _DAY_MS
+    return ticks, "day" if step >= _DAY_MS else "clock" if is_one_day else "both"
+
+
+def _clock(at_ms: float, form: str) -> str:
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return at.strftime("%d %b" if span_ms > 3 * 86_400_000 else "%d %b %H:%M" if span_ms > 86_400_000 else "%H:%M")
+    return {"clock": f"{at:%H:%M}", "day": f"{at.day} {at:%b}", "both": f"{at.day} {at:%b %H:%M}"}[form]
 
 
 def _stacked_bars(rows: Sequence[BarRow], width: int) -> tuple[int, list[str]]:

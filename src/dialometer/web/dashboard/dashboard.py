@@ -105,6 +105,8 @@ class PageRequest:
     opened: RunningStudy | None = None
     is_script: bool = False
     """Whether a script of the page sent this, not the browser."""
+    origin: str = ""
+    """How the browser reaches this server, such as https://study.example.org."""
     group: str = ""
     """The group of raters that was chosen for the study, here or on another of its pages; empty where none was."""
 
@@ -190,18 +192,19 @@ class Templates:
 
 
 def moment(at_ms: int | None) -> Markup:
-    """A time, which the page converts to the reader's time zone."""
+    """A time with its zone; the page's script converts it to the reader's zone, in the same form."""
     if not at_ms:
         return Markup("–")
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     return Markup('<time datetime="{}">{}</time>').format(
-        at.strftime("%Y-%m-%dT%H:%M:%SZ"), at.strftime("%d %b %H:%M UTC")
+        at.strftime("%Y-%m-%dT%H:%M:%SZ"), f"{at.day} {at:%b %Y, %H:%M} UTC"
     )
 
 
 def day(at_ms: int) -> str:
     """The day alone, for what is kept no more exactly."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%d %b}"
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return f"{at.day} {at:%b %Y}"
 
 
 def duration(seconds: float | None) -> str:

@@ -38,8 +38,8 @@ _ALIGNED: dict[int, tuple[int, ...]] = {
 _LEVEL_M = 0b00
 MASKS: tuple[Callable[[int, int], bool], ...] = (
     lambda y, x: (y + x) % 2 == 0,
-    lambda y, x: y % 2 == 0,
-    lambda y, x: x % 3 == 0,
+    lambda y, _x: y % 2 == 0,
+    lambda _y, x: x % 3 == 0,
     lambda y, x: (y + x) % 3 == 0,
     lambda y, x: (y // 2 + x // 3) % 2 == 0,
     lambda y, x: y * x % 2 + y * x % 3 == 0,

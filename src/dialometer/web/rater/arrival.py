@@ -64,7 +64,7 @@ def why_not_running(store: Store) -> str:
     if state == "running":
         return ""
     was_running = any(decision.kind == "study" and decision.value == "running" for decision in store.control.log())
-    is_new = state == "paused" and not was_running and not store.counts.session_counts(source="person")
+    is_new = state == "paused" and not was_running and not store.counts.session_counts()
     return "not_started" if is_new else state
 
 

@@ -240,7 +240,7 @@ def _scale_template(name: str) -> str | None:
 class Pages:
     """The pages of one study in its language. Raises :class:`StudyError` where the study's wording fits no page."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, *, is_preview: bool = False) -> None:
         self.study = study
         self.language = Language(study.spec.language, study.spec.wording)
         self._contents = Contents(study, self.language)
@@ -259,6 +259,7 @@ class Pages:
             forms=self.language.forms,
             lang=self.language,
             study=study.spec,
+            is_preview=is_preview,
             OTHER=OTHER,
             MANY_OPTIONS=MANY_OPTIONS,
             MAX_MESSAGE_LENGTH=MAX_MESSAGE_LENGTH,

@@ -149,5 +149,5 @@ def _check_agents(study: Study, chats: Chats) -> None:
             raise AgentError(
                 f"the agent of the system '{system.name}' is not in order: {first['msg']}",
                 where=f"study.yaml, options.{place}",
-                remedy="mend its options",
+                remedy="fix its options",
             ) from error

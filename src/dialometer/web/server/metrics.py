@@ -31,7 +31,7 @@ ROUTES = (
 )
 STATUSES = ("2xx", "3xx", "4xx", "5xx")
 OUTCOMES = ("stored", "repeated", "outdated", "ended", "rejected", "refused")
-REFUSALS = ("full", "paused", "blocked")
+REFUSALS = ("full", "not_started", "paused", "closed", "blocked")
 REPLIES = ("agent", "wizard", "failed")
 
 

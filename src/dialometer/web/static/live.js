@@ -5,11 +5,22 @@ const EVERY_MS = 4000;
 let mark = "";
 let failures = 0;
 
+// One form everywhere, the server's too: 16 Nov 2026, 05:30 UTC.
+const DAY = { day: "numeric", month: "short" };
+const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const FORMS = { clock: CLOCK, day: DAY, both: { ...DAY, ...CLOCK } };
+const zoneOf = (at) => new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(at).find((part) => part.type === "timeZoneName").value;
+
 function localise(root) {
+  for (const text of root.querySelectorAll("text[data-time]")) {
+    const at = new Date(Number(text.dataset.time));
+    text.textContent = at.toLocaleString("en-GB", FORMS[text.dataset.form]).replace(",", "");
+  }
+  for (const text of root.querySelectorAll("text[data-zone]")) text.textContent = zoneOf(new Date(Number(text.dataset.zone)));
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
     if (!Number.isNaN(at.getTime())) {
-      time.textContent = at.toLocaleString(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+      time.textContent = `${at.toLocaleString("en-GB", { ...DAY, year: "numeric", ...CLOCK })} ${zoneOf(at)}`;
       time.title = at.toISOString();
     }
   }
@@ -61,5 +72,14 @@ for (const form of document.querySelectorAll("form[data-auto]")) {
 }
 for (const code of document.querySelectorAll("[data-link]")) {
   code.textContent = new URL(code.dataset.link, location.href).href;
+}
+for (const code of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", className: "button small", textContent: code.dataset.copy });
+  code.after(" ", button);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(code.textContent.trim());
+    button.textContent = "Copied";
+  });
 }
 if (document.querySelector("[data-live]")) setTimeout(renew, EVERY_MS);

@@ -18,7 +18,7 @@ from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
-from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
 from dialometer.web.dashboard.running_studies import NoStudy, study_files
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,80}\.(yaml|jsonl|json|md|txt|csv)")
@@ -143,8 +143,15 @@ def _page(dashboard: Dashboard, request: PageRequest, *, open_file: str = "", te
         numbers=protocol(study) if study and not n_errors else None,
         open_file=open_file,
         text=text,
+        line=_line(request),
         tab="files",
     )
+
+
+def _line(request: PageRequest) -> int:
+    """The line that the address asks for, 0 for none."""
+    text = request.query.get("line", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
 
 
 @page("/studies/{study}/files", role="editor", method="POST")
@@ -165,7 +172,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("there was nothing to save", remedy="choose a file first")
     dashboard.note(request, "wrote files", f"{request.study}: {', '.join(written)}")
     n_errors = sum(problem.severity == "error" for problem in dashboard.studies.checked(request.study)[1])
-    message = f"Saved {', '.join(written)}. " + (f"{n_errors} problems to mend." if n_errors else "No errors.")
+    message = f"Saved {', '.join(written)}. " + (f"{plural(n_errors, 'problem')} to fix." if n_errors else "No errors.")
     where = f"/studies/{request.study}/files" + (f"/{name}" if name else "")
     return dashboard.redirect(where, request, message)
 
@@ -191,7 +198,7 @@ def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     try:
         running = dashboard.studies.running(request.study)
     except DialometerError:
-        (folder / LOCK_FILE).unlink()  # what cannot be opened stays a draft, so that it can be mended
+        (folder / LOCK_FILE).unlink()  # what cannot be opened stays a draft, so that it can be fixed
         raise
     running.store.control.set_state(
         "paused", by=request.account.name, reason="frozen, not started yet", at_ms=request.at_ms

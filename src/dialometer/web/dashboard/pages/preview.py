@@ -164,7 +164,7 @@ def _screen(
     typed: dict[str, list[str]] | None = None,
 ) -> Response:
     preview, step = _preview(dashboard, request), int(request.params["step"])
-    pages = Pages(preview.study)
+    pages = Pages(preview.study, is_preview=True)
     session = preview.at(step)
     root = _base(request, step)
     if session.step >= preview.n_steps:

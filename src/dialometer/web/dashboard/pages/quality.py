@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from dialometer.model.quality import QualityRule
 from dialometer.storage.sessions import SessionMark
-from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
 from dialometer.web.dashboard.pages.results import ON_RULES, tables_of
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import gold_results, rater_names, so_far, standing
@@ -67,7 +67,7 @@ def apply_rules_to_left_sessions(dashboard: Dashboard, request: PageRequest) -> 
     dashboard.note(request, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
     dashboard.cache.clear()
     return dashboard.redirect(
-        f"/studies/{running.name}/quality", request, f"The rules found something about {n_found} of {n_left} raters."
+        f"/studies/{running.name}/quality", request, f"The rules flagged {n_found} of {plural(n_left, 'rater')}."
     )
 
 

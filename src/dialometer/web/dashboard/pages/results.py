@@ -83,7 +83,7 @@ def _bar(headline: Headline) -> object | None:
     bar = interval_bar(headline.estimate)
     if bar is None:
         return None
-    where = f"; the mark stands at {bar.reference_text}" if bar.reference is not None else ""
+    where = f"; the mark is at {bar.reference_text}" if bar.reference is not None else ""
     return interval(bar.value, bar.low, bar.high, bar.reference, f"The value within its interval{where}.")
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from dialometer.errors import DialometerError
 from dialometer.web.dashboard.charts import BarRow, Series, Span, columns, lines_over_time, spans, stacked_bars
-from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, duration, page
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, duration, page, plural
 from dialometer.web.dashboard.numbers import StudyNumbers, count_study, over_time
 from dialometer.web.dashboard.pages.results import written
 from dialometer.web.dashboard.records import disagreement
@@ -44,7 +44,7 @@ def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
         if study is not None:
             card["title"] = study.spec.title
         if n_errors:
-            card["problem"] = f"{n_errors} problem{'' if n_errors == 1 else 's'} to mend"
+            card["problem"] = f"{plural(n_errors, 'problem')} to fix"
     except DialometerError as error:
         card |= {"state": "broken", "problem": error.message.splitlines()[0]}
     return card
