@@ -21,6 +21,7 @@ from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.cross_validation import check_not_learned
 from dialometer.retrieval.evaluate_retrievers import relevant_ranks
 from dialometer.retrieval.evaluation import CUTOFFS, metric_names, metric_values
+from dialometer.retrieval.first_words import first_words
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
 from dialometer.retrieval.published import published_label
 from dialometer.retrieval.queries import QuerySet, read_queries
@@ -40,6 +41,11 @@ PUBLISHED = {
     "Crowd": (9.1, 15.5, 34.0, 48.0, 18.8, 12.6, 20.9, 43.5),
 }
 SIZES = {"question-answer pairs": 892, "answers": 431, "questions": 758, "questions asked": 340}
+FIRST_WORDS = {
+    "what": 149, "how": 53, "do": 22, "where": 13, "when": 8, "are": 7, "i": 6, "is": 6, "why": 6, "have": 5, "can": 4, "did": 3,
+    "if": 3, "so": 3, "that": 3,
+}  # fmt: skip
+FIRST_WORDS_ASKED = {"that": 5, "do": 3, "how": 3, "it": 3, "nice": 3, "so": 3, "what": 3, "where": 3, "wow": 3}
 N_ASKED, N_RIGHT = 340, 471
 ONE_QUESTION = 100 / N_ASKED
 UNTRAINED = ("random", "tfidf", "bm25", "bert-q-q", "encoder-answer", "encoder", "mixed", "context")
@@ -71,7 +77,7 @@ def avatar_with(
         "avatar",
         "Answer retrieval for an avatar: Margarita corpus, 340 questions of the development part",
         CITATION,
-        (_sizes(kb, query_set), _counts(), *_other_software(ranks, used)),
+        (_sizes(kb, query_set), _first_words(kb, query_set), _counts(), *_other_software(ranks, used)),
         (
             "Published R@k counts right answers over all questions together (of 471), so the table does the same for ours; "
             "'dialometer retrieval evaluate' gives the mean over questions.",
@@ -97,6 +103,20 @@ def _sizes(kb: KnowledgeBase, query_set: QuerySet) -> NumberComparison:
     ours = (kb.n_pairs, len(kb.answers), len(kb.questions), len(query_set))
     rows = [ComparedNumber(name, own, other, 0) for own, (name, other) in zip(ours, SIZES.items(), strict=True)]
     return NumberComparison("Size of the corpus", "the paper, section 3", tuple(rows))
+
+
+def _first_words(kb: KnowledgeBase, query_set: QuerySet) -> NumberComparison:
+    """How many questions begin with a word, among those whose first three words occur three times or more."""
+    recorded, asked = first_words(kb.questions), first_words(query.text for query in query_set.queries)
+    rows = [
+        ComparedNumber(f"{kind}: {word}", own.get(word, 0), n, 0)
+        for kind, own, published in (
+            ("recorded", recorded.totals(3), FIRST_WORDS),
+            ("asked", asked.totals(3), FIRST_WORDS_ASKED),
+        )
+        for word, n in published.items()
+    ]
+    return NumberComparison("First words of questions", "figure 2: the authors' figure files", tuple(rows))
 
 
 def _counts() -> NumberComparison:

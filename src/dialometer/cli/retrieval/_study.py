@@ -131,7 +131,7 @@ def crowd_of(
     else:
         rated = StudyRatings(read_crowd_ratings(path, kb, query_set.queries, lenient=lenient))
     if rated.ratings.n_left_out:
-        errors.print(f"{rated.ratings.n_left_out} ratings left out: their question or answer is not known here")
+        errors.print(f"{rated.ratings.n_left_out} ratings excluded: their question or answer is not known here")
     return rated
 
 
