@@ -65,7 +65,7 @@ PAGES = {
 SELECTION = {
     "desktop": ("studies", "overview", "rater", "quality", "results", "control", "preview", "files"),
 }
-PICTURES = tuple(f"desk-{name}-{look}.png" for look, names in SELECTION.items() for name in names)
+PICTURES = tuple(f"dashboard-{name}-{look}.png" for look, names in SELECTION.items() for name in names)
 
 
 def make_studies(parent: Path) -> int:
@@ -110,7 +110,7 @@ def come_in(browser: Browser, served: ServedSite) -> Any:
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Create account").click()
     for study in ("travel", "anchors"):
-        page.goto(f"{served.url}/desk/studies/{study}/results")
+        page.goto(f"{served.url}/dashboard/studies/{study}/results")
         page.get_by_role("heading", name="The answer").wait_for(timeout=120_000)
     return context.storage_state()
 
@@ -144,8 +144,8 @@ def main() -> None:
             for look, options in LOOKS.items():
                 page = browser.new_context(**options, storage_state=state).new_page()
                 for name in PAGES if given.all else SELECTION.get(look, ()):
-                    url = f"{served.url}/desk{PAGES[name]}".format(excluded=excluded)
-                    take(page, url, out / f"desk-{name}-{look}.png", is_whole=bool(given.all) or name != "rater")
+                    url = f"{served.url}/dashboard{PAGES[name]}".format(excluded=excluded)
+                    take(page, url, out / f"dashboard-{name}-{look}.png", is_whole=bool(given.all) or name != "rater")
         browser.close()
 
 

@@ -47,9 +47,11 @@ def test_everything_is_one_click_away_and_gone_afterwards(running, tmp_path):
         assert typed == [" ".join(parts) for line in DEMO_REPORTS for parts in line.shown()]
         assert browser.get("/reports/anchoring/index.html").url.path == "/", "what is not made yet leads back"
         assert browser.get("/live/").raise_for_status().text.count("<form") >= 1
-        assert browser.get("/desk/").url.path == "/desk/login", "an outsider does not get in without the demo's door"
-        desk = browser.get("/show-desk").raise_for_status()
-        assert desk.url.path == "/desk/studies/live/"
+        assert browser.get("/dashboard/").url.path == "/dashboard/login", (
+            "an outsider does not get in without the demo's door"
+        )
+        desk = browser.get("/show-dashboard").raise_for_status()
+        assert desk.url.path == "/dashboard/studies/live/"
         assert desk.url.query == b"source=simulated", "also when a visitor has taken part"
         assert "Raters over time" in desk.text
         until = time.monotonic() + 180

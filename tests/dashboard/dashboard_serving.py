@@ -32,7 +32,7 @@ class ServedSite:
 
     def owner_link(self) -> str:
         """The link that ``dialometer serve`` prints at the start."""
-        return f"{self.url}/desk/join?token={first_owner_token(self.app.accounts)}"
+        return f"{self.url}/dashboard/join?token={first_owner_token(self.app.accounts)}"
 
 
 @contextlib.contextmanager

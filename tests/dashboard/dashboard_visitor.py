@@ -20,12 +20,12 @@ class Visitor:
     status: int = 0
 
     def get(self, path, **params):
-        return self._take(self.client.get(f"/desk{path}", params=params or None))
+        return self._take(self.client.get(f"/dashboard{path}", params=params or None))
 
     def post(self, path, form=None, *, csrf=None, files=None, follow=True):
         mark = self.csrf if csrf is None else csrf
         data = {"csrf": mark, **(form or {})}
-        return self._take(self.client.post(f"/desk{path}", data=data, files=files, follow_redirects=follow))
+        return self._take(self.client.post(f"/dashboard{path}", data=data, files=files, follow_redirects=follow))
 
     def _take(self, response):
         self.response, self.page, self.status = response, response.text, response.status_code
@@ -46,10 +46,10 @@ class Visitor:
         return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
     def join(self, token, name="ada", password=PASSWORD):
-        self._take(self.client.get("/desk/join", params={"token": token}))
+        self._take(self.client.get("/dashboard/join", params={"token": token}))
         form = {"token": token, "name": name, "password": password, "again": password}
         return self.post("/join", form)
 
     def sign_in(self, name="ada", password=PASSWORD):
-        self._take(self.client.get("/desk/login"))
+        self._take(self.client.get("/dashboard/login"))
         return self.post("/login", {"name": name, "password": password, "next": ""})

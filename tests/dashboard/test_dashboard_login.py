@@ -91,14 +91,14 @@ def test_signing_in_and_out(site):
     visitor = site.visitor().sign_in("ADA ")
     assert "ada (owner)" in visitor.text
     cookie = next(c for c in visitor.client.cookies.jar if c.name == "dialometer_desk")
-    assert cookie.path == "/desk"
+    assert cookie.path == "/dashboard"
     assert cookie.has_nonstandard_attr("HttpOnly")
     visitor.post("/logout")
     assert "Sign in" in visitor.text
     assert visitor.get("/").text.startswith("Sign in")
     assert (
-        site.visitor().client.get("/desk/", headers={"cookie": f"dialometer_desk={cookie.value}"}).url.path
-        == "/desk/login"
+        site.visitor().client.get("/dashboard/", headers={"cookie": f"dialometer_desk={cookie.value}"}).url.path
+        == "/dashboard/login"
     )
 
 
@@ -166,14 +166,14 @@ def test_after_signing_in_the_wanted_page_opens_and_no_other_site(site):
     site.owner()
     visitor = site.visitor()
     visitor.get("/studies/likert/raters")
-    assert 'name="next" value="/desk/studies/likert/raters"' in visitor.page
-    visitor.post("/login", {"name": "ada", "password": PASSWORD, "next": "/desk/studies/likert/raters"})
-    assert visitor.response.url.path == "/desk/studies/likert/raters"
-    for wanted in ("https://evil.example/", "//evil.example", "/desk/\\evil", "/elsewhere"):
+    assert 'name="next" value="/dashboard/studies/likert/raters"' in visitor.page
+    visitor.post("/login", {"name": "ada", "password": PASSWORD, "next": "/dashboard/studies/likert/raters"})
+    assert visitor.response.url.path == "/dashboard/studies/likert/raters"
+    for wanted in ("https://evil.example/", "//evil.example", "/dashboard/\\evil", "/elsewhere"):
         stranger = site.visitor().get("/login", next=wanted)
         assert wanted not in stranger.page
         stranger.post("/login", {"name": "ada", "password": PASSWORD, "next": wanted})
-        assert stranger.response.url.path == "/desk/"
+        assert stranger.response.url.path == "/dashboard/"
 
 
 def test_a_live_page_is_told_that_the_sign_in_is_over(site):
@@ -197,7 +197,7 @@ def test_owners_look_after_accounts(site):
     ada = site.owner()
     ada.get("/accounts")
     ada.post("/accounts/invite", {"role": "editor"})
-    token = ada.page.split("/desk/join?token=")[1].split("<")[0].split('"')[0]
+    token = ada.page.split("/dashboard/join?token=")[1].split("<")[0].split('"')[0]
     bob = site.visitor().join(token, "bob")
     assert "bob (editor)" in bob.text
     number = site.accounts.named("bob").id
@@ -205,7 +205,7 @@ def test_owners_look_after_accounts(site):
     assert "bob is now viewer" in ada.text
     assert "bob (viewer)" in bob.get("/").text
     ada.post(f"/accounts/{number}/reset")
-    token = ada.page.split("/desk/join?token=")[1].split("<")[0].split('"')[0]
+    token = ada.page.split("/dashboard/join?token=")[1].split("<")[0].split('"')[0]
     assert "Choose a new password" in bob.get("/join", token=token).text
     bob.post("/join", {"token": token, "password": "some other words", "again": "some other words"})
     assert "bob (viewer)" in bob.text
@@ -231,6 +231,6 @@ def test_a_sentence_in_the_address_is_shown_only_with_its_mark(site):
 
 def test_strangers_cannot_send_much(site):
     stranger = site.visitor()
-    assert stranger.client.post("/desk/login", content=b"x" * 300_000).status_code == 413
-    assert stranger.client.post("/desk/studies/likert/files", content=b"x" * 300_000).status_code == 401
-    assert stranger.client.post("/desk/studies/likert/files", content=b"x" * 34_000_000).status_code == 413
+    assert stranger.client.post("/dashboard/login", content=b"x" * 300_000).status_code == 413
+    assert stranger.client.post("/dashboard/studies/likert/files", content=b"x" * 300_000).status_code == 401
+    assert stranger.client.post("/dashboard/studies/likert/files", content=b"x" * 34_000_000).status_code == 413

@@ -36,7 +36,9 @@ def test_every_template_becomes_a_study(ada, site, studies_folder, template):
     assert site.client.get("/films/").status_code == 403, "a draft is not open to raters"
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a/b", "../up", "desk", "API", "likert", "LIKERT", "a" * 65, "ä", "a b"])
+@pytest.mark.parametrize(
+    "name", ["", "1st", "a/b", "../up", "desk", "dashboard", "API", "likert", "LIKERT", "a" * 65, "ä", "a b"]
+)
 def test_names_that_cannot_be(ada, studies_folder, name):
     before = sorted(p.name for p in studies_folder.parent.rglob("*"))
     assert make(ada, name).status == 422

@@ -21,7 +21,7 @@ EXAMPLES = {
 
 
 def address(page):
-    return "/desk" + re.sub(r"\{([^}]+)\}", lambda found: EXAMPLES[found[1]], page.path)
+    return "/dashboard" + re.sub(r"\{([^}]+)\}", lambda found: EXAMPLES[found[1]], page.path)
 
 
 def ids(page):
@@ -48,7 +48,7 @@ def test_a_stranger_gets_nothing_from_any_route(site, cookie):
             told = f"{method} {path}: {response.status_code}"
             assert response.status_code in (303, 401, 404, 405), told
             if response.status_code == 303:
-                assert response.headers["location"].startswith("/desk/login?next="), told
+                assert response.headers["location"].startswith("/dashboard/login?next="), told
             assert not response.content or not any(word in response.text for word in TITLES), told
     assert not site.store("likert").control.log()
     assert [account.name for account in site.accounts.all()] == ["ada"]
@@ -57,14 +57,14 @@ def test_a_stranger_gets_nothing_from_any_route(site, cookie):
 def test_a_stranger_learns_nothing_from_addresses_that_are_not_there(site):
     stranger = site.visitor()
     for path in (
-        "/desk/studies/nothing/",
-        "/desk/what",
-        "/desk/studies/likert/items/zzz",
-        "/desk/x/../studies/likert/",
+        "/dashboard/studies/nothing/",
+        "/dashboard/what",
+        "/dashboard/studies/likert/items/zzz",
+        "/dashboard/x/../studies/likert/",
     ):
         response = stranger.client.get(path, follow_redirects=False)
-        assert (response.status_code, response.headers["location"].split("?")[0]) == (303, "/desk/login"), path
-    assert stranger.client.post("/desk/what", data={}).status_code == 401
+        assert (response.status_code, response.headers["location"].split("?")[0]) == (303, "/dashboard/login"), path
+    assert stranger.client.post("/dashboard/what", data={}).status_code == 401
 
 
 def test_the_door_shows_no_study(site):
@@ -82,7 +82,7 @@ def test_a_role_is_held_to_its_pages(site, role):
     for page in PAGES:
         if RANKS[page.role] <= RANKS[role]:
             continue
-        path = address(page).removeprefix("/desk")
+        path = address(page).removeprefix("/dashboard")
         member.get(path) if page.method == "GET" else member.post(path, csrf=csrf)
         assert member.status == 403, (role, path)
         assert "your account may not do this" in member.text.lower()
@@ -95,10 +95,10 @@ def test_every_form_needs_its_mark(site):
     for page in PAGES:
         if page.method != "POST":
             continue
-        owner.post(address(page).removeprefix("/desk"), csrf="0" * 64)
+        owner.post(address(page).removeprefix("/dashboard"), csrf="0" * 64)
         assert owner.status == 403, ids(page)
         owner.client.headers["sec-fetch-site"] = "cross-site"
-        owner.post(address(page).removeprefix("/desk"), csrf="right" if False else owner_mark(owner))
+        owner.post(address(page).removeprefix("/dashboard"), csrf="right" if False else owner_mark(owner))
         del owner.client.headers["sec-fetch-site"]
         assert owner.status == 403, ids(page)
 
@@ -114,7 +114,7 @@ def test_every_page_opens_for_a_viewer(site):
     for page in PAGES:
         if page.method != "GET" or page.role != "viewer" or "{file}" in page.path:
             continue
-        viewer.get(address(page).removeprefix("/desk"))
+        viewer.get(address(page).removeprefix("/dashboard"))
         assert viewer.status == 200, (page.path, viewer.text[:300])
         if "text/html" in viewer.response.headers["content-type"] and "/preview/" not in page.path:
             assert "Exclude from the analysis" not in viewer.page
@@ -154,7 +154,7 @@ STRANGE = (
 @pytest.mark.parametrize("path", STRANGE)
 def test_strange_addresses_are_no_trouble(site, path):
     owner = site.owner()
-    response = owner.client.get(f"/desk{path}")
+    response = owner.client.get(f"/dashboard{path}")
     assert response.status_code in (200, 404, 422), response.text[:300]
     assert "<script>" not in response.text
 
@@ -177,7 +177,7 @@ def test_strange_addresses_are_no_trouble(site, path):
 def test_strange_forms_are_no_trouble(site, kind, body):
     owner = site.owner()
     for path in ("/studies/likert/control", "/studies/draft/files", "/new"):
-        response = owner.client.post(f"/desk{path}", content=body, headers={"content-type": kind})
+        response = owner.client.post(f"/dashboard{path}", content=body, headers={"content-type": kind})
         assert response.status_code in (400, 403, 413, 422), (path, response.status_code, response.text[:300])
 
 

@@ -36,7 +36,7 @@ def test_every_screen_of_every_condition_can_be_seen(looking, template):
             ada.get(f"/studies/{template}/preview/{cell}/{step}/s")
             assert ada.status == 200, (cell, step, ada.text[:200])
             assert f"preview/{cell}/{step}/static/base.css" in ada.page
-            assert f'action="/desk/studies/{template}/preview/{cell}/{step}/s"' in ada.page
+            assert f'action="/dashboard/studies/{template}/preview/{cell}/{step}/s"' in ada.page
         ada.get(f"/studies/{template}/preview/{cell}/{len(kinds)}/s")
         assert ada.status == 200
     assert {p.name for p in folder.iterdir()} == files, "a preview leaves nothing behind"
@@ -47,7 +47,7 @@ def test_the_frame_offers_conditions_and_screens(looking):
     ada.get("/studies/anchoring/preview", cell=2, step=1)
     for condition in study.cells:
         assert study.cell_label(condition) in ada.text
-    assert 'src="/desk/studies/anchoring/preview/2/1/s"' in ada.page
+    assert 'src="/dashboard/studies/anchoring/preview/2/1/s"' in ada.page
     assert ada.get("/studies/anchoring/preview", cell="x", step="99999999").status == 200
 
 
@@ -63,17 +63,21 @@ def test_forms_are_read_with_the_same_complaints_and_then_forgotten(looking):
     assert ada.status == 422
     assert "Please answer this" in ada.text
     ada.post(path, dict.fromkeys(names, "3"), csrf=csrf, follow=False)
-    assert (ada.status, ada.response.headers["location"]) == (303, f"/desk/studies/likert/preview/0/{item + 1}/s")
+    assert (ada.status, ada.response.headers["location"]) == (303, f"/dashboard/studies/likert/preview/0/{item + 1}/s")
 
 
 def test_drafts_chats_and_files_of_a_preview(looking):
     ada, _, _ = looking("chat")
     csrf = ada.csrf
     answer = ada.client.post(
-        "/desk/studies/chat/preview/0/0/s/draft", json={"screen": "x", "answers": {}}, headers={"x-csrf-token": csrf}
+        "/dashboard/studies/chat/preview/0/0/s/draft",
+        json={"screen": "x", "answers": {}},
+        headers={"x-csrf-token": csrf},
     )
     assert answer.status_code == 204
-    said = ada.client.post("/desk/studies/chat/preview/0/0/s/chat", json={"text": "hi"}, headers={"x-csrf-token": csrf})
+    said = ada.client.post(
+        "/dashboard/studies/chat/preview/0/0/s/chat", json={"text": "hi"}, headers={"x-csrf-token": csrf}
+    )
     assert said.status_code == 409
     assert "preview" in said.json()["error"]
     assert ada.get("/studies/chat/preview/0/0/static/base.css").response.headers["content-type"].startswith("text/css")

@@ -40,10 +40,10 @@ def serving(*arguments, log):
             text = log.read_text()
             assert server.poll() is None, text
             assert time.monotonic() < until, text
-            found = re.search(r"Dashboard\s+(\S+)/desk/", text)
+            found = re.search(r"Dashboard\s+(\S+)/dashboard/", text)
             if found:
                 try:
-                    httpx.get(f"{found[1]}/desk/login").raise_for_status()
+                    httpx.get(f"{found[1]}/dashboard/login").raise_for_status()
                     break
                 except httpx.HTTPError:
                     pass
@@ -58,10 +58,10 @@ def serving(*arguments, log):
 
 
 def join(client, base, token, name="ada"):
-    page = client.get(f"{base}/desk/join", params={"token": token}).text
+    page = client.get(f"{base}/dashboard/join", params={"token": token}).text
     csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1]
     form = {"csrf": csrf, "token": token, "name": name, "password": "many good words", "again": "many good words"}
-    done = client.post(f"{base}/desk/join", data=form, follow_redirects=True)
+    done = client.post(f"{base}/dashboard/join", data=form, follow_redirects=True)
     assert f"{name} (owner)" in done.text
     return re.search(r'name="csrf" value="([0-9a-f]+)"', done.text)[1]
 
@@ -71,7 +71,7 @@ def test_one_study_prints_the_first_owners_link_until_it_was_used(tmp_path):
     with serving(tmp_path / "films", log=tmp_path / "1.txt") as (base, token, told), httpx.Client() as client:
         assert "Raters open" in told
         join(client, base, token)
-        assert client.get(f"{base}/desk/studies/films/").status_code == 200
+        assert client.get(f"{base}/dashboard/studies/films/").status_code == 200
         assert "Start" in client.get(f"{base}/").text
     with serving(tmp_path / "films", log=tmp_path / "2.txt") as (_, token, _):
         assert token == ""
@@ -95,8 +95,8 @@ def test_several_studies_by_name(tmp_path):
             assert client.get(f"{base}/{name}/healthz").json()["status"] == "ok"
             left = json.loads((tmp_path / name / ".serving.json").read_text())
             assert left["url"] == f"{base}/{name}/"
-        assert client.get(f"{base}/desk/").text.count("state-running") == 2
-        assert client.get(f"{base}/", follow_redirects=False).headers["location"] == "/desk/"
+        assert client.get(f"{base}/dashboard/").text.count("state-running") == 2
+        assert client.get(f"{base}/", follow_redirects=False).headers["location"] == "/dashboard/"
         assert client.get(f"{base}/healthz").json()["status"] == "ok"
         assert client.get(f"{base}/nothing/").status_code == 404
 
@@ -111,7 +111,7 @@ def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
             csrf = join(client, base, token)
 
             def post(path, **form):
-                return client.post(f"{base}/desk{path}", data={"csrf": csrf, **form})
+                return client.post(f"{base}/dashboard{path}", data={"csrf": csrf, **form})
 
             assert post("/new", name="films", title="Films", **{"from": "template:acute"}).status_code == 200
             assert "Frozen" in post("/studies/films/freeze").text
@@ -119,13 +119,13 @@ def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
         done = run("simulate", parent / "films", "--raters", "6", "--json", "--url", f"{base}/films")
         n_judgments = json.loads(done.stdout)["n_judgments"]
         with httpx.Client(timeout=30, follow_redirects=True) as client:
-            page = client.get(f"{base}/desk/login").text
+            page = client.get(f"{base}/dashboard/login").text
             csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1]
             form = {"csrf": csrf, "name": "ada", "password": "many good words", "next": ""}
-            assert "ada (owner)" in client.post(f"{base}/desk/login", data=form).text
+            assert "ada (owner)" in client.post(f"{base}/dashboard/login", data=form).text
             counted = f"<dt>judgments</dt><dd>{n_judgments:,}</dd>"
             until = time.monotonic() + 30  # numbers are kept for some seconds, longer where they took long
-            while counted not in client.get(f"{base}/desk/studies/films/").text:
+            while counted not in client.get(f"{base}/dashboard/studies/films/").text:
                 assert time.monotonic() < until, "the dashboard does not show what the raters gave"
                 time.sleep(0.5)
 
@@ -157,3 +157,11 @@ def test_what_cannot_be_served_is_said(tmp_path, prepare, arguments, told, monke
         main()
     assert end.value.code == 1
     assert told in capsys.readouterr().err
+
+
+def test_links_to_the_earlier_address_of_the_dashboard_still_lead_there(site):
+    client = site.visitor().client
+    moved = client.get("/desk/join?token=a%26b", follow_redirects=False)
+    assert (moved.status_code, moved.headers["location"]) == (308, "/dashboard/join?token=a%26b")
+    assert client.get("/desk", follow_redirects=False).headers["location"] == "/dashboard"
+    assert client.get("/desktop", follow_redirects=False).status_code == 404

@@ -243,9 +243,9 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         assert "told us that a child had answered" in sessions
 
         for path in ("", "accounts", "me", "nothing"):
-            page.goto(f"{served.url}/desk/{path}")
+            page.goto(f"{served.url}/dashboard/{path}")
             examine(page, path or "studies")
-        page.goto(f"{served.url}/desk/")
+        page.goto(f"{served.url}/dashboard/")
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         examine(page, "login")

@@ -265,9 +265,9 @@ def test_everything_can_be_exported(ada, site):
 def test_a_page_that_is_known_is_not_sent_again(ada):
     ada.get("/studies/likert/raters")
     mark = ada.response.headers["etag"]
-    again = ada.client.get("/desk/studies/likert/raters", headers={"if-none-match": mark})
+    again = ada.client.get("/dashboard/studies/likert/raters", headers={"if-none-match": mark})
     assert (again.status_code, again.content) == (304, b"")
-    other = ada.client.get("/desk/studies/likert/raters", params={"q": "zzz"}, headers={"if-none-match": mark})
+    other = ada.client.get("/dashboard/studies/likert/raters", params={"q": "zzz"}, headers={"if-none-match": mark})
     assert other.status_code == 200
 
 
@@ -288,15 +288,15 @@ def test_the_desk_works_below_a_root_path_and_on_postgresql(make_site, studies_f
     from dialometer.web.dashboard.login import first_owner_token
 
     token = first_owner_token(site.accounts)
-    page = ada.client.get("/films/desk/join", params={"token": token}).text
+    page = ada.client.get("/films/dashboard/join", params={"token": token}).text
     csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1]
     form = {"csrf": csrf, "token": token, "name": "ada", "password": "many good words", "again": "many good words"}
-    done = ada.client.post("/films/desk/join", data=form)
-    assert (done.status_code, done.url.path) == (200, "/films/desk/")
-    shown = ada.client.get("/films/desk/studies/draft/")
+    done = ada.client.post("/films/dashboard/join", data=form)
+    assert (done.status_code, done.url.path) == (200, "/films/dashboard/")
+    shown = ada.client.get("/films/dashboard/studies/draft/")
     assert shown.status_code == 200
-    assert 'href="/films/desk/static/dashboard.css' in shown.text
-    assert ada.client.get("/films/desk/static/dashboard.css").status_code == 200
+    assert 'href="/films/dashboard/static/dashboard.css' in shown.text
+    assert ada.client.get("/films/dashboard/static/dashboard.css").status_code == 200
     opened = ada.client.post(
         "/films/api/v1/sessions",
         json={"source": "model", "external_id": "x"},

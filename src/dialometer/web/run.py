@@ -18,6 +18,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -39,11 +40,13 @@ if TYPE_CHECKING:
     from uvicorn import Config
 
 
-DASHBOARD = "/desk"
+DASHBOARD = "/dashboard"
+EARLIER_DASHBOARD = "/desk"
+"""Where the dashboard was before; links from then still lead to it."""
 
 
 class ServerApp:
-    """An ASGI application: requests under ``/desk`` go to the dashboard, all others to their study."""
+    """An ASGI application: requests under ``/dashboard`` go to the dashboard, all others to their study."""
 
     def __init__(self, studies: RunningStudies, accounts: Store, dashboard: DashboardGuard) -> None:
         self.studies = studies
@@ -62,8 +65,10 @@ class ServerApp:
         path: str = scope["path"]
         if self._root and path.startswith(f"{self._root}/"):
             path = path[len(self._root) :]
-        if path.startswith(DASHBOARD) and (len(path) == len(DASHBOARD) or path[len(DASHBOARD)] == "/"):
+        if path == DASHBOARD or path.startswith(f"{DASHBOARD}/"):
             await self._dashboard(scope, receive, send)
+        elif path == EARLIER_DASHBOARD or path.startswith(f"{EARLIER_DASHBOARD}/"):
+            await _safely(self._moved(path, scope), scope, receive, send)
         elif self._single is not None:
             await self._single(scope, receive, send)
         else:
@@ -95,6 +100,12 @@ class ServerApp:
         except DialometerError:  # a draft that is not in order yet
             return PlainTextResponse("This study has not started yet. Please come back later.", 403)
         return HTMLResponse(pages.render_message("not_started", root_path=f"{self._root}{DASHBOARD}"), 403)
+
+    def _moved(self, path: str, scope: Scope) -> Response:
+        """To the same page of the dashboard at its address of today."""
+        query = scope["query_string"].decode("latin-1")
+        address = f"{self._root}{DASHBOARD}{quote(path.removeprefix(EARLIER_DASHBOARD))}"
+        return RedirectResponse(f"{address}?{query}" if query else address, 308)
 
     def _elsewhere(self, path: str) -> Response:
         if path in ("", "/"):

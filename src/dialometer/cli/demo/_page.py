@@ -107,7 +107,7 @@ def _anchor(address: str, words: str) -> str:
     return f'<a href="{html.escape(address)}" target="_blank" rel="noopener">{html.escape(words)}</a>'
 
 
-DASHBOARD_LOGIN = "/show-desk"
+DASHBOARD_LOGIN = "/show-dashboard"
 _STYLED = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
 VISITOR = "visitor"
 
@@ -153,8 +153,8 @@ class DemoApp:
         return home_page(link, self.maker.failed, n_done=self.maker.n_done, live=live)
 
     def _sign_in(self, request: Request) -> Response:
-        response = RedirectResponse(f"/desk/studies/{LIVE}/?source=simulated", 303)
-        set_cookie(request, response, DASHBOARD_COOKIE, self._secret, path="/desk", is_embedded=False)
+        response = RedirectResponse(f"/dashboard/studies/{LIVE}/?source=simulated", 303)
+        set_cookie(request, response, DASHBOARD_COOKIE, self._secret, path="/dashboard", is_embedded=False)
         return response
 
 

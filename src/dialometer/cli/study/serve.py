@@ -78,7 +78,7 @@ def add_to(app: typer.Typer) -> None:
             ),
         ] = "",
     ) -> None:
-        """Serve studies: raters answer in their browsers, programs through the JSON API, experimenters at /desk.
+        """Serve studies: raters answer in their browsers, programs through the JSON API, experimenters at /dashboard.
 
         What a rater sends is on disk before it is acknowledged. Stop with Ctrl+C: requests under way are finished.
         """
@@ -125,7 +125,7 @@ def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFo
     """What the folders are: one study, several of them, or the folder that holds them."""
     from dialometer.design.load import STUDY_FILE
     from dialometer.errors import DialometerError
-    from dialometer.web.dashboard.running_studies import ACCOUNTS_FILE, RESERVED, StudyFolders, is_name
+    from dialometer.web.dashboard.running_studies import ACCOUNTS_FILES, RESERVED, StudyFolders, is_name
 
     low = ("nice", "-n", "10") if shutil.which("nice") else ()
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
@@ -133,7 +133,11 @@ def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFo
     only = folders[0]
     if len(folders) == 1 and only.is_dir() and not (only / STUDY_FILE).exists():
         inside = [path for path in only.iterdir() if not path.name.startswith(".")]
-        if not inside or (only / ACCOUNTS_FILE).exists() or any((path / STUDY_FILE).is_file() for path in inside):
+        if (
+            not inside
+            or any((only / name).exists() for name in ACCOUNTS_FILES)
+            or any((path / STUDY_FILE).is_file() for path in inside)
+        ):
             _check_database(database, is_single=False)
             return StudyFolders((), str(only.resolve()), database, accounts, command)
     names = [folder.resolve().name for folder in folders]
@@ -201,9 +205,9 @@ def _tell(study_folders: StudyFolders, studies: dict[str, Study], address: str, 
         results.print(f"[bold]{len(study_folders.names())} studies[/] in {study_folders.parent}", soft_wrap=True)
         results.print(f"Raters open   {address}NAME/ once a study is started at the dashboard", soft_wrap=True)
         results.print(f"Programs use  {address}NAME/api/v1 (key in {SERVING_FILE} there)", soft_wrap=True)
-    results.print(f"Dashboard     [bold]{address}desk/[/]", soft_wrap=True)
+    results.print(f"Dashboard     [bold]{address}dashboard/[/]", soft_wrap=True)
     if token:
-        results.print(f"First owner   [bold]{address}desk/join?token={token}[/] (works once)", soft_wrap=True)
+        results.print(f"First owner   [bold]{address}dashboard/join?token={token}[/] (works once)", soft_wrap=True)
     if results.is_terminal:
         results.print("Stop with Ctrl+C", style="dim")
     results.file.flush()

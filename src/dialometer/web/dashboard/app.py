@@ -57,19 +57,19 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def create_dashboard(studies: RunningStudies, accounts: Accounts) -> DashboardGuard:
-    """The application under ``/desk``."""
+    """The application under ``/dashboard``."""
     dashboard = Dashboard(studies, accounts)
     routes: list[Route | Mount] = [
-        Mount("/desk/static", Assets(directory=STATIC)),
+        Mount("/dashboard/static", Assets(directory=STATIC)),
         *LoginPages(dashboard).routes(),
-        *(Route(f"/desk{page.path}", _endpoint(dashboard, page), methods=[page.method]) for page in all_pages()),
-        Route("/desk{rest:path}", _nothing(dashboard), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        *(Route(f"/dashboard{page.path}", _endpoint(dashboard, page), methods=[page.method]) for page in all_pages()),
+        Route("/dashboard{rest:path}", _nothing(dashboard), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
 
     async def refuse(request: Request, error: Exception) -> Response:
         if isinstance(error, NotSignedIn) and request.method == "GET" and LIVE not in request.headers:
             wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return RedirectResponse(f"{dashboard.root}/desk/login?next={quote(wanted)}", 303)
+            return RedirectResponse(f"{dashboard.root}/dashboard/login?next={quote(wanted)}", 303)
         return await run_in_threadpool(error_page, dashboard, error)
 
     app = Router(routes, redirect_slashes=False)
@@ -126,7 +126,7 @@ def _endpoint(dashboard: Dashboard, page: Page) -> Endpoint:
         page_request = await _read(dashboard, request, page)
         response = _unless_known(request, await run_in_threadpool(page.work, dashboard, page_request))
         if page.is_of_running and request.query_params.get("source") in GROUPS:
-            path = f"{dashboard.root}/desk/studies/{page_request.study}"
+            path = f"{dashboard.root}/dashboard/studies/{page_request.study}"
             set_cookie(request, response, GROUP_COOKIE, page_request.group, path=path, is_embedded=False)
         return response
 

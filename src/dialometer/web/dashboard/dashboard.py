@@ -178,7 +178,9 @@ class Templates:
             percent=percent,
         )
         self._env.globals.update(
-            root=root, desk=f"{root}/desk", asset=lambda name: f"{root}/desk/static/{name}?v={static_version()}"
+            root=root,
+            desk=f"{root}/dashboard",
+            asset=lambda name: f"{root}/dashboard/static/{name}?v={static_version()}",
         )
 
     def render(self, template: str, request: PageRequest | None, **content: object) -> str:
@@ -268,7 +270,7 @@ class Dashboard:
     def redirect(self, path: str, request: PageRequest, message: str = "") -> Response:
         """To another page, with a sentence about what was done; signed, so that no link can make the page say anything else."""
         query = f"?{urlencode({'message': message, 'signature': request.sign(message)})}" if message else ""
-        return RedirectResponse(f"{self.root}/desk{path}{query}", 303)
+        return RedirectResponse(f"{self.root}/dashboard{path}{query}", 303)
 
     def cached(self, running: RunningStudy, what: object, make: Callable[[], T]) -> T:
         """Something about a study, computed seldom however many people look at it."""
@@ -285,7 +287,7 @@ Method = Literal["GET", "POST"]
 
 @dataclass(frozen=True)
 class Page:
-    """One address under ``/desk``. Pages with ``is_of_running`` need a study that collects data."""
+    """One address under ``/dashboard``. Pages with ``is_of_running`` need a study that collects data."""
 
     path: str
     method: Method

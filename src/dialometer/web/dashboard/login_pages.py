@@ -41,17 +41,17 @@ class LoginPages:
     def routes(self) -> list[Route]:
         """All routes."""
         return [
-            Route("/desk", self.enter, methods=["GET"]),
-            Route("/desk/login", self.ask, methods=["GET"]),
-            Route("/desk/login", self.sign_in, methods=["POST"]),
-            Route("/desk/join", self.welcome, methods=["GET"]),
-            Route("/desk/join", self.join, methods=["POST"]),
-            Route("/desk/logout", self.sign_out, methods=["POST"]),
+            Route("/dashboard", self.enter, methods=["GET"]),
+            Route("/dashboard/login", self.ask, methods=["GET"]),
+            Route("/dashboard/login", self.sign_in, methods=["POST"]),
+            Route("/dashboard/join", self.welcome, methods=["GET"]),
+            Route("/dashboard/join", self.join, methods=["POST"]),
+            Route("/dashboard/logout", self.sign_out, methods=["POST"]),
         ]
 
     async def enter(self, _request: Request) -> Response:
-        """``/desk`` without the slash."""
-        return RedirectResponse(f"{self.dashboard.root}/desk/", 303)
+        """``/dashboard`` without the slash."""
+        return RedirectResponse(f"{self.dashboard.root}/dashboard/", 303)
 
     async def ask(self, request: Request) -> Response:
         """The form for name and password."""
@@ -73,7 +73,7 @@ class LoginPages:
             response = self._page(request, "login.html", status=status, next=wanted, error=message, name=name[:64])
             response.headers.update(headers_of(error))
             return response
-        return self._signed_in(request, secret, wanted or f"{self.dashboard.root}/desk/")
+        return self._signed_in(request, secret, wanted or f"{self.dashboard.root}/dashboard/")
 
     async def welcome(self, request: Request) -> Response:
         """What a one-time link opens."""
@@ -99,20 +99,20 @@ class LoginPages:
             secret, _ = await run_in_threadpool(self.dashboard.login.join, token, name, password, now_ms())
         except DialometerError as error:
             return await self._welcome(request, token, error=str(error), name=name[:64])
-        return self._signed_in(request, secret, f"{self.dashboard.root}/desk/")
+        return self._signed_in(request, secret, f"{self.dashboard.root}/dashboard/")
 
     async def sign_out(self, request: Request) -> Response:
         """Signs this browser out."""
         secret = cookie(request, DASHBOARD_COOKIE)
         check_csrf(request, secret, last_value(await read_form(request), "csrf"))
         await run_in_threadpool(self.dashboard.accounts.sign_out, secret)
-        response = RedirectResponse(f"{self.dashboard.root}/desk/login", 303)
+        response = RedirectResponse(f"{self.dashboard.root}/dashboard/login", 303)
         response.delete_cookie(DASHBOARD_COOKIE, path=self._path)
         return response
 
     @property
     def _path(self) -> str:
-        return f"{self.dashboard.root}/desk"
+        return f"{self.dashboard.root}/dashboard"
 
     def _next(self, wanted: str) -> str:
         """Where to go after signing in: only within the dashboard, never to another site."""

@@ -25,8 +25,10 @@ from dialometer.web.study_app import StudyApp, create_app
 # Which studies a server has, and where they lie. The folders on disk are the truth; this only finds them.
 
 
-ACCOUNTS_FILE = "desk.db"
-RESERVED = frozenset({"desk", "static", "api", "s", "start", "wizard", "healthz", "metrics"})
+ACCOUNTS_FILES = ("dashboard.db", "desk.db")
+"""Accounts of several studies; the second is the name of earlier versions, used where it is there."""
+_ACCOUNTS_NAME = "desk"  # for {study} in a database's address; renamed, it would lose the accounts of running servers
+RESERVED = frozenset({"dashboard", "desk", "static", "api", "s", "start", "wizard", "healthz", "metrics"})
 """Addresses that are not studies."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_\-]{0,63}")
 
@@ -110,8 +112,9 @@ class StudyFolders:
         if self.accounts:
             return self.accounts
         if self.parent and not self.database:
-            return Path(self.parent) / ACCOUNTS_FILE
-        return self.database.replace("{study}", "desk") if self.parent else self.database_of(self.names()[0])
+            files = [Path(self.parent) / name for name in ACCOUNTS_FILES]
+            return next((file for file in files if file.exists()), files[0])
+        return self.database.replace("{study}", _ACCOUNTS_NAME) if self.parent else self.database_of(self.names()[0])
 
     def as_json(self) -> str:
         """As text for :meth:`from_json`, so that a server can pass it to its other processes."""

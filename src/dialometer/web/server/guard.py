@@ -28,7 +28,13 @@ _LABELS = {
     ("GET", "/healthz"): "health",
     ("GET", "/metrics"): "health",
 }
-_PREFIXES = (("/api/", "api"), ("/static/", "static"), ("/media/", "static"), ("/wizard", "wizard"), ("/desk", "desk"))
+_PREFIXES = (
+    ("/api/", "api"),
+    ("/static/", "static"),
+    ("/media/", "static"),
+    ("/wizard", "wizard"),
+    ("/dashboard", "dashboard"),
+)
 _UNLOGGED = ("static", "health")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 

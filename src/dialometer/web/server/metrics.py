@@ -22,7 +22,7 @@ ROUTES = (
     "draft",
     "chat",
     "wizard",
-    "desk",
+    "dashboard",
     "api",
     "api_submit",
     "static",

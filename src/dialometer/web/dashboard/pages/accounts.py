@@ -27,7 +27,7 @@ def invite(dashboard: Dashboard, request: PageRequest) -> Response:
     role = _role(request)
     token = dashboard.login.invite(role, by=request.account.name, at_ms=request.at_ms)
     dashboard.note(request, "invited", role)
-    return _page(dashboard, request, f"/desk/join?token={token}", f"a new account with the role {role}")
+    return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new account with the role {role}")
 
 
 @page("/accounts/{id:int}/reset", role="owner", method="POST")
@@ -36,7 +36,7 @@ def reset(dashboard: Dashboard, request: PageRequest) -> Response:
     account = _account(dashboard, request)
     token = dashboard.login.invite(account.role, by=request.account.name, at_ms=request.at_ms, account_id=account.id)
     dashboard.note(request, "made a link for a new password", account.name)
-    return _page(dashboard, request, f"/desk/join?token={token}", f"a new password for {account.name}")
+    return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new password for {account.name}")
 
 
 @page("/accounts/{id:int}/change", role="owner", method="POST")

@@ -41,7 +41,7 @@ def _grid(running: RunningStudy, root: str, sources: Sequence[Source]) -> Grid:
     rows = [
         {
             "item": counts.id,
-            "href": f"{root}/desk/studies/{running.name}/items/{counts.id}",
+            "href": f"{root}/dashboard/studies/{running.name}/items/{counts.id}",
             "block": counts.block,
             "systems": list(running.study.items_by_id[counts.id].systems),
             "done": counts.done,

@@ -190,7 +190,7 @@ def _screen(
 
 
 def _base(request: PageRequest, step: int) -> str:
-    return f"{request.root}/desk/studies/{request.study}/preview/{request.params['cell']}/{step}"
+    return f"{request.root}/dashboard/studies/{request.study}/preview/{request.params['cell']}/{step}"
 
 
 def _preview(dashboard: Dashboard, request: PageRequest, cell: int | None = None) -> Preview:

@@ -86,7 +86,7 @@ def _grid(running: RunningStudy, root: str, marks: Mapping[str, SessionMark]) ->
     rows = [
         {
             "rater": names[logged.session_id],
-            "href": f"{root}/desk/studies/{running.name}/raters/{marks[logged.session_id].ordinal}",
+            "href": f"{root}/dashboard/studies/{running.name}/raters/{marks[logged.session_id].ordinal}",
             "rule": logged.finding.rule,
             "action": ACTIONS[logged.finding.action],
             "reason": logged.finding.reason,

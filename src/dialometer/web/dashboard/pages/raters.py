@@ -60,7 +60,7 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
     rows = [
         {
             "rater": names[mark.id],
-            "href": f"{root}/desk/studies/{running.name}/raters/{mark.ordinal}",
+            "href": f"{root}/dashboard/studies/{running.name}/raters/{mark.ordinal}",
             "state": STATES[mark.state],
             "condition": running.study.cell_label(running.study.cells[mark.cell])
             if mark.cell < len(running.study.cells)
@@ -159,7 +159,7 @@ def _texts_grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) 
     rows = [
         {
             "rater": names[session_id],
-            "href": f"{root}/desk/studies/{running.name}/raters/{ordinals[session_id]}",
+            "href": f"{root}/dashboard/studies/{running.name}/raters/{ordinals[session_id]}",
             "question": question,
             "item": item,
             "text": value,
