@@ -129,7 +129,7 @@ def _two_way(study: Study, question: Question, answers: Sequence[object], option
     tested = binomial_test(counts[0], sum(counts))
     first, second = (0, 1) if counts[0] >= counts[1] else (1, 0)
     counted = f"“{known[first]}” ({counts[first]} raters) over “{known[second]}” ({counts[second]})"
-    verdict = "" if tested.p_value < 1 - options.confidence else "; this could be chance"
+    verdict = "" if tested.p_value < 1 - options.confidence else "; not significant"
     share = percent(counts[first] / sum(counts))
     return [f"{question.text} {share} chose {counted}, exact binomial {p_words(tested.p_value)}{verdict}."]
 

@@ -14,6 +14,7 @@ from dialometer.analysis.base.wording import (
     is_anchor,
     level_label,
     listed,
+    n_of,
     number,
     p_words,
     value_only,
@@ -170,12 +171,12 @@ def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
             continue
         details = outcome.estimate.details
         needs = [raters_needed(float(details[key]), WANTED) for key in ("icc_first", "icc_second")]
-        if None in needs:
+        if needs[0] is None or needs[1] is None:
             continue
         level, base = level_label(contrast.level), level_label(contrast.base)
         paragraphs.append(
-            f"On {outcome.criterion}, a mean with a reliability of {WANTED:g} needs about {needs[0]} raters per response under "
-            f"“{level}” and {needs[1]} under “{base}”."
+            f"On {outcome.criterion}, a mean with a reliability of {WANTED:g} needs about {n_of(needs[0], 'rater')} per response "
+            f"under “{level}” and {needs[1]} under “{base}”."
         )
     if paragraphs and is_anchor(contrast.factor):
         paragraphs.append(

@@ -267,7 +267,7 @@ def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
             Column("cliffs_delta", "Cliff's δ", "estimate"),
         ),
         tuple(body),
-        caption=f"{legend(study)} d and δ compare raters' means ({COHEN}). p values are not corrected: exploratory.",
+        caption=f"{legend(study)} d and δ compare raters' means ({COHEN}). p-values are not corrected: exploratory.",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
@@ -146,7 +148,7 @@ def interaction(effects: FactorEffects, contrast: Contrast, groups: RaterGroups,
     names = [level.name for level in contrast.factor.levels]
     order = [str(names.index(contrast.base.name)), str(names.index(contrast.level.name))]
     try:
-        return fitted(
+        estimate = fitted(
             lambda: factorial_effects(
                 values,
                 {"level": level, "group": groups.of_rater[known]},
@@ -158,6 +160,11 @@ def interaction(effects: FactorEffects, contrast: Contrast, groups: RaterGroups,
         )
     except NotEnoughData as error:
         return unknown(INTERACTION, str(error))
+    if not estimate.is_known:
+        return estimate
+    # One mean for each rater: the model has no random effects left, and says so, which would mislead here.
+    method = "linear model of raters' means, interaction, t-test"
+    return replace(estimate, method=method, interval_method="Student's t", notes=())
 
 
 def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: Options) -> Table:
@@ -194,7 +201,7 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
         ),
         tuple(body),
         caption=f"{legend(effects[0].study)} Welch's test on rater means in each group; the last row of each block asks "
-        "whether the effect differs between the two groups. p values are not corrected.",
+        "whether the effect differs between the two groups. p-values are not corrected.",
     )
 
 

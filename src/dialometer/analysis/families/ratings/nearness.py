@@ -149,12 +149,13 @@ def anchor_ratio_table(distances: list[Nearness]) -> Table:
             Column("criterion", "Criterion"),
             Column("value", "Value"),
             Column("level", "Shown"),
-            Column("at_level", "Typical rating ÷ value", "estimate"),
+            Column("at_level", "Rating ÷ value, where shown", "estimate"),
             Column("base", "Compared with"),
-            Column("at_base", "Typical rating ÷ value", "estimate"),
+            Column("at_base", "Rating ÷ value, where not", "estimate"),
         ),
         tuple(body),
-        caption="Geometric means over raters; 1 is exactly the anchor's value. Raters without an anchor do not know the value.",
+        caption="Typical ratings, as geometric means over raters; 1 is exactly the anchor's value. Raters without an anchor do not "
+        "know the value.",
     )
 
 
@@ -183,15 +184,16 @@ def nearness_table(distances: list[Nearness]) -> Table:
             Column("criterion", "Criterion"),
             Column("value", "Value"),
             Column("level", "Shown"),
-            Column("at_level", "Typical factor away", "estimate"),
+            Column("at_level", "Factor away, where shown", "estimate"),
             Column("base", "Compared with"),
-            Column("at_base", "Typical factor away", "estimate"),
+            Column("at_base", "Factor away, where not", "estimate"),
             Column("ratio", "Ratio of the two", "estimate"),
             Column("p", "p, Welch", "p_value"),
             Column("cohens_d", "Cohen's d", "estimate"),
         ),
         tuple(body),
-        caption="A factor of 1 is exactly the value; 2 is half or twice that. A ratio below 1 means: nearer with the anchor.",
+        caption="How far the typical rater's mean is from the value, as a factor: 1 is exactly the value, 2 is half or twice that. A "
+        "ratio below 1 means: nearer with the anchor. p-values are not corrected: exploratory.",
     )
 
 
