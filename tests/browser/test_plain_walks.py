@@ -137,7 +137,7 @@ def test_the_anchor_is_shown_as_the_condition_says(anchor: str, tmp_path: Path) 
         shorten(spec, items)
         spec["design"]["factors"] = []
         spec["analysis"] = {}
-        spec["presentation"] = {"anchor": anchor}
+        spec["presentation"] |= {"anchor": anchor, "anchor_values": {"readability": 100, "coherence": 80}}
 
     study = load_study(copy_study("anchoring", tmp_path, change))
     with Store.open(tmp_path / "walk.db") as store, TestClient(create_app(study, store)) as client:
@@ -151,7 +151,9 @@ def test_the_anchor_is_shown_as_the_condition_says(anchor: str, tmp_path: Path) 
         standard = study.practice_items[0].standard  # type: ignore[union-attr]
         assert standard
         assert (standard in browser.html) == (anchor in ("text", "both"))
-        assert ("value 100" in browser.html) == (anchor in ("number", "both"))
+        assert ("Value of the standard response for Coherence: 80" in browser.html) == (anchor == "both")
+        assert ("Coherence: compare with the value 80" in browser.html) == (anchor == "number")
+        assert "Your task is to rate the three responses below on Readability and Coherence." in browser.html
 
 
 def as_a_whole(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
