@@ -112,3 +112,21 @@ def test_the_numbers_of_others_stay_few():
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DialometerError, match=r"votes_open\.csv"):
         reproduce("crs-arena", tmp_path)
+
+
+def test_retrievers_stand_beside_the_published_row_of_their_own_name():
+    """The default answer ranker (1:10, other wrong answers) is none of the paper's; BERT q-A 1:100 is."""
+    from dialometer.analysis.reproduce.avatar import PUBLISHED, _table
+    from dialometer.retrieval.selection import retriever_label, select_retrievers
+    from dialometer.stats.retrieval.metrics import ranks_from_scores
+
+    selected = select_retrievers(["tfidf", "ranker", "encoder", "bert-q-q", "bert-q-a-1-10", "bert-q-a-1-100:seed=1"])
+    used = {retriever_label(name, retriever): retriever for name, retriever in selected.items()}
+    ranks = ranks_from_scores(np.eye(12, dtype=np.float32), np.eye(12, dtype=bool))
+    rows = {row.label: row for row in _table(dict.fromkeys(used, ranks), used).rows}
+    beside = {label: row.other for label, row in rows.items() if row.ours}
+    assert beside["TF-IDF q-Q"] == PUBLISHED["TF-IDF q-Q"]
+    assert beside["BERT q-Q"] == PUBLISHED["BERT q-Q"]
+    assert beside["BERT q-A 1:100 (seed=1)"] == PUBLISHED["BERT q-A 1:100"]
+    assert beside["Answer ranker q-A"] == beside["Encoder q-Q"] == beside["BERT q-A 1:10"] == ()
+    assert [label for label, row in rows.items() if not row.ours] == ["Random", "BERT q-A 1:All", "Crowd"]

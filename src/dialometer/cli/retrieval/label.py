@@ -84,6 +84,6 @@ def _tell(labels: MakerLabels, *, as_json: bool) -> None:
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     results.print(
-        f"{labels.n_done} of {len(labels)} questions labelled, {n_marked} answers marked: [bold]{labels.out}[/]",
+        f"{labels.n_done} of {len(labels)} questions labelled; answers marked: {n_marked}. Written to [bold]{labels.out}[/]",
         soft_wrap=True,
     )
