@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from dashboard_cases import KEY, collect, cut
 from dashboard_visitor import Visitor
 
 from dialometer.design.load import load_study
+from dialometer.design.lock import freeze
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import now_ms
 from dialometer.storage.store import Store
@@ -40,26 +42,21 @@ def _quick_passwords():
 
 @pytest.fixture(scope="session")
 def answered(tmp_path_factory) -> Path:
-    """Two studies with raters, made once: ``likert`` (gold, attention) and ``anchoring`` (four cells)."""
+    """Two frozen studies with raters, made once: ``likert`` (gold, attention) and ``anchoring`` (four cells)."""
     parent = tmp_path_factory.mktemp("answered")
     for name, n_items, n_raters in (("likert", 4, 8), ("anchoring", 3, 8)):
         copy_template(name, parent / name)
         cut(parent / name, n_items)
         collect(parent / name, n_raters)
+        freeze(load_study(parent / name), parent / name, datetime.now(UTC))
     return parent
 
 
 @pytest.fixture
 def studies_folder(answered, tmp_path) -> Path:
     """A folder of studies: two that are frozen and answered, one draft."""
-    from datetime import UTC, datetime
-
-    from dialometer.design.lock import freeze
-
     parent = tmp_path / "studies"
     shutil.copytree(answered, parent)
-    for name in ("likert", "anchoring"):
-        freeze(load_study(parent / name), parent / name, datetime.now(UTC))
     copy_template("avatar", parent / "draft")
     return parent
 

@@ -23,6 +23,10 @@ class _Loader(yaml.SafeLoader):
     """YAML 1.2 core: yes, no, on, off and dates are plain words, as people who write level names expect."""
 
 
+class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same, many times faster where PyYAML has been built with libyaml."""
+
+
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("tag:yaml.org,2002:bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
@@ -35,6 +39,8 @@ for _tag, _pattern, _first in (
     ),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_first))
+_QuickLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+_QUICK_DEPTH = 1000
 
 
 @dataclass
@@ -54,15 +60,14 @@ class Positioned:
 
 def parse_yaml(text: str, file: str) -> Positioned:
     """Parses a YAML text; syntax errors and keys given twice become problems."""
+    if _deepest(text) < _QUICK_DEPTH:
+        try:
+            return _parsed(text, file, _QuickLoader)
+        except (yaml.YAMLError, RecursionError):
+            pass  # the other loader says it in plainer words, and is asked below
     result = Positioned()
     try:
-        loader = _Loader(text)
-        try:
-            node = loader.get_single_node()
-            if node is not None:
-                result.data = _Builder(loader, file, result).build(node, ())
-        finally:
-            loader.dispose()
+        return _parsed(text, file, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(filter(None, [error.context, error.problem]))
@@ -77,8 +82,25 @@ def parse_yaml(text: str, file: str) -> Positioned:
     return result
 
 
+def _parsed(text: str, file: str, kind: type[Any]) -> Positioned:
+    result = Positioned()
+    loader = kind(text)
+    try:
+        node = loader.get_single_node()
+        if node is not None:
+            result.data = _Builder(loader, file, result).build(node, ())
+    finally:
+        loader.dispose()
+    return result
+
+
+def _deepest(text: str) -> int:
+    """A bound on how deeply a text can be nested: libyaml's composer has no limit of its own but the stack."""
+    return text.count("[") + text.count("{") + max(map(len, text.splitlines()), default=0)
+
+
 class _Builder:
-    def __init__(self, loader: _Loader, file: str, result: Positioned) -> None:
+    def __init__(self, loader: Any, file: str, result: Positioned) -> None:
         self.loader = loader
         self.file = file
         self.result = result
