@@ -9,6 +9,7 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.reproduce.guerini import COUNTS, N_SUBJECTS, N_WOMEN
 from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, ImportFileError
 from dialometer.model.report import Table
 from dialometer.storage.store import Store
@@ -125,3 +126,13 @@ def test_options_that_a_format_does_not_use_are_refused(bring_in):
         bring_in(VOTES, "votes", criteria=["quality"])
     with pytest.raises(DialometerError, match="'dialometer' does not use --questions"):
         bring_in("x\n", "dialometer", questions=["age"])
+
+
+def test_a_study_that_does_not_ask_the_age_leaves_it_out_with_a_word(bring_in, tmp_path, stored):
+    copy_template("strategies", tmp_path / "in")
+    text = "rater,strategy,pair,question,choice,gender,age\nr1,empathy,empathy-1,utility,exp,F,33\n"
+    done = bring_in(text, "choices")
+    assert done.files[0].left_out == {"answers to 'age', which the study does not ask": 1}
+    assert [(j.item_id, j.block, j.value) for j in stored()] == [("empathy-1", "empathy", "experimental")]
+    with pytest.raises(ImportFileError, match="the study has no question 'years'"):
+        bring_in(text.replace("r1", "r2"), "choices", questions=["years=age"])

@@ -313,6 +313,9 @@ class MatchedFile:
     def _answered(self, record: AnswerRecord) -> None:
         visit = self._visit(record)
         question = self.finder.question(record)
+        if isinstance(question, Mismatch) and record.is_unasked:
+            self.intake.left_out[f"answers to '{record.question}', which the study does not ask"] += 1
+            return
         if isinstance(question, Mismatch):
             self.intake.wrong(record.line, question.message, question.remedy, question.column or record.column)
             return

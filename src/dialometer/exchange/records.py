@@ -52,7 +52,10 @@ class JudgmentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """One answer to a question about the rater; ``part`` is empty where the file does not tell where it was asked."""
+    """One answer to a question about the rater; ``part`` is empty where the file does not tell where it was asked.
+
+    ``is_unasked`` is an answer that was taken from a column by its name alone: a study that does not ask it leaves it out.
+    """
 
     line: int
     rater: str
@@ -63,6 +66,7 @@ class AnswerRecord:
     answered_at_ms: int = UNKNOWN_MS
     column: str = ""
     session: str = ""
+    is_unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

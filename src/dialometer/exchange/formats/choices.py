@@ -176,7 +176,8 @@ class _ChoiceTable:
                 )
         times = (shown_at_ms, answered_at_ms)
         for answer in answer_records(self.questions, cells, line=line, rater=rater, times=times):
-            yield replace(answer, raw=_same_word(answer.raw)) if answer.question == "gender" else answer
+            raw = _same_word(answer.raw) if answer.question == "gender" else answer.raw
+            yield replace(answer, raw=raw, is_unasked=answer.question not in self.named)
 
     def _choices(self, cells: Cells, line: int) -> Iterator[_Choice]:
         if not self.criteria:
@@ -221,6 +222,7 @@ class _ChoiceTable:
         """What is known about raters: the columns given, and gender and age where they are."""
         asked = find_columns(self.intake, self.columns, self.intake.options.questions, HEADER_LINE)
         taken = {question.column for question in asked}
+        self.named = {question.name for question in asked}
         usual = [
             CriterionColumn(role, self.columns.by_role[role])
             for role in ("gender", "age")
