@@ -176,8 +176,8 @@ class _ChoiceTable:
                 )
         times = (shown_at_ms, answered_at_ms)
         for answer in answer_records(self.questions, cells, line=line, rater=rater, times=times):
-            raw = _same_word(answer.raw) if answer.question == "gender" else answer.raw
-            yield replace(answer, raw=raw, is_unasked=answer.question not in self.named)
+            given = _same_word(answer.raw) if answer.question == "gender" else answer.raw
+            yield replace(answer, raw=given, is_unasked=answer.question not in self.named)
 
     def _choices(self, cells: Cells, line: int) -> Iterator[_Choice]:
         if not self.criteria:
