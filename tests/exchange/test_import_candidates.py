@@ -104,6 +104,13 @@ def test_a_plain_table_becomes_a_study_of_candidates(tmp_path, bring_in):
     assert {"first_answers", "retrieval_maker", "retrieval_crowd", "retrieval_overlap"} <= tables
 
 
+def test_answers_that_differ_in_capitals_only_are_told_apart(bring_in, stored):
+    rows = "How are you?,Fine.,ann,5\nHow are you?,fine.,ann,1\nhow are you?,FINE.,bob,3\n"
+    done = bring_in("question,answer,rater,rating\n" + rows, "")
+    assert [(j.item_id, j.value) for j in stored()] == [("q1-c1", 5), ("q1-c2", 1), ("q2-c1", 3)]
+    assert done.new_study.n_items == 3
+
+
 def test_rows_that_contradict_each_other_are_refused(bring_in):
     rows = "How old are you?,I am 22.,cid,5,no,3,1\nWhere are you from?,Moldova.,eve,5,maybe,1.5,1\n"
     with pytest.raises(ImportFileError) as caught:

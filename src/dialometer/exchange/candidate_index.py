@@ -8,48 +8,61 @@ from dialometer.model.study import Study
 from dialometer.registry import did_you_mean
 
 N_SHOWN = 60
+Writing = tuple[str, bool]
+"""A name, and whether it is exactly as written."""
 
 
 class CandidateIndex:
-    """The candidates of a study. A question's text is its last turn, or all turns before the answer, one to a line."""
+    """The candidates of a study. A question's text is its last turn, or all turns before the answer, one to a line.
+
+    Names are looked up as they are written; only where there is none of that writing, capitals and white space do not matter.
+    """
 
     def __init__(self, study: Study) -> None:
         self.items = [item for item in study.rated_items if isinstance(item, CandidateItem)]
-        self.questions: dict[str, dict[str, None]] = {}
+        self.questions: dict[Writing, dict[str, None]] = {}
         """Question ids by id and by text; several questions may have the same words."""
-        self.answers: dict[tuple[str, str], list[str]] = {}
+        self.answers: dict[tuple[str, Writing], dict[str, None]] = {}
         """Item ids by question id and answer (id or text)."""
+        ids = {item.question for item in self.items}
         for item in self.items:
-            question = item.question
-            for text in {question, item.turns_before, *(turn.text for turn in item.context[-1:])}:
-                self.questions.setdefault(_plain(text), {})[question] = None
-            for text in {item.answer, item.candidate.text}:
-                self.answers.setdefault((question, _plain(text)), []).append(item.id)
+            texts = {item.turns_before, *(turn.text for turn in item.context[-1:])} - ids
+            for name in _writings(item.question, *texts):
+                self.questions.setdefault(name, {})[item.question] = None
+            for name in _writings(item.answer, item.candidate.text):
+                self.answers.setdefault((item.question, name), {})[item.id] = None
 
     def find(self, question: str, answer: str) -> str | Mismatch:
         """The item's id, or why there is none."""
         if not self.items:
             return Mismatch("the study has no candidate answers", "map a column to the item: --map item=COLUMN")
-        asked = self.questions.get(_plain(question))
-        if asked is None:
-            known = [item.question for item in self.items]
-            remedy = did_you_mean(question, list(dict.fromkeys(known))[:200])
+        exact, plain = _writings(question)
+        asked = self.questions.get(exact) or self.questions.get(plain)
+        if not asked:
+            known = dict.fromkeys(item.question for item in self.items)
+            remedy = did_you_mean(question, list(known)[:200])
             return Mismatch(f"the study has no question '{_shown(question)}'", remedy, "question")
-        found = {name: ids for name in asked if (ids := self.answers.get((name, _plain(answer)), []))}
+        found = {name: items for name in asked if (items := self._answers(name, answer))}
         if len(found) > 1:
-            names = ", ".join(list(found)[:5])
-            return Mismatch(
-                f"{len(found)} questions read '{_shown(question)}'", f"name the question by its id: {names}", "question"
-            )
-        items = next(iter(found.values()), [])
+            remedy = f"name the question by its id: {', '.join(list(found)[:5])}"
+            return Mismatch(f"{len(found)} questions read '{_shown(question)}'", remedy, "question")
+        items = next(iter(found.values()), {})
         if not items:
             remedy = "add it to the items (dialometer retrieval pool --rated FILE pools every answer that a file rates)"
             return Mismatch(f"'{_shown(answer)}' is no candidate for '{_shown(question)}'", remedy, "answer")
         if len(items) > 1:
-            return Mismatch(
-                f"{len(items)} items are the answer '{_shown(answer)}'", "name the item: --map item=COLUMN", "answer"
-            )
-        return items[0]
+            remedy = "name the answer by its id, or the item: --map item=COLUMN"
+            return Mismatch(f"{len(items)} items are the answer '{_shown(answer)}'", remedy, "answer")
+        return next(iter(items))
+
+    def _answers(self, question: str, answer: str) -> dict[str, None]:
+        exact, plain = _writings(answer)
+        return self.answers.get((question, exact)) or self.answers.get((question, plain)) or {}
+
+
+def _writings(*names: str) -> list[Writing]:
+    """Every name as it is written, and as it is compared where nothing is written so."""
+    return [writing for name in names for writing in ((name, True), (_plain(name), False))]
 
 
 def _plain(text: str) -> str:
