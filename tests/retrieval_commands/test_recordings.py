@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import wave
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from dialometer.design.load import load_study
+from dialometer.design.lock import part_hashes
+from dialometer.design.templates import template_folder
 from dialometer.errors import DialometerError
+from dialometer.exchange import archive
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem
 from dialometer.model.recording import Recording, address_of_file
@@ -20,6 +25,7 @@ from dialometer.retrieval.knowledge_base import KnowledgeBaseError, read_knowled
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.retrieval.saving import load_retriever, save_retriever
 from dialometer.storage.store import Store
+from dialometer.web.dashboard.pages import making
 from dialometer.web.rater.avatar import create_avatar_app
 from dialometer.web.study_app import create_app
 
@@ -185,3 +191,28 @@ def test_a_recording_outside_the_study_is_refused_with_its_line(folder: Path, ty
     )
     with pytest.raises(DialometerError, match="lies outside the folder"):
         load_study(tmp_path / "study")
+
+
+def test_a_lock_holds_recordings_and_copies_of_a_study_have_them(folder: Path, type_in: Any, tmp_path: Path) -> None:
+    files = (folder / "kb.csv", folder / "dialogues.jsonl")
+    type_in("retrieval", "pool", *files, "--out", "study", "-r", "tfidf", cwd=tmp_path)
+    study = load_study(tmp_path / "study")
+    before = part_hashes(study)
+    assert "media/home town.wav" in before
+    for copied in (archive.copy_study(study, tmp_path / "archived")[0].folder, tmp_path / "second"):
+        if not copied.exists():
+            making.copy_study(tmp_path / "study", copied)
+        assert load_study(copied).recordings == study.recordings
+    sound = tmp_path / "study" / "media" / "home town.wav"
+    sound.unlink()
+    write_sound(sound, seconds=0.7)
+    changed = {name for name, digest in part_hashes(load_study(tmp_path / "study")).items() if digest != before[name]}
+    assert changed == {"media/home town.wav"}
+
+
+def test_studies_without_recordings_keep_their_locks() -> None:
+    study = load_study(template_folder("avatar"))
+    content = asdict(study.items[0])
+    del content["line"], content["recording"]
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    assert part_hashes(study)[f"items.jsonl: {study.items[0].id}"] == hashlib.sha256(text.encode()).hexdigest()

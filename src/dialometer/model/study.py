@@ -16,9 +16,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializeAsAny, model_validator
 
 from dialometer.model.dialogue import Role
-from dialometer.model.item import Item, ItemKind
+from dialometer.model.item import CandidateItem, Item, ItemKind
 from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
+from dialometer.model.recording import Recording
 from dialometer.model.recruitment import Privacy, Recruitment
 from dialometer.model.scale import Scale
 
@@ -343,6 +344,12 @@ class Study:
     def gold_ids(self) -> frozenset[str]:
         """Items by which quality rules judge raters."""
         return frozenset(item_id for rule in self.spec.quality for item_id in rule.gold_ids(self))
+
+    @cached_property
+    def recordings(self) -> tuple[Recording, ...]:
+        """The recordings of candidates."""
+        named = (item.recording for item in self.items if isinstance(item, CandidateItem))
+        return tuple(recording for recording in named if recording is not None)
 
     @cached_property
     def items_by_id(self) -> dict[str, Item]:

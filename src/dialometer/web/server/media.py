@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dialometer.model.item import CandidateItem
 from dialometer.model.recording import CONTENT_TYPES, Recording, address_of_file
 from dialometer.model.study import Study
 from dialometer.readers.recordings import is_inside
@@ -45,8 +44,7 @@ class MediaFiles:
 
 def study_media(study: Study) -> MediaFiles:
     """The recordings of a study's candidates."""
-    named = (item.recording for item in study.items if isinstance(item, CandidateItem))
-    return MediaFiles(study.folder, [recording for recording in named if recording is not None])
+    return MediaFiles(study.folder, study.recordings)
 
 
 def shown_recording(recording: Recording | None, root: str) -> dict[str, object] | None:

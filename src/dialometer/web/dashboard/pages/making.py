@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
+from dialometer.readers.recordings import copy_recordings
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
 from dialometer.web.dashboard.running_studies import NoStudy, study_files
 
@@ -68,6 +70,8 @@ def copy_study(source: Path, target: Path) -> None:
     for path in study_files(source):
         if path.name != LOCK_FILE:
             shutil.copyfile(path, target / path.name)
+    with contextlib.suppress(DialometerError):  # a study with mistakes is copied all the same
+        copy_recordings(load_study(source).recordings, source, target)
 
 
 MAX_SHOWN = 400_000
