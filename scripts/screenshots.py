@@ -39,9 +39,10 @@ Change = Callable[[dict[str, Any], list[dict[str, Any]]], None]
 def with_anchor(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
     """Every rater of the anchoring template sees the anchor."""
     shorten(spec, items)
+    levels = next(factor["levels"] for factor in spec["design"]["factors"] if factor["name"] == "anchor")
+    spec["presentation"] |= next(level["set"] for level in levels if level["name"] == "both")
     spec["design"]["factors"] = []
     spec["analysis"] = {}
-    spec["presentation"] = {"anchor": "both"}
 
 
 def with_wizard(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:

@@ -45,7 +45,7 @@ def with_anchor(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
     shorten(spec, items)
     spec["design"]["factors"] = []
     spec["analysis"] = {}
-    spec["presentation"] = {"anchor": "both", "deadline_s": 40}
+    spec["presentation"] |= {"anchor": "both", "deadline_s": 40}
 
 
 def in_arabic(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
