@@ -153,7 +153,7 @@ def test_the_anchor_is_shown_as_the_condition_says(anchor: str, tmp_path: Path) 
         assert (standard in browser.html) == (anchor in ("text", "both"))
         assert ("Value of the standard response for Coherence: 80" in browser.html) == (anchor == "both")
         assert ("Coherence: compare with the value 80" in browser.html) == (anchor == "number")
-        assert "Your task is to rate the three responses below on Readability and Coherence." in browser.html
+        assert "Your task is to rate the responses below on Readability and Coherence." in browser.html
 
 
 def as_a_whole(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:

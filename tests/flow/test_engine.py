@@ -49,7 +49,7 @@ def test_conditions_decide_what_is_seen(shorten, arrive, ordinal):
     assert screen.item.anchor_values == (dict.fromkeys(asked, 100) if has_anchor else {})
     named = "Readability and Coherence" if is_together else "Readability"
     relative = ", relative to the value of the standard response (100)." if has_anchor else "."
-    assert screen.item.task == f"Your task is to rate the three responses below on {named}{relative}"
+    assert screen.item.task == f"Your task is to rate the responses below on {named}{relative}"
     n_fields = 6 if is_together else 3
     assert len(screen.fields) == n_fields
 
