@@ -376,6 +376,7 @@ def _analysis_is_possible(c: _Checker) -> None:
         for j, name in enumerate(comparison.levels):
             c.known(name, names, "level" if comparison.between == "factor" else "system", (*path, "levels", j))
         _margin_fits(c, comparison, path, comparison.levels or names)
+        _direction_fits(c, comparison, path, comparison.levels or names)
     questions = [question.name for _, question in _questions(c)]
     for i, name in enumerate(analysis.subgroups):
         c.known(name, questions, "question", ("analysis", "subgroups", i))
@@ -386,6 +387,29 @@ def _analysis_is_possible(c: _Checker) -> None:
             c.add(path, "groups need at least two beginnings, in rising order", "write them as [18, 25, 35, 50]")
         if name in questions and name not in analysis.subgroups:
             c.add(path, f"'{name}' is no subgroup, so its groups are not used", f"add '{name}' to analysis.subgroups")
+
+
+def _direction_fits(c: _Checker, comparison: Comparison, path: Path, names: Sequence[str]) -> None:
+    """An expected direction names what is compared, and does not say both a > b and b > a."""
+    if not comparison.expected:
+        return
+    place = (*path, "expected")
+    if comparison.test != "difference" or comparison.between == "items":
+        c.add(place, "only a difference between systems or levels has a direction", "remove it")
+        return
+    what = "level" if comparison.between == "factor" else "system"
+    for j, line in enumerate(comparison.expected):
+        if ">" not in line:
+            c.add((*place, j), f"'{line}' states no direction", f"write it as '{names[0]} > {names[-1]}'")
+            return
+        for name in dict.fromkeys(name.strip() for name in line.replace(">", ",").split(",")):
+            if not c.known(name, names, what, (*place, j)):
+                return
+    pairs = set(comparison.expected_pairs)
+    for first, second in comparison.expected_pairs:
+        if (second, first) in pairs:
+            c.add(place, f"'{first}' cannot be both above and below '{second}'", "keep one of the two directions")
+            return
 
 
 def _margin_fits(c: _Checker, comparison: Comparison, path: Path, names: Sequence[str]) -> None:

@@ -82,6 +82,8 @@ class Section:
     parts: tuple[Part, ...] = ()
     problem: str = ""
     is_confirmatory: bool = False
+    in_appendix: bool = False
+    """Complete, but not needed to follow the answer: folded on the page, at the end of the document elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,24 @@ class Claim:
     is_primary: bool = True
 
 
+VerdictResult = Literal["supported", "contradicted", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the confirmatory tests say about one hypothesis that was declared in advance."""
+
+    comparison: str
+    hypothesis: str
+    result: VerdictResult
+    tests: str
+    """The tests in words: estimate, confidence interval and corrected p-value."""
+    is_primary: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The first screen: the answer, how certain it is, what was left out, and one picture."""
+    """The first screen: the answer, how certain it is, what was excluded, and one picture."""
 
     answer: str
     certainty: str
@@ -120,6 +137,12 @@ class Summary:
     warnings: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     """What the answer states as found; empty where it finds no difference."""
+    verdicts: tuple[Verdict, ...] = ()
+    """On every hypothesis that was declared; empty where none was."""
+    next_steps: tuple[str, ...] = ()
+    """What to do next, derived from the result."""
+    hypotheses: Table | None = None
+    """The verdicts as a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +170,26 @@ class Report:
 
     def tables(self) -> tuple[Table, ...]:
         """All tables in the order they appear."""
-        own = [table for table in (self.summary.exclusions, self.summary.balance) if table is not None]
-        return (*own, *(part for section in self.sections for part in section.parts if isinstance(part, Table)))
+        summary = self.summary
+        own = [table for table in (summary.hypotheses, summary.exclusions, summary.balance) if table is not None]
+        return (*own, *(part for section in self.in_order for part in section.parts if isinstance(part, Table)))
+
+    @property
+    def main_sections(self) -> tuple[Section, ...]:
+        """What a reader needs to follow the answer."""
+        return tuple(section for section in self.sections if not section.in_appendix)
+
+    @property
+    def appendix(self) -> tuple[Section, ...]:
+        """Everything else, complete."""
+        return tuple(section for section in self.sections if section.in_appendix)
+
+    @property
+    def in_order(self) -> tuple[Section, ...]:
+        """The sections in the order they are shown."""
+        return (*self.main_sections, *self.appendix)
 
     def figures(self) -> tuple[Figure, ...]:
         """All figures in the order they appear."""
         own = (self.summary.figure,) if self.summary.figure else ()
-        return (*own, *(part for section in self.sections for part in section.parts if isinstance(part, Figure)))
+        return (*own, *(part for section in self.in_order for part in section.parts if isinstance(part, Figure)))

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from dialometer.model.dialogue import Role
 from dialometer.model.item import CandidateItem, Item, ItemKind
@@ -248,6 +248,28 @@ class Comparison(Part):
         default=None, description="The system (or level) that the others must not be inferior to."
     )
     hypothesis: str = ""
+    expected: list[str] = Field(
+        default_factory=list,
+        description="The direction of the hypothesis, as 'a > b': a gets higher ratings or is chosen more often than b. "
+        "'a > b, c' is a above both; 'a > b > c' is an order. Without it, any difference supports the hypothesis.",
+    )
+
+    @field_validator("expected", mode="before")
+    @classmethod
+    def _one_or_more(cls, given: object) -> object:
+        """A single direction needs no list."""
+        return [given] if isinstance(given, str) else given
+
+    @property
+    def expected_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Every expected difference as (higher, lower), in the order they are declared."""
+        pairs: dict[tuple[str, str], None] = {}
+        for line in self.expected:
+            steps = [[name.strip() for name in step.split(",")] for step in line.split(">")]
+            for place, higher in enumerate(steps):
+                lower = [name for step in steps[place + 1 :] for name in step]
+                pairs |= {(first, second): None for first in higher for second in lower}
+        return tuple(pairs)
 
 
 class Analysis(Part):

@@ -13,6 +13,7 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import (
     Cell,
+    Claim,
     Column,
     Figure,
     Headline,
@@ -23,6 +24,7 @@ from dialometer.model.report import (
     Summary,
     Table,
     Turns,
+    Verdict,
 )
 
 FORMAT = "dialometer report"
@@ -125,6 +127,10 @@ def _summary(content: Mapping[str, Any]) -> Summary:
         balance=_table(content["balance"]) if content["balance"] else None,
         figure=_figure(content["figure"]) if content["figure"] else None,
         warnings=tuple(content["warnings"]),
+        claims=tuple(Claim(**claim) for claim in content.get("claims", ())),
+        verdicts=tuple(Verdict(**verdict) for verdict in content.get("verdicts", ())),
+        next_steps=tuple(content.get("next_steps", ())),
+        hypotheses=_table(content["hypotheses"]) if content.get("hypotheses") else None,
     )
 
 
@@ -136,6 +142,7 @@ def _section(content: Mapping[str, Any]) -> Section:
         parts=tuple(map(_part, content["parts"])),
         problem=content["problem"],
         is_confirmatory=content["is_confirmatory"],
+        in_appendix=content.get("in_appendix", False),
     )
 
 

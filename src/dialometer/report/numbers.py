@@ -105,10 +105,12 @@ def write_estimate(
 # Words that every format uses for the same thing: what was declared, what is not finished, how to get it again.
 
 
-DECLARED = "Declared"
+CONFIRMATORY = "Confirmatory"
 EXPLORATORY = "Exploratory"
-DECLARED_MEANING = "written down in the study before the data came in"
-EXPLORATORY_MEANING = "looked at afterwards; a reason for the next study, not a proof"
+CONFIRMATORY_MEANING = "declared in the study before the data were collected"
+EXPLORATORY_MEANING = "not declared in advance; a reason for the next study, not a proof"
+APPENDIX = ("Appendix", "Complete, but not needed to follow the answer.")
+NEXT_STEPS = "What to do next"
 INTERIM = ("Interim report", "The study is not finished: its numbers can still change.")
 SHARE_UNITS = ("share", "proportion", "probability")
 """Units of estimates from 0 to 1 that are shown in percent."""
@@ -135,7 +137,7 @@ def write_headline(headline: Headline) -> WrittenHeadline:
         return WrittenHeadline(NOT_ENOUGH, "", "", "", estimate.notes if estimate else (), is_known=False)
     is_percent = estimate.unit in SHARE_UNITS
     words = write_estimate(estimate, is_percent=is_percent)
-    confidence = f"{100 * estimate.confidence:g}% interval {words.interval}" if words.interval else ""
+    confidence = f"{100 * estimate.confidence:g}% confidence interval {words.interval}" if words.interval else ""
     test = "" if math.isnan(estimate.p_value) else write_p(estimate.p_value)
     return WrittenHeadline(
         words.value, "" if is_percent else estimate.unit, confidence, test, words.notes, is_known=True

@@ -117,7 +117,7 @@ def describe(estimate: Estimate) -> str:
 
 def interval_words(estimate: Estimate) -> str:
     """How the interval was made."""
-    words = f"{100 * estimate.confidence:g}% interval"
+    words = f"{100 * estimate.confidence:g}% confidence interval"
     if estimate.interval_method:
         words += f": {estimate.interval_method}"
     if estimate.n_resamples:

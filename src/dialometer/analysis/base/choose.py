@@ -12,6 +12,7 @@ from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, StudyData, load_data
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.base.opening import answer, headlines, next_steps, verdict_table
 from dialometer.analysis.base.wording import cell_names
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
@@ -194,15 +195,19 @@ def analyse(
     )
     findings = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
+    verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
-        answer=first.answer,
+        answer=answer(findings or [first], bool(declared.comparisons) or not len(data.judgments)),
         certainty=first.certainty,
-        headlines=first.headlines,
+        headlines=headlines(first.headlines, verdicts),
         exclusions=exclusions_table(data),
         balance=balance_table(data),
         figure=first.figure,
         claims=first.claims,
         warnings=(*warnings(data), *(warning for part in findings for warning in part.warnings)),
+        verdicts=verdicts,
+        next_steps=next_steps(data, findings, unfinished(data)),
+        hypotheses=verdict_table(verdicts, options.correction, options.confidence),
     )
     return Report(
         study=study.spec.name,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Claim, Figure, Headline, Method, Section
+from dialometer.model.report import Claim, Figure, Headline, Method, Section, Verdict
 from dialometer.model.study import Comparison, Study
 from dialometer.registry import Registry
 from dialometer.stats.effects.multiplicity import Correction
@@ -58,6 +58,12 @@ class Findings:
     """Sections that end the report, after those of all other families."""
     claims: tuple[Claim, ...] = ()
     """What the answer states as found."""
+    verdicts: tuple[Verdict, ...] = ()
+    """On the hypotheses that were declared."""
+    verdict_answer: str = ""
+    """The verdict on the primary hypothesis in a sentence; it opens the report."""
+    next_steps: tuple[str, ...] = ()
+    """What to do next, from what this family found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,11 @@ def section_or_problem(name: str, title: str, build: Callable[[], Section]) -> S
         return build()
     except DialometerError as error:
         return Section(name, title, problem=str(error))
+
+
+def in_appendix(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """The sections as parts of the appendix."""
+    return tuple(replace(section, in_appendix=True) for section in sections)
 
 
 def with_prefix(findings: Findings, prefix: str) -> Findings:

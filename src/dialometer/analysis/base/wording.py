@@ -11,6 +11,8 @@ from dialometer.model.study import Criterion, Factor, Level, Study
 from dialometer.report.numbers import digits_of, write_number, write_p, write_percent
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
+CONFIRMATORY_TITLE = "Confirmatory comparisons"
+"""The section of the tests that were declared in advance."""
 KOO_LI = "Koo & Li 2016: below 0.5 poor, to 0.75 moderate, to 0.9 good, above excellent"
 
 
@@ -35,7 +37,7 @@ def confidence_words(confidence: float) -> str:
 
 
 def with_interval(estimate: Estimate, *, unit: str = "", is_percent: bool = False, n_digits: int = 2) -> str:
-    """ "1.31 (95% interval 1.05 to 1.63)"; what is not known says so."""
+    """ "1.31 (95% confidence interval 1.05 to 1.63)"; what is not known says so."""
     if not estimate.is_known:
         return "not known (not enough data)"
     text = value_only(estimate, is_percent=is_percent, n_digits=n_digits) + (f" {unit}" if unit else "")
@@ -45,13 +47,13 @@ def with_interval(estimate: Estimate, *, unit: str = "", is_percent: bool = Fals
 
 
 def interval_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 2) -> str:
-    """ "95% interval 1.05 to 1.63"; nothing where there is none."""
+    """ "95% confidence interval 1.05 to 1.63"; says so where there is none."""
     if not estimate.has_interval:
-        return "no interval"
+        return "no confidence interval"
     digits = digits_of(estimate, n_digits, is_percent=is_percent)
     scale, sign = (100, "%") if is_percent else (1, "")
     low, high = (write_number(scale * end, digits) for end in (estimate.low, estimate.high))
-    return f"{confidence_words(estimate.confidence)} interval {low} to {high}{sign}"
+    return f"{confidence_words(estimate.confidence)} confidence interval {low} to {high}{sign}"
 
 
 def value_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 2) -> str:
@@ -60,6 +62,11 @@ def value_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 
         return "not known"
     digits = digits_of(estimate, n_digits, is_percent=is_percent)
     return write_number((100 if is_percent else 1) * estimate.value, digits) + ("%" if is_percent else "")
+
+
+def write_points(estimate: Estimate, n_digits: int = 2) -> str:
+    """The size of a difference without its sign, with the digits that its interval deserves."""
+    return write_number(abs(estimate.value), digits_of(estimate, n_digits))
 
 
 def p_words(p: float) -> str:
@@ -83,8 +90,8 @@ def excludes(estimate: Estimate, null: float = 0.0) -> bool:
 
 
 def size_of_d(d: float) -> str:
-    """Cohen's (1988) words for a standardised difference."""
-    size = abs(d)
+    """Cohen's (1988) words for a standardised difference, as it is written: what reads 0.20 is small."""
+    size = round(abs(d), 2)
     return "negligible" if size < 0.2 else "small" if size < 0.5 else "medium" if size < 0.8 else "large"
 
 
@@ -94,13 +101,13 @@ def test_words(name: str, df: str, statistic: float) -> str:
 
 
 def d_words(d: Estimate) -> str:
-    """Cohen's d with its interval and what it means: "d = 0.55, 95% interval 0.10 to 1.00, a medium effect"."""
+    """Cohen's d with its interval and what it means: "d = 0.55, 95% confidence interval 0.10 to 1.00, a medium effect"."""
     if not d.is_known:
         return "effect size not known"
     text = f"d = {write_number(d.value, 2)}"
     if d.has_interval:
         ends = " to ".join(write_number(end, 2) for end in (d.low, d.high))
-        text += f", {confidence_words(d.confidence)} interval {ends}"
+        text += f", {confidence_words(d.confidence)} confidence interval {ends}"
     return f"{text}, a {size_of_d(d.value)} effect"
 
 
@@ -115,7 +122,8 @@ def after_correction(correction: str) -> str:
 
 
 def size_of_icc(icc: float) -> str:
-    """Koo and Li's (2016) words for a reliability."""
+    """Koo and Li's (2016) words for a reliability, as it is written."""
+    icc = round(icc, 2)
     return "poor" if icc < 0.5 else "moderate" if icc < 0.75 else "good" if icc < 0.9 else "excellent"
 
 

@@ -104,11 +104,25 @@ def is_significant(estimate: Estimate) -> bool:
     return p_adjusted(estimate) <= float(estimate.details.get("alpha", 1 - estimate.confidence))
 
 
-def between(estimate: Estimate, first: str, second: str, *, null: float = 0.0, is_log: bool = False) -> Estimate:
-    """The estimate with what it compares: short names of the two systems or levels, and what no difference would be."""
-    return replace(
-        estimate, details={**estimate.details, "first": first, "second": second, "null": null, "is_log": is_log}
-    )
+def between(
+    estimate: Estimate,
+    first: str,
+    second: str,
+    *,
+    null: float = 0.0,
+    is_log: bool = False,
+    about: str = "",
+    part: str = "",
+    quantity: str = "points",
+) -> Estimate:
+    """The estimate with what it compares: short names of the two systems or levels, and what no difference would be.
+
+    ``about`` is what they are compared on where a comparison has several (a criterion, a strategy), ``part`` one of several
+    answers to it (a category); ``quantity`` is what the difference is counted in (see ``effect_words``).
+    """
+    compared = {"first": first, "second": second, "null": null, "is_log": is_log}
+    words = {"about": about, "part": part, "quantity": quantity}
+    return replace(estimate, details={**estimate.details, **compared, **words})
 
 
 def p_cell(p: float) -> float | None:

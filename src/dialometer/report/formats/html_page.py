@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from dialometer.model.report import Figure, Part, Report, Table, Turns
+from dialometer.model.report import Figure, Part, Report, Section, Table, Turns
 from dialometer.report import numbers as labels
 from dialometer.report.drawing import DrawingError, Drawings
 from dialometer.report.interval_bar import interval_bar
@@ -45,11 +45,16 @@ def html_page(report: Report, drawings: Drawings | None = None) -> str:
     return _template("page.html").render(
         **_names(drawings or Drawings(), _numbers(report), names),
         report=report,
-        sections=[(names.next(f"section-{file_name(section.name)}"), section) for section in report.sections],
+        sections=_with_ids(report.main_sections, names),
+        appendix=_with_ids(report.appendix, names),
         style=Markup(page_style()),
         reproduce_sentence=sentence,
         reproduce_command=command,
     )
+
+
+def _with_ids(sections: Iterable[Section], names: UniqueNames) -> list[tuple[str, Section]]:
+    return [(names.next(f"section-{file_name(section.name)}"), section) for section in sections]
 
 
 def html_part(part: Part) -> str:

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from dialometer.model.report import Figure, Headline, Part, Report, Section, Summary, Table, Turns
 from dialometer.report.drawing import DrawingError
-from dialometer.report.numbers import DECLARED, EXPLORATORY, INTERIM, as_sentence, reproduce_lines, write_headline
+from dialometer.report.numbers import (
+    APPENDIX,
+    CONFIRMATORY,
+    EXPLORATORY,
+    INTERIM,
+    NEXT_STEPS,
+    as_sentence,
+    reproduce_lines,
+    write_headline,
+)
 from dialometer.report.render import FORMATS, Rendering
 from dialometer.report.written import WrittenCell, write_table
 
@@ -37,10 +46,14 @@ def _document(rendering: Rendering) -> str:
     if not report.is_finished:
         blocks.append(f"> **{INTERIM[0]}.** {INTERIM[1]}")
     blocks += _summary(rendering, report.summary)
-    for section in report.sections:
+    for section in report.main_sections:
         blocks += _section(rendering, section)
     blocks += _methods(report)
     blocks += _provenance(report)
+    if report.appendix:
+        blocks += [f"# {APPENDIX[0]}", APPENDIX[1]]
+    for section in report.appendix:
+        blocks += _section(rendering, section)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -50,20 +63,28 @@ def _summary(rendering: Rendering, summary: Summary) -> list[str]:
         blocks.append("\n".join(f"- **Note:** {escape(warning)}" for warning in summary.warnings))
     if summary.headlines:
         blocks.append("\n".join(f"- {_headline(headline)}" for headline in summary.headlines))
-    parts = (summary.figure, summary.exclusions, summary.balance)
-    return blocks + [block for part in parts if part is not None for block in _part(rendering, part, True)]
+    parts = (summary.hypotheses, summary.figure, summary.exclusions, summary.balance)
+    blocks += [block for part in parts if part is not None for block in _summary_part(rendering, part)]
+    if summary.next_steps:
+        blocks += [f"### {NEXT_STEPS}", "\n".join(f"- {escape(step)}" for step in summary.next_steps)]
+    return blocks
+
+
+def _summary_part(rendering: Rendering, part: Table | Figure) -> list[str]:
+    """A part of the summary; counts are neither confirmatory nor exploratory."""
+    return _part(rendering, part, part.is_confirmatory or isinstance(part, Figure))
 
 
 def _headline(headline: Headline) -> str:
     written = write_headline(headline)
-    kind = DECLARED if headline.is_confirmatory else EXPLORATORY
+    kind = CONFIRMATORY if headline.is_confirmatory else EXPLORATORY
     numbers = " ".join(escape(text) for text in (written.value, written.unit, written.interval) if text)
     notes = "".join(f" {escape(note)}" for note in written.notes)
     return f"**{escape(headline.label)}: {numbers}** ({kind.lower()}). {escape(headline.sentence)}{notes}"
 
 
 def _section(rendering: Rendering, section: Section) -> list[str]:
-    kind = DECLARED if section.is_confirmatory else EXPLORATORY
+    kind = CONFIRMATORY if section.is_confirmatory else EXPLORATORY
     blocks = [f"## {escape(section.title)}", f"*{kind}*"]
     if section.problem:
         blocks.append(f"> This part could not be computed: {escape(as_sentence(section.problem))}")
@@ -75,7 +96,7 @@ def _part(rendering: Rendering, part: Part, is_confirmatory: bool) -> list[str]:
     if isinstance(part, Turns):
         return _turns(part)
     differs = part.is_confirmatory != is_confirmatory
-    kind = f" ({(DECLARED if part.is_confirmatory else EXPLORATORY).lower()})" if differs else ""
+    kind = f" ({(CONFIRMATORY if part.is_confirmatory else EXPLORATORY).lower()})" if differs else ""
     head = f"### {escape(part.title)}{kind}"
     body = _figure(rendering, part) if isinstance(part, Figure) else markdown_table(part)
     return [head, *([escape(part.caption)] if part.caption else []), *body]

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import combinations
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import criterion_label, listed, number, percent, system_label, with_interval
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
@@ -302,6 +302,10 @@ def _declared(study: Study, criterion: str) -> set[str]:
     return {system_label(study, name) for name in names}
 
 
+MAIN_SECTIONS = ("first_answers", "candidate_agreement")
+"""What a reader needs to follow the answer; the others are in the appendix."""
+
+
 def _criterion_sections(
     data: StudyData, options: Options, asked: AskedCriterion, prefix: str
 ) -> tuple[list[Section], CandidateResults | None]:
@@ -344,20 +348,23 @@ def _criterion_sections(
         ("asked", "What was asked", asked_section, (pool,)),
     ]
     sections += [
-        section_or_problem(prefix + name, title, partial(build, prefix + name, *given))
+        replace(
+            section_or_problem(prefix + name, title, partial(build, prefix + name, *given)),
+            in_appendix=name not in MAIN_SECTIONS,
+        )
         for name, title, build, given in builders
     ]
-    sections += [
+    sections += in_appendix(
         section_or_problem(
             f"{prefix}group_{question}",
             f"Groups of raters: {question.replace('_', ' ')}",
             partial(candidate_group_section, f"{prefix}group_{question}", data, pool, question, options),
         )
         for question in data.study.spec.analysis.subgroups
-    ]
+    )
     return sections, main
 
 
 def _titled(section: Section, study: Study, asked: AskedCriterion) -> Section:
     title = f"{criterion_label(study, asked.criterion.name)}: {section.title}"
-    return Section(section.name, title, section.paragraphs, section.parts, section.problem, section.is_confirmatory)
+    return replace(section, title=title)

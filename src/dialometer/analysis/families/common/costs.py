@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.wording import n_of, number, with_interval
 from dialometer.analysis.families.pairs.choices import pair_items, strategy_of
 from dialometer.errors import NotEnoughData
@@ -41,7 +41,7 @@ class Costs(Family):
         is_controlled = data.study.spec.items.pairs == "controlled"
         per = ("strategy", len(strategies)) if is_controlled else None
         section = section_or_problem("cost", "Cost and duration", lambda: cost_section(data, options, per=per))
-        return Findings("", "", sections=(section,))
+        return Findings("", "", sections=in_appendix((section,)))
 
 
 ANALYSES.register("costs")(Costs())

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.wording import criterion_label
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
@@ -35,7 +35,7 @@ class FurtherStatistics(Family):
         statistics = fitting(data.study)
         section = section_or_problem("further_statistics", TITLE, lambda: further_section(data, options, statistics))
         methods = tuple(Method(known.title, known.name, known.summary, known.source) for known in statistics)
-        return Findings("", "", sections=(section,), methods=methods)
+        return Findings("", "", sections=in_appendix((section,)), methods=methods)
 
 
 ANALYSES.register("further_statistics")(FurtherStatistics())

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.wording import excludes, listed, n_of, p_words, percent, with_interval
 from dialometer.design.ready_questions import SATISFACTION
 from dialometer.errors import NotEnoughData
@@ -46,7 +46,9 @@ class Questionnaires(Family):
             if _scale(data.study, question).choice_form == "order":
                 sections.append(_ranking(data, question, options))
         methods = METHODS if len(sections) > 1 else METHODS[:1]
-        return Findings("There is no analysis for this design yet.", "", sections=tuple(sections), methods=methods)
+        return Findings(
+            "There is no analysis for this design yet.", "", sections=in_appendix(sections), methods=methods
+        )
 
 
 METHODS = (

@@ -13,7 +13,7 @@ import polars as pl
 from scipy import special
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.measures import Measures, numeric_measures
 from dialometer.analysis.base.wording import n_of, percent
 from dialometer.errors import NotEnoughData
@@ -189,7 +189,9 @@ class Raters(Family):
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section."""
         section = section_or_problem("raters", TITLE, lambda: raters_section(data, options))
-        return Findings("There is no analysis for this design yet.", "", sections=(section,), methods=METHODS)
+        return Findings(
+            "There is no analysis for this design yet.", "", sections=in_appendix((section,)), methods=METHODS
+        )
 
 
 METHODS = (

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import log_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.analysis.families.common.sensitivity import TITLE as SENSITIVITY
@@ -50,7 +50,9 @@ class RuleEffects(Family):
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section."""
         section = section_or_problem(NAME, TITLE, lambda: rules_section(data, options))
-        return Findings("There is no analysis for this design yet.", "", sections=(section,), methods=METHODS)
+        return Findings(
+            "There is no analysis for this design yet.", "", sections=in_appendix((section,)), methods=METHODS
+        )
 
 
 ANALYSES.register("rule_effects")(RuleEffects())

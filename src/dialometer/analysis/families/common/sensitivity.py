@@ -24,6 +24,7 @@ from dialometer.analysis.base.family import (
     Findings,
     Options,
     OtherChoice,
+    in_appendix,
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import log_types
@@ -61,7 +62,9 @@ class Sensitivity(Family):
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section with one figure."""
         section = section_or_problem(NAME, TITLE, lambda: sensitivity_section(data, options))
-        return Findings("There is no analysis for this design yet.", "", sections=(section,), methods=METHODS)
+        return Findings(
+            "There is no analysis for this design yet.", "", sections=in_appendix((section,)), methods=METHODS
+        )
 
 
 ANALYSES.register("sensitivity")(Sensitivity())

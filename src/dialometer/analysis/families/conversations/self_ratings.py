@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
+from dialometer.analysis.base.family import (
+    ANALYSES,
+    Family,
+    Findings,
+    Options,
+    OtherChoice,
+    in_appendix,
+    section_or_problem,
+)
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import listed, n_of, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.comparison import (
@@ -91,7 +99,8 @@ class ConversationRatings(Family):
             for pair, gap in system_differences(rated, data.study, options).items():
                 if set(pair) <= names:
                     short = [label_of.get(name, name) for name in pair]
-                    tests[f"{rated.label}: {pair[0]} against {pair[1]}"] = between(test(rated, pair, gap), *short)
+                    label = f"{rated.label}: {pair[0]} against {pair[1]}"
+                    tests[label] = between(test(rated, pair, gap), *short, about=rated.label)
         return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
@@ -107,18 +116,20 @@ class ConversationRatings(Family):
         compared = compare_systems(ratings, data.study, options)
         folder = data.study.folder
         pairs_path = folder / PAIRS_FILE if folder is not None and (folder / PAIRS_FILE).is_file() else None
-        builders = (
+        builders = [
             ("system_ratings", "Which system is rated higher", partial(comparison_section, compared=compared)),
             ("rating_shape", "The shape of the ratings", partial(shape_section, ratings=ratings)),
             ("criteria", "Do the criteria say the same?", partial(criteria_section, ratings=ratings)),
-            ("length", "Ratings and the length of the conversation", partial(length_section, ratings=ratings)),
+            ("length", "Ratings and the length of the dialogue", partial(length_section, ratings=ratings)),
             ("order", "Ratings over time", partial(order_section, ratings=ratings)),
-            ("experts", "Self-ratings beside experts", partial(expert_section, ratings=ratings, path=pairs_path)),
-        )
-        sections = [
+        ]
+        if pairs_path is not None:
+            experts = partial(expert_section, ratings=ratings, path=pairs_path)
+            builders.append(("experts", "Self-ratings beside experts", experts))
+        first, *others = [
             section_or_problem(name, title, partial(build, name, options=options)) for name, title, build in builders
         ]
-        sections += [
+        others += [
             section_or_problem(
                 f"group_{question}",
                 f"Groups of raters: {question.replace('_', ' ')}",
@@ -132,7 +143,7 @@ class ConversationRatings(Family):
             certainty=_certainty(compared[0]),
             headlines=_headlines(compared[0], shape),
             figure=_figure(compared[0]),
-            sections=(*sections, *problems),
+            sections=(first, *in_appendix([*others, *problems])),
             methods=_methods(options, pairs_path),
             claims=_claims(compared[0]),
         )

@@ -8,7 +8,15 @@ from functools import cached_property, partial
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem, with_prefix
+from dialometer.analysis.base.family import (
+    ANALYSES,
+    Family,
+    Findings,
+    Options,
+    in_appendix,
+    section_or_problem,
+    with_prefix,
+)
 from dialometer.analysis.base.wording import listed, n_of, sentence, with_interval
 from dialometer.analysis.families.nominal.categories import (
     Answers,
@@ -158,7 +166,7 @@ class _Run:
         return self.general if self.options.has_fixed_items else self.tests(has_fixed_items=True)
 
     def sections(self) -> list[Section]:
-        """Declared comparisons, shares of every criterion, agreement and majorities."""
+        """Confirmatory comparisons, shares of every criterion, agreement and majorities."""
         declared = {name for comparison in self.comparisons for name in _asked(self.study, comparison)}
         sections = declared_section(self.study, self.answers, self.comparisons, self.options)
         for shares in self.main_shares.values() if self.factor else ():
@@ -173,7 +181,7 @@ class _Run:
             section_or_problem(
                 "agreement", "Agreement of the raters", partial(agreement_section, self.answers, self.options)
             ),
-            section_or_problem("majority", "Majority by item", partial(majority_section, self.answers)),
+            *in_appendix([section_or_problem("majority", "Majority by item", partial(majority_section, self.answers))]),
         ]
 
     def findings(self) -> Findings:

@@ -9,7 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, value_only, with_interval
+from dialometer.analysis.base.wording import (
+    CONFIRMATORY_TITLE,
+    listed,
+    n_of,
+    p_words,
+    percent,
+    sentence,
+    value_only,
+    with_interval,
+)
 from dialometer.analysis.families.nominal.categories import Answers
 from dialometer.analysis.families.nominal.shares import (
     CategoryContrast,
@@ -213,7 +222,7 @@ def turned(test: Estimate) -> Estimate:
 def declared_section(
     study: Study, answers: Sequence[Answers], comparisons: Sequence[Comparison], options: Options
 ) -> list[Section]:
-    """Declared comparisons of systems or conditions, with the tests that also decide the headline."""
+    """Confirmatory comparisons of systems or conditions, with the tests that also decide the headline."""
     paragraphs, tables = [], []
     for comparison in comparisons:
         title = comparison_title(comparison)
@@ -240,7 +249,7 @@ def declared_section(
         )
     if not paragraphs:
         return []
-    return [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
+    return [Section("declared", CONFIRMATORY_TITLE, tuple(paragraphs), tuple(tables), is_confirmatory=True)]
 
 
 def agreement_section(answers: Sequence[Answers], options: Options) -> Section:

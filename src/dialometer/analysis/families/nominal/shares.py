@@ -97,7 +97,14 @@ class CategoryShares:
                 test = unknown("difference of shares", "one of the two has no answers", n=n)
                 if sizes[a] and sizes[b]:
                     test = fit.contrast(weights, limit=1.0, n=n, label=f"{name.first} - {name.second}")
-                found[name] = between(test, groups.keys[a], groups.keys[b])
+                found[name] = between(
+                    test,
+                    groups.keys[a],
+                    groups.keys[b],
+                    about=name.criterion,
+                    part=name.category,
+                    quantity="percentage points",
+                )
         return found
 
     @cached_property

@@ -9,7 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import first_note, listed, n_of, p_words, percent, sentence, with_interval
+from dialometer.analysis.base.wording import (
+    CONFIRMATORY_TITLE,
+    first_note,
+    listed,
+    n_of,
+    p_words,
+    percent,
+    sentence,
+    with_interval,
+)
 from dialometer.analysis.families.pairs.choices import PairChoices
 from dialometer.analysis.families.pairs.result_words import pairs_words, verdict
 from dialometer.analysis.families.pairs.results import (
@@ -110,7 +119,7 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
                 is_confirmatory=True,
             )
         )  # fmt: skip
-    return Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)
+    return Section("declared", CONFIRMATORY_TITLE, tuple(paragraphs), tuple(tables), is_confirmatory=True)
 
 
 def _confirmed_note(shown: ResultColumns) -> tuple[str, ...]:
@@ -271,7 +280,7 @@ def _margins_table(
     shown = ResultColumns([result for _, result in listed_results], options)
     notes = [shown.note]
     if is_declared and len(choices.questions) > 1:
-        notes.append("Marginals of the strategies are tested under “Declared comparisons”.")
+        notes.append("Marginals of the strategies are tested under “Confirmatory comparisons”.")
     return (
         Table(
             "marginals",

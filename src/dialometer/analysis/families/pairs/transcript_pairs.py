@@ -20,6 +20,7 @@ from dialometer.analysis.base.family import (
     Findings,
     Options,
     OtherChoice,
+    in_appendix,
     section_or_problem,
     with_prefix,
 )
@@ -114,9 +115,9 @@ class TranscriptPairs(Family):
             sections=(
                 *([stated] if stated else []),
                 first,
-                *([] if is_alone else [apart]),
-                *([profile] if len(choices.questions) > 1 else []),
-                *_sections(data, choices, options),
+                *in_appendix([] if is_alone else [apart]),
+                *in_appendix([profile] if len(choices.questions) > 1 else []),
+                *in_appendix(_sections(data, choices, options)),
             ),
             methods=_methods(options),
             warnings=(*choices.notes, *_reach(choices, options)),
@@ -137,7 +138,7 @@ def _named(share: Estimate, study: Study) -> Estimate:
     versions = {(item.b.system, item.a.system) for item in pair_items(study)}
     own = {pair for pair in versions if share.label in (pair[0], system_label(study, pair[0]))} or versions
     experimental, control = min(own)
-    return between(share, experimental, control, null=NO_PREFERENCE)
+    return between(share, experimental, control, null=NO_PREFERENCE, about=share.label, quantity="share")
 
 
 def _sections(data: StudyData, choices: PairChoices, options: Options) -> list[Section]:

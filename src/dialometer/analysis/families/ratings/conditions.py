@@ -48,7 +48,7 @@ TITLE = "Size of the ratings by condition"
 def condition_section(
     study: Study, measures: Measures, rows: RaterRows, effects: list[FactorEffects], options: Options
 ) -> Section:
-    """Means with bootstrap intervals for every condition, then effects of the factors with their tests and sizes."""
+    """Means with bootstrap intervals for every condition: geometric ones for magnitudes, whose effects are ratios."""
     if any(effect.measure.unit == "z" for effect in effects):
         return Section(
             "ratings_by_condition",
@@ -56,22 +56,29 @@ def condition_section(
             problem="The conditions use magnitudes in one place and a bounded scale in another: the sizes of such numbers "
             "cannot be compared. How consistent raters are can; see below.",
         )
-    parts: list[Table | Figure] = [_means_table(study, measures, rows, options)]
-    if measures.main.is_log:
-        parts.append(_geometric_table(study, measures, rows, options))
-    parts += _figures(study, measures, rows, options)
-    parts += [_effects_table(effects), _sizes_table(study, effects)]
+    table = _geometric_table if measures.main.is_log else _means_table
+    parts: list[Table | Figure] = [table(study, measures, rows, options), *_figures(study, measures, rows, options)]
     main = effects[0]
     paragraphs = [effect_sentence(main, contrast) for factor in main.factors for contrast in contrasts(factor)]
     return Section("ratings_by_condition", TITLE, (*paragraphs, *_readings(main.measure)), tuple(parts))
 
 
+def effects_section(
+    study: Study, measures: Measures, rows: RaterRows, effects: list[FactorEffects], options: Options
+) -> Section:
+    """Effects of the factors with their tests and sizes, and the plain means of magnitudes."""
+    parts: list[Table | Figure] = [_effects_table(effects), _sizes_table(study, effects)]
+    if measures.main.is_log:
+        parts.insert(0, _means_table(study, measures, rows, options))
+    return Section("effects", EFFECTS_TITLE, (), tuple(parts))
+
+
 def _readings(measure: Measure) -> tuple[str, ...]:
-    text = "Every rater counts once: means are over raters, and intervals resample raters."
+    text = "Every rater counts once: means are over raters, and confidence intervals resample raters."
     if measure.is_log:
         text += (
-            " Magnitudes are ratios, so effects are tested on logarithms and shown as ratios of geometric means; plain "
-            "means are given beside them because published studies report them."
+            " Magnitudes are ratios, so effects are tested on logarithms and shown as ratios of geometric means; the "
+            "arithmetic means that published studies report are in the appendix."
         )
     return (text,)
 
@@ -111,7 +118,9 @@ def _means_table(study: Study, measures: Measures, rows: RaterRows, options: Opt
     ]
     columns = [Column("condition", "Condition"), Column("raters", "Raters", "count")]
     columns += [Column(m.name, m.label, "estimate") for m in measures.all]
-    return Table("condition_means", f"Mean {unit_words(measures.main.unit)} by condition", tuple(columns), tuple(body))
+    return Table(
+        "condition_means", f"Arithmetic mean {unit_words(measures.main.unit)} by condition", tuple(columns), tuple(body)
+    )
 
 
 def _geometric_table(study: Study, measures: Measures, rows: RaterRows, options: Options) -> Table:
@@ -154,33 +163,40 @@ def cell_chart(study: Study, dots: list[Dot], title: str, reference: float | Non
 def main_figure(study: Study, measures: Measures, rows: RaterRows, options: Options) -> Figure:
     """All criteria together, by condition."""
     main = measures.main
-    means = cell_means(rows.raw[main.name], rows, options)
+    means = _shown_means(main, rows, options)
     details = listed(f"{mean.label} {mean}" for mean in means)
     return Figure(
         "ratings_by_condition",
-        "Mean rating by condition",
-        cell_chart(study, cell_dots(study, means), f"mean {unit_words(main.unit)}"),
-        alt=f"Mean rating with its interval in every condition: {details}.",
-        caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
+        f"{_mean_word(main).capitalize()} rating by condition",
+        cell_chart(study, cell_dots(study, means), f"{_mean_word(main)} {unit_words(main.unit)}"),
+        alt=f"{_mean_word(main).capitalize()} rating with its confidence interval in every condition: {details}.",
+        caption=f"Over raters, with {100 * options.confidence:g}% bootstrap confidence intervals.",
     )
+
+
+def _shown_means(measure: Measure, rows: RaterRows, options: Options) -> list[Estimate]:
+    """The means that the sentences speak of: geometric ones where effects are ratios."""
+    values = rows.y if measure.is_log else rows.raw
+    return cell_means(values[measure.name], rows, options, is_log=measure.is_log)
+
+
+def _mean_word(measure: Measure) -> str:
+    return "geometric mean" if measure.is_log else "mean"
 
 
 def _figures(study: Study, measures: Measures, rows: RaterRows, options: Options) -> list[Figure]:
     figures = []
     if len(measures.criteria) > 1 and len({(m.unit, _ends(m)) for m in measures.criteria}) == 1:
-        dots = [
-            dot
-            for m in measures.criteria
-            for dot in cell_dots(study, cell_means(rows.raw[m.name], rows, options), m.label)
-        ]
+        dots = [dot for m in measures.criteria for dot in cell_dots(study, _shown_means(m, rows, options), m.label)]
+        mean = _mean_word(measures.criteria[0])
         details = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
         figures.append(
             Figure(
                 "ratings_by_condition_and_criterion",
-                "Mean rating by condition and criterion",
-                cell_chart(study, dots, f"mean {unit_words(measures.criteria[0].unit)}"),
-                alt=f"Mean rating by condition, one panel per criterion. {details}.",
-                caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
+                f"{mean.capitalize()} rating by condition and criterion",
+                cell_chart(study, dots, f"{mean} {unit_words(measures.criteria[0].unit)}"),
+                alt=f"{mean.capitalize()} rating by condition, one panel per criterion. {details}.",
+                caption=f"Over raters, with {100 * options.confidence:g}% bootstrap confidence intervals.",
             )
         )
     return figures
@@ -272,6 +288,7 @@ def _sizes_table(study: Study, effects: list[FactorEffects]) -> Table:
 
 
 MINUTES_TITLE = "Time taken by condition"
+EFFECTS_TITLE = "Effects of the conditions in detail"
 
 
 def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -> Section:

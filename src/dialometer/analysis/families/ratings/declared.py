@@ -1,7 +1,7 @@
 """Comparisons that were declared before the data: only these confirm or refute; everything else explores.
 
-The tests of the primary comparison, of size and of consistency, are corrected as one family of tests: any of them may carry
-the headline. Those of all other declared comparisons are corrected together.
+The tests of one comparison, of size and of consistency, are corrected as one family of tests: any of them may decide on its
+hypothesis. Each comparison is a family of its own, as the preregistration and the power analysis say.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dialometer.analysis.base.measures import (
 )
 from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.base.wording import (
+    CONFIRMATORY_TITLE,
     after_correction,
     baseline,
     correction_name,
@@ -111,7 +112,7 @@ def declared_tests(
                 tests += _system_tests(study, comparison, ratings or SystemRatings(study, measure, options))
             else:
                 tests += _item_tests(comparison, measure, options)
-    return _corrected(tests, study.spec.analysis.primary, options)
+    return _corrected(tests, options)
 
 
 def is_about_ratings(study: Study, comparison: Comparison) -> bool:
@@ -204,10 +205,10 @@ def _item_tests(comparison: Comparison, measure: Measure, options: Options) -> l
     return tests
 
 
-def _corrected(tests: list[DeclaredTest], primary: str | None, options: Options) -> list[DeclaredTest]:
-    families: dict[bool, list[int]] = {}
+def _corrected(tests: list[DeclaredTest], options: Options) -> list[DeclaredTest]:
+    families: dict[str, list[int]] = {}
     for place, test in enumerate(tests):
-        families.setdefault(test.comparison.name == primary, []).append(place)
+        families.setdefault(test.comparison.name, []).append(place)
     made = list(tests)
     for places in families.values():
         adjusted = adjust([tests[place].estimate.p_value for place in places], options.correction)
@@ -231,9 +232,21 @@ def factor_differences(data: StudyData, comparison: Comparison, options: Options
             is_size = test.outcome == SIZE
             if is_size or not has_margin(comparison):
                 tests[label if is_size else consistency_label(measure, f"{test.first} against {test.second}")] = (
-                    between(test.estimate, *test.levels, is_log=is_size and measure.is_log)
+                    between(
+                        test.estimate,
+                        *test.levels,
+                        is_log=is_size and measure.is_log,
+                        about=measure.label,
+                        quantity=quantity_of(measure) if is_size else "ICC",
+                    )
                 )
     return tests
+
+
+def quantity_of(measure: Measure) -> str:
+    """What differences on a measure are counted in, for ``effect_words``."""
+    names = {"log": "ratio", "z": "standard deviations", "percent": "percentage points of the scale"}
+    return names.get(measure.unit, "points")
 
 
 def consistency_label(measure: Measure, compared: str) -> str:
@@ -254,7 +267,14 @@ def system_differences(data: StudyData, comparison: Comparison, options: Options
         )
         for pair in ratings.compare(list(itertools.combinations(chosen, 2))):
             first, second = (system_label(data.study, names[code]) for code in (pair.first, pair.second))
-            named = between(pair.difference, names[pair.first], names[pair.second], is_log=measure.is_log)
+            named = between(
+                pair.difference,
+                names[pair.first],
+                names[pair.second],
+                is_log=measure.is_log,
+                about=measure.label,
+                quantity=quantity_of(measure),
+            )
             tests[f"{measure.label}: {first} against {second}"] = named
     return tests
 
@@ -267,7 +287,7 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
             "Nothing was declared before the data, so everything in this report is exploratory. Declare comparisons under "
             "'analysis:' in study.yaml before the next study is frozen."
         )
-        return Section("declared_ratings", "Declared comparisons", (nothing,))
+        return Section("declared_ratings", CONFIRMATORY_TITLE, (nothing,))
     paragraphs = []
     for comparison in differences_of(study):
         kind = "Primary comparison" if comparison.name == analysis.primary else "Declared comparison"
@@ -275,7 +295,7 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
         paragraphs.append(f"{kind} {comparison.name}. {comparison.hypothesis} {_outcome_words(own, options)}")
     return Section(
         "declared_ratings",
-        "Declared comparisons",
+        CONFIRMATORY_TITLE,
         tuple(paragraphs),
         (_table(tests, analysis.primary, options),),
         is_confirmatory=True,
@@ -333,7 +353,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
     heading = "Ratio" if any(test.measure.is_log for test in tests) else "Difference"
     return Table(
         "declared_ratings",
-        "Declared comparisons",
+        CONFIRMATORY_TITLE,
         (
             Column("comparison", "Comparison"),
             *((Column("outcome", "Outcome"),) if has_both else ()),
@@ -345,8 +365,8 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
             Column("p_adjusted", f"p, {correction_name(options.correction)}", "p_value"),
         ),
         tuple(body),
-        caption="The first relative to the second. Tests of the primary comparison are corrected among themselves, all "
-        "others together" + (", size and consistency alike." if has_both else "."),
+        caption="The first relative to the second. The tests of each comparison are corrected together"
+        + (", size and consistency alike." if has_both else "."),
         notes=tuple(dict.fromkeys(notes)),
         is_confirmatory=True,
     )

@@ -11,10 +11,18 @@ from dataclasses import replace
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
+from dialometer.analysis.base.family import (
+    ANALYSES,
+    Family,
+    Findings,
+    Options,
+    OtherChoice,
+    in_appendix,
+    section_or_problem,
+)
 from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import is_anchor
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, is_anchor
 from dialometer.analysis.families.ratings.agreement import Reliability
 from dialometer.analysis.families.ratings.alternatives import FactorAlternatives, RatingAlternatives
 from dialometer.analysis.families.ratings.conclusion import (
@@ -24,8 +32,14 @@ from dialometer.analysis.families.ratings.conclusion import (
     summary_words,
     verdict_words,
 )
+from dialometer.analysis.families.ratings.conditions import (
+    EFFECTS_TITLE,
+    condition_section,
+    effects_section,
+    main_figure,
+    minutes_section,
+)
 from dialometer.analysis.families.ratings.conditions import TITLE as RATINGS_TITLE
-from dialometer.analysis.families.ratings.conditions import condition_section, main_figure, minutes_section
 from dialometer.analysis.families.ratings.consistency import (
     ConsistencyChange,
     all_differences,
@@ -125,7 +139,7 @@ class Factors(Family):
             sections=sections,
             methods=work.methods(),
             warnings=work.measures.notes,
-            closing=(closing,),
+            closing=in_appendix((closing,)),
             claims=work.claims(),
         )
 
@@ -187,13 +201,26 @@ class _FactorRun(RatingRun):
         return main_figure(self.study, self.measures, self.rows, self.options)
 
     def sections(self) -> tuple[Section, ...]:
-        made = [
+        """What the hypotheses are about first; the rest is the appendix."""
+        return (
             section_or_problem(
-                "declared_ratings",
-                "Declared comparisons",
-                lambda: declared_section(self.study, self.tests, self.options),
+                "declared_ratings", CONFIRMATORY_TITLE, lambda: declared_section(self.study, self.tests, self.options)
             ),
             section_or_problem("ratings_by_condition", RATINGS_TITLE, self._ratings),
+            section_or_problem("consistency", "Consistency of the raters", self._consistency),
+            *in_appendix(self.later_sections()),
+        )
+
+    def later_sections(self) -> list[Section]:
+        """Systems, groups of raters, time and order."""
+        made = [
+            section_or_problem(
+                "systems",
+                "Systems",
+                lambda: system_section(self.systems, [declared_p(ratings, self.tests) for ratings in self.systems]),
+            ),
+            self.shifts,
+            *([] if self.measures.main.unit == "z" else [section_or_problem("effects", EFFECTS_TITLE, self._effects)]),
             section_or_problem(
                 "time", "Time taken by condition", lambda: minutes_section(self.rows, self.effects[0], self.options)
             ),
@@ -202,7 +229,6 @@ class _FactorRun(RatingRun):
         for name in self.study.spec.analysis.subgroups:
             title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
             made.append(self._group(name, title, _question_maker(self.data, self.rows, name)))
-        made.append(section_or_problem("consistency", "Consistency of the raters", self._consistency))
         if len(self.measures.criteria) > 1:
             made.append(
                 section_or_problem(
@@ -211,14 +237,6 @@ class _FactorRun(RatingRun):
                     lambda: criteria_section(self.measures, self.rows, self.options),
                 )
             )
-        made += [
-            section_or_problem(
-                "systems",
-                "Systems",
-                lambda: system_section(self.systems, [declared_p(ratings, self.tests) for ratings in self.systems]),
-            ),
-            self.shifts,
-        ]
         made += [
             section_or_problem(
                 "distribution",
@@ -230,7 +248,7 @@ class _FactorRun(RatingRun):
             ),
             section_or_problem("disputed", "Most disputed items", lambda: disputed_section(self.study, self.measures)),
         ]
-        return tuple(made)
+        return made
 
     def _group(self, name: str, title: str, make: Callable[[], RaterGroups]) -> Section:
         return section_or_problem(
@@ -240,9 +258,10 @@ class _FactorRun(RatingRun):
         )
 
     def _ratings(self) -> Section:
-        section = condition_section(self.study, self.measures, self.rows, self.effects, self.options)
-        if section.problem:
-            return section
+        return condition_section(self.study, self.measures, self.rows, self.effects, self.options)
+
+    def _effects(self) -> Section:
+        section = effects_section(self.study, self.measures, self.rows, self.effects, self.options)
         more: list[Table] = [table for table in [criteria_table(self.measures, self.effects[0])] if table is not None]
         paragraphs = list(section.paragraphs)
         if self.near:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
+from dialometer.analysis.base.family import (
+    ANALYSES,
+    Family,
+    Findings,
+    Options,
+    OtherChoice,
+    in_appendix,
+    section_or_problem,
+)
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import confidence_words, n_of
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, confidence_words, n_of
 from dialometer.analysis.families.ratings import generalisability, ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
@@ -74,7 +82,7 @@ class Ratings(Family):
             certainty=work.certainty(),
             headlines=work.headlines(),
             figure=figures[0] if figures else None,
-            sections=(*work.sections(), agreement, *work.later_sections()),
+            sections=(*work.sections(), agreement, *in_appendix(work.later_sections())),
             methods=(*system_methods(work.systems), *methods, *work.model_methods()),
             warnings=work.measures.notes,
             claims=tuple(claim for best, _ in work.best for claim in best.claims()),
@@ -107,18 +115,13 @@ class _RatingRun(RatingRun):
         return (
             section_or_problem(
                 "declared_ratings",
-                "Declared comparisons",
+                CONFIRMATORY_TITLE,
                 lambda: declared_section(self.study, self.tests, self.options),
             ),
             section_or_problem(
                 "systems",
                 "Systems",
                 lambda: system_section(self.systems, [declared_p(ratings, self.tests) for ratings in self.systems]),
-            ),
-            section_or_problem(
-                "distribution",
-                "Distribution of the ratings",
-                lambda: distribution_section(self.study, self.measures),
             ),
         )
 
@@ -131,6 +134,11 @@ class _RatingRun(RatingRun):
     def later_sections(self) -> tuple[Section, ...]:
         groups = [self._group(name) for name in self.study.spec.analysis.subgroups]
         return (
+            section_or_problem(
+                "distribution",
+                "Distribution of the ratings",
+                lambda: distribution_section(self.study, self.measures),
+            ),
             *groups,
             section_or_problem(
                 "order", "Order of presentation", lambda: order_section(self.data, self.measures.main, self.options)

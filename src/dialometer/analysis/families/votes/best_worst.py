@@ -16,10 +16,11 @@ from dialometer.analysis.base.family import (
     Findings,
     Options,
     OtherChoice,
+    in_appendix,
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence, with_interval
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, listed, n_of, p_words, percent, sentence, with_interval
 from dialometer.analysis.families.votes.best_worst_alternatives import best_worst_alternatives
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
@@ -238,7 +239,7 @@ def _leader_words(ranking: BestWorstRanking) -> str:
 
 
 def declared_section(study: Study, given: BestWorstData, options: Options) -> list[Section]:
-    """Declared comparisons between systems: differences of scores over the comparison's questions."""
+    """Confirmatory comparisons between systems: differences of scores over the comparison's questions."""
     tables, paragraphs = [], []
     for comparison in differences_of(study):
         questions = given.questions(comparison)
@@ -265,7 +266,7 @@ def declared_section(study: Study, given: BestWorstData, options: Options) -> li
         )
     if not paragraphs:
         return []
-    return [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
+    return [Section("declared", CONFIRMATORY_TITLE, tuple(paragraphs), tuple(tables), is_confirmatory=True)]
 
 
 def _scope(options: Options) -> str:
@@ -374,7 +375,9 @@ class BestWorstScaling(Family):
         given = best_worst_data(data)
         name_of = dict(zip(given.systems, given.names, strict=True))
         pairs = declared_differences(given, comparison, options)
-        tests = {f"{a} against {b}": between(gap, name_of[a], name_of[b]) for (a, b), gap in pairs.items()}
+        tests = {
+            f"{a} against {b}": between(gap, name_of[a], name_of[b], quantity="score") for (a, b), gap in pairs.items()
+        }
         return decided(tests, comparison, options)
 
     def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
@@ -392,14 +395,13 @@ class BestWorstScaling(Family):
         primary = primary_between_systems(study, given.criteria)
         main = _main(primary, given, singles, overall, options)
         sections = [*declared_section(study, given, options), board_section(main, given, primary)]
-        if singles:
-            sections.append(questions_section(singles, overall, main))
-        sections.append(
+        others = [questions_section(singles, overall, main)] if singles else []
+        others.append(
             section_or_problem(
                 "place", "Did the place on the screen matter?", partial(place_section, data, given, options)
             )
         )
-        sections += [
+        others += [
             section_or_problem(
                 f"subgroup-{question}",
                 f"Subgroups of raters: {question.replace('_', ' ')}",
@@ -412,7 +414,7 @@ class BestWorstScaling(Family):
             certainty=_certainty(main, options, is_declared=primary is not None),
             headlines=_headlines(main, is_declared=primary is not None),
             figure=ranking_figure("summary", main, is_confirmatory=primary is not None),
-            sections=tuple(sections),
+            sections=(*sections, *in_appendix(others)),
             methods=_methods(main, options),
             warnings=_warnings(given, main),
             claims=_claims(main),

@@ -21,10 +21,11 @@ from dialometer.analysis.base.family import (
     Findings,
     Options,
     OtherChoice,
+    in_appendix,
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, n_of, p_words, percent, sentence
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, listed, n_of, p_words, percent, sentence
 from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE, agreement_section
 from dialometer.analysis.families.votes.head_to_head import head_to_head_section
 from dialometer.analysis.families.votes.rankings import SystemRanking, rank_systems
@@ -181,7 +182,7 @@ MOST_REPEATS = 50
 def declared_sections(
     study: Study, given: SystemVotes, options: Options, models: Mapping[str, VoteModel]
 ) -> list[Section]:
-    """Declared comparisons between systems, by name the model of each: every two of their systems, over their questions."""
+    """Confirmatory comparisons between systems, by name the model of each: every two of their systems, over their questions."""
     tables, paragraphs = [], []
     for comparison in differences_of(study):
         questions = comparison_questions(given, comparison)
@@ -210,7 +211,7 @@ def declared_sections(
         )
     if not paragraphs:
         return []
-    return [Section("declared", "Declared comparisons", tuple(paragraphs), tuple(tables), is_confirmatory=True)]
+    return [Section("declared", CONFIRMATORY_TITLE, tuple(paragraphs), tuple(tables), is_confirmatory=True)]
 
 
 def duplicates_sections(given: SystemVotes) -> list[Section]:
@@ -309,18 +310,18 @@ class Leaderboard(Family):
         sections = [
             *declared_sections(study, given, options, models),
             board_section(main, options, is_confirmatory=is_declared, has_tests=not is_declared),
-            head_to_head_section(main, [single for single in singles if single.label != main.label], options),
+            section_or_problem("agreement", AGREEMENT_TITLE, partial(agreement_section, data, options)),
         ]
+        others = [head_to_head_section(main, [single for single in singles if single.label != main.label], options)]
         if not has_all:
             board = board_section(overall, options, is_confirmatory=False, has_tests=True)
             tables = tuple(replace(part, name=f"all-systems-{part.name}") for part in board.parts)
-            sections.append(replace(board, name="all-systems", title=f"All systems: {overall.label}", parts=tables))
+            others.append(replace(board, name="all-systems", title=f"All systems: {overall.label}", parts=tables))
         if singles:
-            sections.append(questions_section(singles, overall, main))
+            others.append(questions_section(singles, overall, main))
         rankings = [main, *(board for board in [*singles, overall] if board.label != main.label)]
-        sections.append(model_section(rankings, has_rankings=given.has_rankings, is_order_drawn=is_order_drawn(study)))
-        sections.append(section_or_problem("agreement", AGREEMENT_TITLE, partial(agreement_section, data, options)))
-        sections += [
+        others.append(model_section(rankings, has_rankings=given.has_rankings, is_order_drawn=is_order_drawn(study)))
+        others += [
             section_or_problem(
                 f"subgroup-{question}",
                 f"Subgroups of raters: {question.replace('_', ' ')}",
@@ -328,13 +329,13 @@ class Leaderboard(Family):
             )
             for question in study.spec.analysis.subgroups
         ]
-        sections += duplicates_sections(given)
+        others += duplicates_sections(given)
         findings = Findings(
             answer=answer_words(main, name=_name(main)),
             certainty=certainty_words(main, options, is_declared=is_declared),
             headlines=headlines(main, options, is_declared=is_declared),
             figure=board_figure("summary", main, is_confirmatory=is_declared),
-            sections=tuple(sections),
+            sections=(*sections, *in_appendix(others)),
             methods=_methods(main, options, has_rankings=given.has_rankings),
             warnings=warnings_of(given, main),
             claims=_claims(main),

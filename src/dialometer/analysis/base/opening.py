@@ -1,0 +1,66 @@
+"""The opening of a report: the verdicts on what was declared come first, then what was found, then what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Findings
+from dialometer.analysis.base.wording import confidence_words, correction_name
+from dialometer.model.report import Column, Headline, Table, Verdict
+
+NOTHING_DECLARED = (
+    "No comparison was declared in advance, so this report describes what was observed; nothing in it is confirmatory."
+)
+
+
+def answer(findings: Sequence[Findings], study_declares: bool) -> str:
+    """The verdict on the primary hypothesis, then the answer of the family that decides it."""
+    found = findings[0].answer if findings else ""
+    stated = next((part.verdict_answer for part in findings if part.verdict_answer), "")
+    if stated:
+        return f"{stated} {found}".strip()
+    return found if study_declares else f"{found} {NOTHING_DECLARED}".strip()
+
+
+MOST_HEADLINES = 3
+
+
+def headlines(found: Sequence[Headline], verdicts: Sequence[Verdict]) -> tuple[Headline, ...]:
+    """The numbers of the first screen: where anything was declared only confirmatory ones, and few of them."""
+    kept = [headline for headline in found if headline.is_confirmatory or not verdicts]
+    return tuple(kept[:MOST_HEADLINES])
+
+
+def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: float) -> Table | None:
+    """The verdicts as a table; None where nothing was declared."""
+    if not verdicts:
+        return None
+    return Table(
+        "hypotheses",
+        "Hypotheses declared in advance",
+        (Column("hypothesis", "Hypothesis"), Column("verdict", "Verdict"), Column("tests", "Confirmatory tests")),
+        tuple((one.hypothesis + (" (primary)" if one.is_primary else ""), one.result, one.tests) for one in verdicts),
+        caption=f"{confidence_words(confidence)} confidence intervals in brackets. {_correction(correction)}",
+        is_confirmatory=True,
+    )
+
+
+def _correction(correction: str) -> str:
+    if correction == "none":
+        return "p-values are not corrected for the number of tests."
+    return f"p-values are corrected for the tests of each hypothesis ({correction_name(correction)})."
+
+
+def next_steps(data: StudyData, findings: Sequence[Findings], unfinished: str) -> tuple[str, ...]:
+    """What to do next: what stands in the way of an answer first, then what the families derive from their results."""
+    own = tuple(step for part in findings for step in part.next_steps)
+    if data.sources == ("simulated",):
+        return (
+            "These are simulated raters. If the design can answer the question, freeze it and collect real judgments "
+            "(dialometer freeze, dialometer serve).",
+            *own,
+        )
+    if unfinished:
+        return ("Finish the study before drawing conclusions: interim results are not a valid test.", *own)
+    return own

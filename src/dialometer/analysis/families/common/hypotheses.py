@@ -1,0 +1,39 @@
+"""In every report: the verdict on each hypothesis that was declared, and what to do next."""
+
+from __future__ import annotations
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
+from dialometer.analysis.base.measures import gold_items
+from dialometer.analysis.shared.next_steps import FOR_REAL_DATA, next_steps
+from dialometer.analysis.shared.verdicts import tested_hypotheses
+from dialometer.model.study import Study
+
+
+class Hypotheses(Family):
+    """The family of every study; it opens the report with the primary hypothesis but has no section of its own."""
+
+    rank = 860
+
+    def fits(self, study: Study) -> bool:
+        """Always: where nothing was declared, the next step is to declare it."""
+        return True
+
+    def run(self, data: StudyData, options: Options) -> Findings:
+        """Verdicts, the first sentence and the next steps."""
+        tested = tested_hypotheses(data, options)
+        main = next((one for one in tested if one.is_primary), None)
+        n_items = len(set(data.judgments["item"].unique()) - set(gold_items(data.study)))
+        steps = next_steps(tested, data.judgments["rater"].n_unique(), n_items)
+        if data.sources == ("simulated",):
+            steps = tuple(step for step in steps if step not in FOR_REAL_DATA)
+        return Findings(
+            "",
+            "",
+            verdicts=tuple(one.verdict() for one in tested),
+            verdict_answer=main.answer() if main else "",
+            next_steps=steps,
+        )
+
+
+ANALYSES.register("hypotheses")(Hypotheses())

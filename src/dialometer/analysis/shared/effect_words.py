@@ -1,0 +1,118 @@
+"""One difference in words, whatever it is counted in: points, ratios, shares, odds, scores, consistency.
+
+Every sentence about a confirmatory test comes from here, so that the same number is worded the same in the answer, in the
+verdict on a hypothesis and in what to do next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dialometer.analysis.base.wording import (
+    after_correction,
+    as_ratio,
+    interval_only,
+    p_words,
+    value_only,
+    write_points,
+)
+from dialometer.analysis.shared.comparisons import p_adjusted
+from dialometer.model.estimate import Estimate
+from dialometer.report.numbers import write_estimate
+
+_WORDS = {
+    "points": "is rated {value} points {higher} than",
+    "standard deviations": "is rated {value} standard deviations {higher} than",
+    "percentage points of the scale": "is rated {value} percentage points of the scale {higher} than",
+    "score": "scores {value} {higher} than",
+    "percentage points": "is {value} percentage points {higher} than",
+    "ICC": "has an ICC {value} {higher} than",
+}
+"""How a difference reads, by what it is counted in."""
+
+
+def is_share(estimate: Estimate) -> bool:
+    """Whether the estimate is a share of choices, for which 50% means no preference."""
+    return float(estimate.details.get("null", 0.0)) == 0.5
+
+
+def flipped(estimate: Estimate) -> Estimate:
+    """The same difference the other way round: the second relative to the first."""
+    center = 2 * float(estimate.details.get("null", 0.0))
+    details = {
+        **estimate.details,
+        "first": estimate.details.get("second"),
+        "second": estimate.details.get("first"),
+    }
+    return replace(
+        estimate, value=center - estimate.value, low=center - estimate.high, high=center - estimate.low, details=details
+    )
+
+
+def readable(estimate: Estimate) -> tuple[Estimate, bool]:
+    """The estimate as a reader wants it, and whether it is written in percent.
+
+    Logarithms become ratios and log odds become probabilities; a difference of shares is in percentage points.
+    """
+    if not estimate.is_known:
+        return estimate, False
+    if estimate.details.get("is_log"):
+        return as_ratio(estimate), False
+    if estimate.unit == "log odds":
+        value, low, high = (_probability(odds) for odds in (estimate.value, estimate.low, estimate.high))
+        return replace(estimate, value=value, low=low, high=high, unit="probability"), True
+    if estimate.details.get("quantity") == "percentage points":
+        value, low, high = (100 * share for share in (estimate.value, estimate.low, estimate.high))
+        return replace(estimate, value=value, low=low, high=high), False
+    return estimate, is_share(estimate)
+
+
+def _probability(log_odds: float) -> float:
+    return math.nan if math.isnan(log_odds) else 1 / (1 + math.exp(-log_odds))
+
+
+def effect_words(estimate: Estimate, first: str, second: str, correction: str) -> str:
+    """ "Juno is rated 0.62 points higher than Tak (95% confidence interval 0.32 to 0.93, p < .001 after Holm)"."""
+    if not estimate.is_known:
+        return _unknown(estimate, first, second)
+    shown, is_percent = readable(estimate)
+    test = (
+        f"{interval_only(shown, is_percent=is_percent)}, {p_words(p_adjusted(estimate))}{after_correction(correction)}"
+    )
+    return f"{about_words(estimate)}{_compared(estimate, shown, first, second)} ({test})"
+
+
+def short_words(estimate: Estimate, first: str, second: str) -> str:
+    """The same for a list: "Juno is rated 0.62 points higher than Tak [0.32, 0.93], p < .001"."""
+    if not estimate.is_known:
+        return _unknown(estimate, first, second)
+    shown, is_percent = readable(estimate)
+    interval = write_estimate(shown, is_percent=is_percent).interval
+    return f"{_compared(estimate, shown, first, second)} {interval}, {p_words(p_adjusted(estimate))}"
+
+
+def _unknown(estimate: Estimate, first: str, second: str) -> str:
+    why = f": {estimate.notes[-1]}" if estimate.notes else ""
+    return f"{first} against {second}: not enough data{why}"
+
+
+def about_words(estimate: Estimate) -> str:
+    """What the difference is on, before a colon."""
+    words = [str(word) for key in ("about", "part") if (word := estimate.details.get(key))]
+    return f"{', '.join(words)}: " if words else ""
+
+
+def _compared(estimate: Estimate, shown: Estimate, first: str, second: str) -> str:
+    if estimate.unit == "log odds":
+        return f"{first} is preferred to {second} with an estimated probability of {value_only(shown, is_percent=True)}"
+    if is_share(estimate):
+        return f"{first} is chosen over {second} in {value_only(shown, is_percent=True)}"
+    if estimate.details.get("is_log"):
+        return f"{first} is rated {value_only(shown)} times as high as {second}"
+    quantity = str(estimate.details.get("quantity", "points"))
+    value = write_points(shown)
+    if not float(value.replace(",", "")):
+        return f"{first} and {second} differ by {value} ({quantity})"
+    higher = "higher" if shown.value > 0 else "lower"
+    return f"{first} {_WORDS.get(quantity, _WORDS['points']).format(value=value, higher=higher)} {second}"

@@ -1,0 +1,132 @@
+"""What to do next, derived from the verdict on the primary hypothesis: write it up, or collect so much more.
+
+How much more comes from the variance that was observed: the standard error falls with the square root of the data, and the
+degrees of freedom grow with it, so the factor by which raters and items must grow for a power of 80 % solves
+``effect / (se / sqrt(factor)) = t(1 - alpha/2) + t(0.8)`` at the corrected level (Cohen 1988, ch. 2). Where raters and items
+both are samples, both grow by the factor: the variance of a crossed design falls at least as fast. For one sample of raters
+this is statsmodels' ``TTestPower.solve_power`` but for its noncentral t (tests/analysis/test_verdicts.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from scipy import stats
+
+from dialometer.analysis.base.wording import n_of
+from dialometer.analysis.shared.comparisons import p_adjusted
+from dialometer.analysis.shared.equivalence import has_margin
+from dialometer.analysis.shared.verdicts import TestedHypothesis
+from dialometer.model.estimate import Estimate
+
+POWER = 0.8
+MOST_TIMES = 20
+"""A design that would have to grow more than this is not worth growing."""
+
+WRITE_UP = (
+    "Write it up: report the estimate, its confidence interval and the corrected p-value of the confirmatory test. The tables "
+    "are beside this report as CSV and LaTeX."
+)
+NEW_STUDY = (
+    "Plan this as a new study: adding raters to this one until the result is significant inflates false positives."
+)
+CONTRADICTED = "The hypothesis is contradicted: report it as declared, and do not replace it by a new one."
+DECLARE = (
+    "Treat these results as exploratory. Declare the comparison that matters under 'analysis:' in study.yaml, freeze the study "
+    "and test it with new raters."
+)
+FOR_REAL_DATA = (WRITE_UP, CONTRADICTED, NEW_STUDY)
+"""Steps that make no sense after a simulation."""
+
+
+def growth(test: Estimate, confidence: float) -> float:
+    """The factor by which the data must grow for 80% power at the estimated effect; infinite without an effect."""
+    effect = abs(test.value - float(test.details.get("null", 0.0)))
+    df = float(test.df[-1]) if test.df and math.isfinite(test.df[-1]) else math.inf
+    error = standard_error(test, df)
+    if not (effect > 0 and error > 0 and math.isfinite(error)):
+        return math.inf
+    alpha = 1 - confidence
+    if p_adjusted(test) > 0 and test.p_value > 0:
+        alpha *= min(1.0, test.p_value / p_adjusted(test))
+    factor = 1.0
+    for _ in range(200):
+        grown = (df + 1) * factor - 1 if math.isfinite(df) else math.inf
+        wanted = float(stats.t.ppf(1 - alpha / 2, grown) + stats.t.ppf(POWER, grown)) ** 2 * (error / effect) ** 2
+        if abs(wanted - factor) < 1e-6 * factor:
+            break
+        factor = (factor + min(max(wanted, 1.0), 1e6)) / 2
+    return factor
+
+
+def standard_error(test: Estimate, df: float = math.inf) -> float:
+    """The standard error behind a test: from its statistic, or else from its confidence interval."""
+    effect = test.value - float(test.details.get("null", 0.0))
+    if math.isfinite(test.statistic) and test.statistic and effect:
+        return abs(effect / test.statistic)
+    if test.has_interval:
+        return (test.high - test.low) / (2 * float(stats.t.ppf((1 + test.confidence) / 2, df)))
+    return math.nan
+
+
+def next_steps(tested: Sequence[TestedHypothesis], n_raters: int, n_items: int) -> tuple[str, ...]:
+    """The steps that follow from the primary hypothesis, or from the first where none is primary."""
+    if not tested:
+        return (DECLARE,)
+    main = next((one for one in tested if one.is_primary), tested[0])
+    if main.problem or not main.relevant:
+        return ()
+    if main.result == "supported":
+        return (WRITE_UP,)
+    if main.result == "contradicted":
+        return (WRITE_UP, CONTRADICTED)
+    if has_margin(main.comparison):
+        return ("Collect more judgments, or accept a larger margin in the next study: dialometer power says how many.",)
+    return (_collect(main, n_raters, n_items), NEW_STUDY)
+
+
+def _collect(main: TestedHypothesis, n_raters: int, n_items: int) -> str:
+    left = [test for test in main.open_tests if test.is_known]
+    against = [test for test in left if main.comparison.expected and _is_below(test)]
+    if not left:
+        return "Collect judgments on what could not be tested yet."
+    if against:
+        return (
+            f"The estimates do not point in the expected direction ({main.words(against[0])}): more of the same data is unlikely "
+            "to support the hypothesis. Reconsider it before collecting more."
+        )
+    factor = _needed(main, left)
+    if factor > MOST_TIMES:
+        return (
+            f"The estimated difference is so small that more than {MOST_TIMES} times the data would be needed to show it. "
+            "To show that there is no difference that matters, declare 'test: equivalence' with a margin in the next study."
+        )
+    n_raters, n_items = (
+        max((int(test.details.get(key, n)) for test in left), default=n)
+        for key, n in (("n_raters", n_raters), ("n_questions", n_items))
+    )
+    raters, items = (math.ceil(factor * n) for n in (n_raters, n_items))
+    grown = n_of(raters, "rater")
+    if not main.options.has_fixed_items and n_items > 1:
+        grown += f" and {n_of(items, 'item')}"
+    now = f"now {n_raters:,}" + ("" if main.options.has_fixed_items or n_items < 2 else f" and {n_items:,}")
+    return (
+        f"If the difference is as large as estimated here, about {grown} ({now}) would show it with {POWER:.0%} power. "
+        "Check this with dialometer power before collecting."
+    )
+
+
+def _needed(main: TestedHypothesis, left: Sequence[Estimate]) -> float:
+    """For an expected direction the test that needs most; else the easiest test of each criterion."""
+    needs = [(test, growth(test, main.options.confidence)) for test in left]
+    if main.comparison.expected:
+        return max(factor for _, factor in needs)
+    by_group: dict[object, list[float]] = {}
+    for test, factor in needs:
+        by_group.setdefault((test.details.get("about"), test.details.get("quantity")), []).append(factor)
+    return max(min(factors) for factors in by_group.values())
+
+
+def _is_below(test: Estimate) -> bool:
+    return test.value <= float(test.details.get("null", 0.0))

@@ -1,0 +1,238 @@
+"""Every hypothesis that was declared gets a verdict from its own confirmatory tests: supported, contradicted or undecided.
+
+The tests are those of the deciding family (``Family.primary_tests``), corrected as declared, so the verdict, the report's
+tables and the power analysis cannot differ. How tests make a verdict:
+
+- With an expected direction, every expected difference must be significant in that direction, on everything that is
+  compared. One that is significant in the other direction contradicts the hypothesis.
+- Without one, the hypothesis is that there is a difference: on each criterion (or strategy) one significant difference is
+  enough. It cannot be contradicted: that a difference is not significant does not show that there is none.
+- With a margin, all pairs must be equivalent (not inferior); one that is demonstrably outside the margin contradicts it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import criterion_label, factor_named, level_label, listed, n_of, system_label
+from dialometer.analysis.shared.comparisons import (
+    compared_systems,
+    comparison_title,
+    deciding_family,
+    is_significant,
+    p_adjusted,
+)
+from dialometer.analysis.shared.effect_words import about_words, effect_words, flipped, short_words
+from dialometer.analysis.shared.equivalence import answer_words, has_margin, is_outside, test_sentence
+from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
+from dialometer.model.report import Verdict, VerdictResult
+from dialometer.model.study import Comparison, Study
+
+MOST_TESTS = 4
+"""So many tests are written out in a verdict; of more, the most telling ones, and the rest is counted."""
+
+
+@dataclass(frozen=True)
+class TestedHypothesis:
+    """One declared comparison with its confirmatory tests, each the way round that the hypothesis speaks of."""
+
+    study: Study
+    comparison: Comparison
+    tests: Mapping[str, Estimate]
+    options: Options
+    problem: str = ""
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether this comparison decides the study."""
+        return self.comparison.name == self.study.spec.analysis.primary
+
+    @cached_property
+    def relevant(self) -> list[Estimate]:
+        """The tests that decide: those of the expected differences, the expected winner first; else all, the higher first."""
+        if not self.comparison.expected or has_margin(self.comparison):
+            return [_higher_first(test) for test in self.tests.values()]
+        made = []
+        for pair in self.comparison.expected_pairs:
+            for test in self.tests.values():
+                names = (test.details.get("first"), test.details.get("second"))
+                if set(names) == set(pair):
+                    made.append(test if names == pair else flipped(test))
+        return made
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every expected difference has a test."""
+        tested = {(test.details.get("first"), test.details.get("second")) for test in self.relevant}
+        return set(self.comparison.expected_pairs) <= tested
+
+    @cached_property
+    def supporting(self) -> list[Estimate]:
+        """The tests that are significant as the hypothesis says."""
+        if has_margin(self.comparison):
+            return [test for test in self.tests.values() if is_significant(test)]
+        return [
+            test for test in self.relevant if is_significant(test) and (not self.comparison.expected or _is_above(test))
+        ]
+
+    @cached_property
+    def contradicting(self) -> list[Estimate]:
+        """The tests that are significant the other way."""
+        if has_margin(self.comparison):
+            return [test for test in self.tests.values() if is_outside(test) and not is_significant(test)]
+        if not self.comparison.expected:
+            return []
+        return [test for test in self.relevant if is_significant(test) and not _is_above(test)]
+
+    @property
+    def result(self) -> VerdictResult:
+        """What the tests say together."""
+        if self.contradicting:
+            return "contradicted"
+        if self.problem or not self.relevant:
+            return "undecided"
+        if self.comparison.expected or has_margin(self.comparison):
+            is_shown = len(self.supporting) == len(self.relevant) and self.is_complete
+        else:
+            groups = {_group(test) for test in self.relevant}
+            is_shown = {_group(test) for test in self.supporting} == groups
+        return "supported" if is_shown else "undecided"
+
+    @property
+    def open_tests(self) -> list[Estimate]:
+        """The tests that would still have to become significant."""
+        decided = [id(test) for test in (*self.supporting, *self.contradicting)]
+        left = [test for test in self.relevant if id(test) not in decided]
+        if self.comparison.expected or has_margin(self.comparison):
+            return left
+        done = {_group(test) for test in self.supporting}
+        return [test for test in left if _group(test) not in done]
+
+    def hypothesis(self) -> str:
+        """The hypothesis as it was declared, or what the comparison asks where none was written down."""
+        return " ".join(self.comparison.hypothesis.split()) or f"{self.statement()}."
+
+    def statement(self) -> str:
+        """What the tests decide on: the hypothesis where its direction was declared, else that there is a difference."""
+        if self.comparison.expected or has_margin(self.comparison):
+            return self.hypothesis().rstrip(".")
+        names = self._names()
+        on = listed(criterion_label(self.study, name) for name in self.comparison.criteria)
+        return f"{listed(names) if names else 'What is compared'} differ{f' on {on}' if on else ''}"
+
+    def _names(self) -> list[str]:
+        if self.comparison.between == "systems":
+            return [system_label(self.study, name) for name in compared_systems(self.study, self.comparison)]
+        factor = factor_named(self.study, self.comparison.factor or "")
+        levels = factor.levels if factor else []
+        return [f"“{level_label(level)}”" for level in levels if level.name in (self.comparison.levels or [level.name])]
+
+    def label(self, name: object) -> str:
+        """A system or a level as readers know it."""
+        factor = factor_named(self.study, self.comparison.factor or "")
+        level = next((level for level in factor.levels if level.name == name), None) if factor else None
+        return f"“{level_label(level)}”" if level else system_label(self.study, str(name))
+
+    def words(self, test: Estimate) -> str:
+        """One test in words."""
+        if has_margin(self.comparison):
+            label = next((label for label, own in self.tests.items() if own is test), test.label)
+            return test_sentence(label, test, self.comparison).removesuffix(".")
+        first, second = self.label(test.details.get("first")), self.label(test.details.get("second"))
+        return effect_words(test, first, second, self.options.correction)
+
+    def tests_in_words(self) -> str:
+        """All tests in words where they are few, else counted, with those that decide."""
+        if self.problem:
+            return f"No test: {self.problem}."
+        if not self.relevant:
+            return "No data for it yet."
+        if has_margin(self.comparison):
+            shown = list(self.tests.values())
+        else:
+            shown = sorted(self.relevant, key=lambda test: _place(self, test))
+        is_one = len({about_words(test) for test in shown}) == 1
+        text = "; ".join(self._short(test, is_one) for test in shown[:MOST_TESTS]) + "."
+        rest = len(shown) - MOST_TESTS
+        more = f" {n_of(rest, 'more test')} in the confirmatory comparisons below." if rest > 0 else ""
+        return self._counts() + _capital(text) + more
+
+    def _short(self, test: Estimate, is_one: bool) -> str:
+        """One test for the list; what it is about is said where there are several."""
+        if has_margin(self.comparison):
+            return self.words(test)
+        first, second = self.label(test.details.get("first")), self.label(test.details.get("second"))
+        return ("" if is_one else about_words(test)) + short_words(test, first, second)
+
+    def _counts(self) -> str:
+        n, yes, no = len(self.relevant), len(self.supporting), len(self.contradicting)
+        if n == 1:
+            return ""
+        against = f", {no} in the other direction" if no else ""
+        direction = " in the expected direction" if self.comparison.expected else ""
+        if has_margin(self.comparison):
+            return f"{answer_words(self.tests, self.comparison)} "
+        return f"{yes} of {n} tests are significant{direction}{against}. "
+
+    def answer(self) -> str:
+        """The first sentence of the report, where this is the primary hypothesis."""
+        return f"Hypothesis {self.result}: {self.statement()}."
+
+    def verdict(self) -> Verdict:
+        """For the summary."""
+        stated = self.hypothesis()
+        if stated.rstrip(".") != self.statement():
+            stated += " No direction is declared: any difference counts."
+        title = comparison_title(self.comparison)
+        return Verdict(title, stated, self.result, self.tests_in_words(), is_primary=self.is_primary)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _is_above(test: Estimate) -> bool:
+    return test.value > float(test.details.get("null", 0.0))
+
+
+def _higher_first(test: Estimate) -> Estimate:
+    is_choice = test.details.get("quantity") == "share" or test.details.get("quantity") == "ICC"
+    return test if is_choice or not test.is_known or _is_above(test) else flipped(test)
+
+
+def _group(test: Estimate) -> tuple[object, ...]:
+    """On what the hypothesis must hold: each criterion or strategy, size and consistency apart."""
+    return test.details.get("about", ""), test.details.get("quantity") == "ICC"
+
+
+def _place(tested: TestedHypothesis, test: Estimate) -> tuple[int, float]:
+    """Contradicting tests first, then by their p-values."""
+    p = p_adjusted(test)
+    is_against = any(test is other for other in tested.contradicting)
+    return (0 if is_against else 1), (1.0 if math.isnan(p) else p)
+
+
+def tested_hypotheses(data: StudyData, options: Options) -> list[TestedHypothesis]:
+    """Every declared comparison with its tests, the primary one first."""
+    study = data.study
+    primary = study.spec.analysis.primary
+    declared = sorted(study.spec.analysis.comparisons, key=lambda comparison: comparison.name != primary)
+    return [_tested(data, comparison, options) for comparison in declared]
+
+
+def _tested(data: StudyData, comparison: Comparison, options: Options) -> TestedHypothesis:
+    family = deciding_family(data.study, comparison)
+    if not family.decides(data.study, comparison):
+        problem = "no analysis of this design tests this comparison as a whole"
+        return TestedHypothesis(data.study, comparison, {}, options, problem)
+    try:
+        tests = family.primary_tests(data, comparison, options)
+    except DialometerError as error:
+        return TestedHypothesis(data.study, comparison, {}, options, str(error).rstrip("."))
+    return TestedHypothesis(data.study, comparison, tests, options)
