@@ -171,7 +171,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables in the order they appear."""
         summary = self.summary
-        own = [table for table in (summary.hypotheses, summary.exclusions, summary.balance) if table is not None]
+        own = [table for table in (summary.exclusions, summary.balance, summary.hypotheses) if table is not None]
         return (*own, *(part for section in self.in_order for part in section.parts if isinstance(part, Table)))
 
     @property

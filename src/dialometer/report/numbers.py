@@ -1,4 +1,4 @@
-"""Numbers as readers expect them: the interval decides the digits, p values in the usual form, nothing known said so."""
+"""Numbers as readers expect them: as many digits as make sense, p-values in the usual form, what is not known says so."""
 
 from __future__ import annotations
 
@@ -61,16 +61,26 @@ def write_p(p: float, *, is_bare: bool = False) -> str:
 
 
 def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) -> int:
-    """Digits after the point that half the interval's width justifies, by the rule of the Particle Data Group.
+    """Digits after the point: the same for all estimates of one kind, so that a sentence, a tile and a table agree.
 
-    The first three digits of the half width decide: 100 to 354 show two of them, 355 to 949 one, from 950 it counts as
-    1000 (Review of Particle Physics, introduction, "Rounding"). So 0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.013 is 0.414.
+    Shares are whole percentages and other numbers have two digits, or none where the interval is wider than ten. Only an
+    interval too narrow to be seen with that many gets more, by the rule of the Particle Data Group (Review of Particle
+    Physics, introduction, "Rounding"): so 0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
     """
     if not estimate.has_interval:
         return fallback
     half = (100 if is_percent else 1) * (estimate.high - estimate.low) / 2
     if not (half > 0 and math.isfinite(half)):
         return fallback
+    usual = 0 if is_percent or half >= _WIDE else 2
+    return usual if half >= 0.95 * 10**-usual else max(usual, _precise_digits(half))
+
+
+_WIDE = 5.0
+
+
+def _precise_digits(half: float) -> int:
+    """As many as the first three digits of the half width justify: 100 to 354 show two, 355 to 949 one."""
     power = math.floor(math.log10(half))
     leading = half / 10.0**power
     n_shown = 2 if leading < 3.55 else 1 if leading < 9.5 else 2
@@ -83,7 +93,7 @@ def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: b
     digits = [digits_of(e, fallback, is_percent=is_percent) for e in estimates if e.is_known and e.has_interval]
     if not digits:
         return fallback
-    return max(digits) if max(digits) - min(digits) <= 1 else None
+    return max(digits) if max(digits) - min(digits) <= 2 else None
 
 
 def write_estimate(
@@ -164,7 +174,7 @@ def reproduce_lines(report: Report) -> tuple[str, str]:
     if "seed" in facts:
         same.append(f"seed {facts['seed']}")
     command = str(facts.get("command", "dialometer report STUDY_FOLDER"))
-    return f"{_listed(same)} give these numbers again, to the last digit:", command
+    return f"{_listed(same)} give the same numbers again, to the last digit. This report was made with:", command
 
 
 def _listed(words: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from dialometer.analysis.base.data import APART, StudyData, load_data
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.opening import answer, headlines, next_steps, verdict_table
-from dialometer.analysis.base.wording import cell_names
+from dialometer.analysis.base.wording import cell_names, listed
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
@@ -25,13 +26,13 @@ from dialometer.registry import did_you_mean
 from dialometer.storage.store import Store
 
 SOURCE_WORDS = {
-    "simulated": "These raters are simulated: the numbers test the design, they say nothing about real systems.",
-    "model": "These raters are programs, not people.",
+    "simulated": "These raters are simulated: the numbers test the design and say nothing about real systems.",
+    "model": "These raters are language models or other programs, not people.",
 }
 
 
 def exclusions_table(data: StudyData) -> Table:
-    """How many raters and judgments were left out, by reason."""
+    """How many raters and judgments were excluded, by reason."""
     rows: list[tuple[str, int | None, int | None]] = []
     sessions = data.sessions.filter(pl.col("source").is_in(data.sources))
     for state, label in (
@@ -63,10 +64,10 @@ def exclusions_table(data: StudyData) -> Table:
     rows += [(f"only flagged by the rule {rule}, kept", n, None) for rule, n in flagged.iter_rows()]
     return Table(
         "exclusions",
-        "What was left out",
+        "What was excluded",
         (Column("reason", "Reason"), Column("raters", "Raters", "count"), Column("judgments", "Judgments", "count")),
         tuple((reason, "" if n is None else n, "" if m is None else m) for reason, n, m in rows),
-        notes=() if rows else ("Nothing was left out.",),
+        notes=() if rows else ("Nothing was excluded.",),
     )
 
 
@@ -121,16 +122,27 @@ def warnings(data: StudyData) -> tuple[str, ...]:
     note = unfinished(data)
     if note:
         notes.append(
-            f"{note} Looking before the end is not a test: intervals and p values assume that the number of raters was fixed."
+            f"{note} Interim results are not a valid test: confidence intervals and p-values assume that the number of raters "
+            "was fixed."
         )
     return tuple(notes)
 
 
-_NOTHING = Findings(
-    "There are no judgments yet.",
-    "Not enough data.",
-    sections=(Section("none", "Results", problem="There are no judgments yet; the report grows with them."),),
-)
+def nothing_left(data: StudyData) -> Findings:
+    """The findings of a study without judgments: none were collected, or all of them were excluded."""
+    n = sum(data.n_left_out.values())
+    if n:
+        reasons = listed(
+            f"{count:,} {'of' if 'raters' in reason else 'on'} {reason}" for reason, count in data.n_left_out.items()
+        )
+        text = f"All {n:,} judgments that were collected are excluded, so there is nothing to analyse: {reasons}."
+        step = "Check the quality rules and the exclusions: the dashboard and `dialometer status` show who was excluded and why."
+    else:
+        text = "There are no judgments yet."
+        step = "Collect judgments (dialometer serve), or try the design with simulated raters (dialometer simulate)."
+    problem = text if n else "There are no judgments yet; the report grows with them."
+    section = Section("none", "Results", problem=problem)
+    return Findings(text, "Not enough data.", sections=(section,), next_steps=(step,))
 
 
 def families(study: Study) -> list[Family]:
@@ -193,7 +205,9 @@ def analyse(
         has_fixed_items=declared.items == "fixed",
         model=declared.model,
     )
-    findings = [_run(family, data, options) for family in families(study)] if len(data.judgments) else [_NOTHING]
+    findings = (
+        [_run(family, data, options) for family in families(study)] if len(data.judgments) else [nothing_left(data)]
+    )
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
@@ -201,7 +215,7 @@ def analyse(
         certainty=first.certainty,
         headlines=headlines(first.headlines, verdicts),
         exclusions=exclusions_table(data),
-        balance=balance_table(data),
+        balance=balance_table(data) if len(study.cells) > 1 else None,
         figure=first.figure,
         claims=first.claims,
         warnings=(*warnings(data), *(warning for part in findings for warning in part.warnings)),
@@ -246,12 +260,22 @@ def _provenance(data: StudyData, options: Options) -> dict[str, str | int | floa
         "n_items": data.judgments["item"].n_unique(),
         "sources": ", ".join(data.sources),
         "dialometer": __version__,
+        "command": report_command(data, options),
     }
     times = data.judgments["answered_at"].drop_nulls()
     if len(times):
         made["first_judgment"] = str(times.min())
         made["last_judgment"] = str(times.max())
     return made
+
+
+def report_command(data: StudyData, options: Options) -> str:
+    """The command that makes this report again, every setting written out."""
+    folder = data.study.folder.resolve().name if data.study.folder else data.study.spec.name
+    sources = " ".join(f"--source {source}" for source in data.sources)
+    return (
+        f"dialometer report {shlex.quote(folder)} --seed {options.seed} --resamples {options.n_resamples} {sources}"
+    ).strip()
 
 
 def analyse_folder(

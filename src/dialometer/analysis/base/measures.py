@@ -7,6 +7,7 @@ rule for zeros, and repeated judgments are averaged; each is counted in a note.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -145,6 +146,16 @@ class Measure:
     def is_log(self) -> bool:
         """Whether differences of ``y`` are ratios of what raters gave."""
         return self.unit == "log"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which values a mean of this measure lies; infinite where the scale has no ends."""
+        if self.unit == "percent":
+            return 0.0, 100.0
+        if self.unit != "points":
+            return -math.inf, math.inf
+        ends = [scale.bounds() for scale in self.scales]
+        return min(low for low, _ in ends), max(high for _, high in ends)
 
     @property
     def n_targets(self) -> int:

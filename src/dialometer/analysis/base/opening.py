@@ -55,6 +55,8 @@ def _correction(correction: str) -> str:
 def next_steps(data: StudyData, findings: Sequence[Findings], unfinished: str) -> tuple[str, ...]:
     """What to do next: what stands in the way of an answer first, then what the families derive from their results."""
     own = tuple(step for part in findings for step in part.next_steps)
+    if not len(data.judgments):
+        return own
     if data.sources == ("simulated",):
         return (
             "These are simulated raters. If the design can answer the question, freeze it and collect real judgments "

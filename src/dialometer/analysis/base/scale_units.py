@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from dialometer.model.estimate import Estimate
 from dialometer.model.scale import ChoiceForm, Scale
 from dialometer.model.study import Block, Criterion, Study
 
@@ -84,3 +85,10 @@ def has_numeric_criteria(study: Study) -> bool:
 def unit_words(unit: Unit) -> str:
     """What a mean in this unit is, for axes and headings."""
     return {"log": "rating", "points": "rating", "percent": "rating, % of the scale", "z": "rating, z"}[unit]
+
+
+def within(estimate: Estimate, low: float, high: float) -> Estimate:
+    """The estimate with its interval cut at the ends of what is possible; the coverage stays what it was."""
+    if not estimate.has_interval or (estimate.low >= low and estimate.high <= high):
+        return estimate
+    return replace(estimate, low=min(max(estimate.low, low), high), high=max(min(estimate.high, high), low))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,9 +102,16 @@ def add_to(app: typer.Typer) -> None:
             step("Analysing")
             with open_store(folder, database, create=False) as store:
                 made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources, by=questions)
+            if database:
+                made = _with_command(made, f"{made.provenance['command']} --database DATABASE_URL")
             step("Writing")
             files = render(made, target, formats=formats or None)
         print_result(made, target, files, as_json=as_json)
+
+
+def _with_command(report: Report, command: str) -> Report:
+    """The report with the command that was used; a database's address may hold a password and is not repeated."""
+    return replace(report, provenance={**report.provenance, "command": command})
 
 
 def print_result(
@@ -150,6 +159,10 @@ def _as_json(report: Report, target: Path, files: list[Path]) -> dict[str, objec
     return {
         "answer": summary.answer,
         "certainty": summary.certainty,
+        "verdicts": [
+            {"hypothesis": one.hypothesis, "verdict": one.result, "tests": one.tests} for one in summary.verdicts
+        ],
+        "next_steps": list(summary.next_steps),
         "warnings": list(summary.warnings),
         "is_finished": report.is_finished,
         "sections": [section.name for section in report.sections],
@@ -172,6 +185,14 @@ def _print_summary(report: Report, target: Path, files: list[Path]) -> None:
         results.print(f"\n{escape(summary.certainty)}", soft_wrap=True, style="dim")
     for warning in summary.warnings:
         results.print(f"[yellow]•[/] {escape(warning)}", soft_wrap=True)
+    if len(summary.verdicts) > 1:
+        results.print("\nHypotheses declared in advance:")
+        for one in summary.verdicts:
+            results.print(f"  [bold]{one.result}[/]: {escape(one.hypothesis)}", soft_wrap=True)
+    if summary.next_steps:
+        results.print("\nWhat to do next:")
+        for next_step in summary.next_steps:
+            results.print(f"  • {escape(next_step)}", soft_wrap=True)
     lost = [section for section in report.sections if section.problem]
     if lost:
         results.print("\nParts that could not be computed:")
@@ -220,6 +241,8 @@ def _archived_report(
             n_resamples=resamples or settings["n_resamples"],
             by=by,
         )
+        command = str(made.provenance["command"]).split(" --", 1)[1]
+        made = _with_command(made, f"dialometer report {shlex.quote(archive.name)} --{command}")
         step("Writing")
         files = render(made, target, formats=formats or settings["formats"])
         with TemporaryDirectory(prefix="dialometer-tables-") as name:

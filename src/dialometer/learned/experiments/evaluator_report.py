@@ -373,10 +373,7 @@ def _calibration_section(contest: Contest) -> Section:
         if not inside.any():
             continue
         stated, happened = float(chances[inside].mean()), float(is_right[inside].mean())
-        points += [
-            LinePoint(100 * stated, happened, group="the evaluator"),
-            LinePoint(100 * stated, stated, group="ideal"),
-        ]
+        points.append(LinePoint(stated, happened))
         rows.append((f"{low:.0%} to {high:.0%}", int(inside.sum()), stated, happened))
     table = Table(
         "calibration_table",
@@ -392,7 +389,14 @@ def _calibration_section(contest: Contest) -> Section:
     figure = Figure(
         "calibration",
         "When it says 80%, is it right four times out of five?",
-        lines(points, x_title="probability it gives, in %", y_title="was right", is_percent=True),
+        lines(
+            points,
+            x_title="probability it gives",
+            y_title="was right",
+            is_percent=True,
+            is_percent_x=True,
+            ideal="as it should be",
+        ),
         alt="; ".join(f"says {stated:.0%}: right in {right:.0%} of {n} pairs" for _, n, stated, right in rows),
     )
     text = "All held-out pairs of different ratings, by the probability that the evaluator gives to its choice."

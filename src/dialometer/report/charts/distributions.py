@@ -19,6 +19,7 @@ from dialometer.report.charts.frame import (
     label_axis,
     label_room_px,
     lines_of,
+    log_ticks,
     on_both_screens,
     value_axis,
     value_scale,
@@ -120,7 +121,9 @@ def strip(
 
     def draw(screen: ScreenWidth) -> Spec:
         axis = value_axis(value_title, is_percent=is_percent, screen=screen)
-        scale = {"type": "log"} if is_log else value_scale(domain)
+        scale = {"type": "log", "nice": False} if is_log else value_scale(domain)
+        if is_log:
+            axis |= {"values": log_ticks(_all_values(rows), axis["tickCount"]), "format": "~g"}
         x = {"type": "quantitative", "axis": axis, "scale": scale}
         y = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}
         n_lines = max((len(lines_of(label, screen.label_chars)) for label in labels), default=1)
@@ -135,6 +138,10 @@ def strip(
         )
 
     return on_both_screens(draw, rows)
+
+
+def _all_values(rows: Sequence[Mapping[str, object]]) -> list[float]:
+    return [float(row["value"]) for row in rows if isinstance(row["value"], int | float)]
 
 
 def _points(label: str, array: np.ndarray, n_max: int) -> Sequence[dict[str, object]]:

@@ -119,6 +119,21 @@ def value_axis(title: str, *, is_percent: bool, screen: ScreenWidth, n_facets: i
     return axis
 
 
+def log_ticks(values: Iterable[float | None], most: int) -> list[float]:
+    """Round numbers for a logarithmic axis: 1, 2 and 5 of every power of ten, or the powers alone where that is too many."""
+    known = [value for value in values if value is not None and value > 0 and math.isfinite(value)]
+    if not known:
+        return []
+    low, high = min(known), max(known)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [digit * 10.0**power for power in powers for digit in digits]
+        inside = [tick for tick in ticks if low <= tick <= high]
+        if len(inside) <= most:
+            break
+    return inside if len(inside) > 1 else [low, high]
+
+
 def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -> Spec:
     """A scale of numbers; where a domain is given, what lies outside is cut at its border."""
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dialometer.report.charts.frame import (
@@ -46,7 +47,10 @@ def heatmap(
     n_digits: int = 2,
 ) -> Spec:
     """The matrix in the order given. With ``midpoint`` (0.5 for wins, 0 for differences) two colours part there."""
-    rows = _cell_rows(cells, domain, midpoint, lambda value: _number(value, is_percent, n_digits))
+    low, high = _ends(cells, domain, midpoint)
+    ramp = SEQUENTIAL if midpoint is None else DIVERGING
+    steps = step_labels(low, high, len(ramp), is_percent=is_percent)
+    rows = _cell_rows(cells, (low, high), steps, lambda value: _number(value, is_percent, n_digits))
     names, columns = in_order(c.row for c in cells), in_order(c.column for c in cells)
 
     def draw(screen: ScreenWidth) -> Spec:
@@ -60,12 +64,13 @@ def heatmap(
             "x": {"field": "column", "type": "nominal", "sort": columns, "axis": x_axis},
             "y": {"field": "row", "type": "nominal", "sort": names, "axis": y_axis},
         }
-        ink = [{"test": "datum.colour == null", "value": MUTED}, {"test": "datum.is_strong", "value": ON_STRONG}]
+        ink = [{"test": "datum.step == null", "value": MUTED}, {"test": "datum.is_strong", "value": ON_STRONG}]
         size = 12 if width >= 40 else 10
         layers = [
             {
                 "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 2, "cornerRadius": 2},
-                "encoding": {"color": {"field": "colour", "type": "nominal", "scale": None, "legend": None}},
+                "transform": [{"filter": "isValid(datum.step)"}],
+                "encoding": {"color": _key(steps, ramp, value_title, room + width * len(columns))},
             },
             {
                 "mark": {"type": "text", "fontSize": size},
@@ -74,37 +79,67 @@ def heatmap(
         ]
         n_lines = max((len(lines_of(name, screen.label_chars)) for name in names), default=1)
         step = max(30, n_lines * 15 + 6)
-        view = {"encoding": encoding, "layer": layers, "title": _title(value_title)}
+        view = {"encoding": encoding, "layer": layers}
         spec = in_facets(view, [""], screen, room_px=room, height_px=step * len(names))
         return {**spec, "autosize": {"type": "pad"}, "width": width * len(columns)}
 
     return on_both_screens(draw, rows)
 
 
-def _cell_rows(
-    cells: Sequence[HeatCell],
-    domain: tuple[float, float] | None,
-    midpoint: float | None,
-    write: Callable[[float | None], str],
-) -> list[dict[str, Any]]:
-    """Each cell with its colour and writing; colours come from a fixed ramp so that they can follow a dark page."""
+def _ends(cells: Sequence[HeatCell], domain: tuple[float, float] | None, midpoint: float | None) -> tuple[float, float]:
+    """Where the colours begin and end; around a midpoint equally far on both sides."""
     known = [c.value for c in cells if finite(c.value) is not None and c.value is not None]
     low, high = domain or (min(known, default=0.0), max(known, default=1.0))
-    if midpoint is not None:
-        reach = max(high - midpoint, midpoint - low) or 1.0
-        low, high = midpoint - reach, midpoint + reach
-    ramp = SEQUENTIAL if midpoint is None else DIVERGING
-    strong = {5, 6} if midpoint is None else {0, 1, 7, 8}
+    if midpoint is None:
+        return (low, high) if high > low else (low - 0.5, low + 0.5)
+    reach = max(high - midpoint, midpoint - low) or 1.0
+    return midpoint - reach, midpoint + reach
+
+
+def step_labels(low: float, high: float, n_steps: int, *, is_percent: bool) -> list[str]:
+    """What each colour stands for: "0–11%", "11–22%" and so on."""
+    scale, sign = (100, "%") if is_percent else (1, "")
+    n_digits = 0 if is_percent else 2
+    edges = [scale * (low + (high - low) * i / n_steps) for i in range(n_steps + 1)]
+    written = [f"{edge:.{n_digits}f}".replace("-", "−") for edge in edges]
+    return [f"{start} to {end}{sign}" for start, end in pairwise(written)]
+
+
+def _key(steps: Sequence[str], ramp: Sequence[str], title: str, room_px: float) -> Spec:
+    """The colours with a key below the matrix; they come from a fixed ramp so that they can follow a dark page."""
+    longest = max(map(len, steps))
+    legend = {
+        "title": title,
+        "orient": "bottom",
+        "direction": "horizontal",
+        "columns": max(1, min(len(steps), int(room_px // (longest * 7 + 30)))),
+        "symbolType": "square",
+        "symbolSize": 140,
+        "symbolStrokeWidth": 0,
+    }
+    return {
+        "field": "step",
+        "type": "ordinal",
+        "scale": {"domain": list(steps), "range": list(ramp)},
+        "legend": legend,
+    }
+
+
+def _cell_rows(
+    cells: Sequence[HeatCell], ends: tuple[float, float], steps: Sequence[str], write: Callable[[float | None], str]
+) -> list[dict[str, Any]]:
+    """Each cell with its step of colour and its writing."""
+    strong = {5, 6} if len(steps) == len(SEQUENTIAL) else {0, 1, 7, 8}
     rows = []
     for cell in cells:
         value = finite(cell.value)
-        step = None if value is None else step_of(value, low, high, len(ramp))
+        step = None if value is None else step_of(value, *ends, len(steps))
         rows.append(
             {
                 "row": cell.row,
                 "column": cell.column,
                 "text": cell.text or write(value),
-                "colour": None if step is None else ramp[step],
+                "step": None if step is None else steps[step],
                 "is_strong": step in strong,
             }
         )
@@ -152,7 +187,3 @@ def _number(value: float | None, is_percent: bool, n_digits: int) -> str:
     if value is None:
         return "–"
     return (f"{100 * value:.0f}%" if is_percent else f"{value:.{n_digits}f}").replace("-", "−")
-
-
-def _title(text: str) -> Spec:
-    return {"text": text, "anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": MUTED, "offset": 8}

@@ -13,6 +13,7 @@ from dialometer.report.charts.frame import (
     group_shape,
     in_facets,
     in_order,
+    log_ticks,
     on_both_screens,
     value_axis,
     value_scale,
@@ -43,10 +44,13 @@ def lines(
     y_domain: tuple[float, float] | None = None,
     is_percent: bool = False,
     is_log_x: bool = False,
+    is_percent_x: bool = False,
+    ideal: str = "",
     n_facet_columns: int = 2,
 ) -> Spec:
     """Lines by group with bands for intervals; ``target`` draws a horizontal line, for example at a power of 0.8, ``mark_x``
-    an upright one, for example at the value that was chosen.
+    an upright one, for example at the value that was chosen, and ``ideal`` names a line where y equals x, dashed and
+    without points: it is no data.
     """
     rows = [
         {"x": p.x, "y": finite(p.y), "low": finite(p.low), "high": finite(p.high), "group": p.group, "facet": p.facet}
@@ -55,10 +59,12 @@ def lines(
     groups, facets = in_order(p.group for p in points), in_order(p.facet for p in points)
 
     def draw(screen: ScreenWidth) -> Spec:
-        x_axis = {**value_axis(x_title, is_percent=False, screen=screen, n_facets=len(facets)), "grid": False}
+        x_axis = {**value_axis(x_title, is_percent=is_percent_x, screen=screen, n_facets=len(facets)), "grid": False}
         y_axis = {**value_axis(y_title, is_percent=is_percent, screen=screen), "tickCount": 5}
         x = {"field": "x", "type": "quantitative", "axis": x_axis}
-        x["scale"] = {"type": "log"} if is_log_x else {"zero": False, "nice": False, "padding": 8}
+        x["scale"] = {"type": "log", "nice": False} if is_log_x else {"zero": False, "nice": False, "padding": 8}
+        if is_log_x:
+            x_axis |= {"values": log_ticks((p.x for p in points), x_axis["tickCount"]), "format": "~g"}
         y = {
             "type": "quantitative",
             "axis": {**y_axis, "domain": False, "ticks": False},
@@ -78,6 +84,8 @@ def lines(
             "encoding": at_y if groups == [""] else {**at_y, "shape": group_shape(groups, screen, group_title)},
         }
         layers: list[Spec] = [band, line, dot]
+        if ideal:
+            layers = [*_ideal([p.x for p in points], ideal), *layers]
         if target is not None:
             layers.insert(0, _rule("y", target))
         if mark_x is not None:
@@ -85,6 +93,32 @@ def lines(
         return in_facets({"layer": layers}, facets, screen, room_px=56, height_px=260 if len(facets) == 1 else 170)
 
     return on_both_screens(draw, rows, n_facet_columns)
+
+
+def _ideal(xs: Sequence[float], name: str) -> list[Spec]:
+    """The line on which y equals x, with its name at the end."""
+    ends = [min(xs), max(xs)]
+    at = {"x": {"field": "at", "type": "quantitative"}, "y": {"field": "at", "type": "quantitative"}}
+    return [
+        {
+            "data": {"values": [{"at": end} for end in ends]},
+            "mark": {"type": "line", "strokeDash": [4, 3], "color": INK, "strokeWidth": 1},
+            "encoding": at,
+        },
+        {
+            "data": {"values": [{"at": ends[1], "name": name}]},
+            "mark": {
+                "type": "text",
+                "align": "right",
+                "baseline": "bottom",
+                "dx": -6,
+                "dy": -6,
+                "color": INK,
+                "fontSize": 11,
+            },
+            "encoding": {**at, "text": {"field": "name"}},
+        },
+    ]
 
 
 def _rule(axis: str, value: float) -> Spec:

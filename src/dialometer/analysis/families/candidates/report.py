@@ -10,7 +10,7 @@ from itertools import combinations
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
-from dialometer.analysis.base.wording import criterion_label, listed, number, percent, system_label, with_interval
+from dialometer.analysis.base.wording import criterion_label, listed, n_of, number, percent, system_label, with_interval
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
 from dialometer.analysis.families.candidates.answer_differences import answer_difference
 from dialometer.analysis.families.candidates.asked import asked_section
@@ -26,12 +26,12 @@ from dialometer.analysis.families.candidates.gold_loss import gold_rules, gold_s
 from dialometer.analysis.families.candidates.pool import Pool, pool_of
 from dialometer.analysis.families.candidates.question_groups import TITLE as COREFERENCE
 from dialometer.analysis.families.candidates.question_groups import coreference_section
-from dialometer.analysis.families.candidates.retrieval import FIRST, JudgeScores, Retrieval, retrieval_scores
+from dialometer.analysis.families.candidates.retrieval import JudgeScores, Retrieval, retrieval_scores
 from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
 from dialometer.analysis.families.candidates.versatile import versatile_section
-from dialometer.analysis.shared.comparisons import between, compared_systems
+from dialometer.analysis.shared.comparisons import between, compared_systems, p_adjusted
 from dialometer.analysis.shared.equivalence import decided
-from dialometer.analysis.shared.ranking import lead_claims
+from dialometer.analysis.shared.ranking import difference, lead_claims
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem
@@ -58,114 +58,68 @@ class CandidateResults:
 
 
 def answer(main: CandidateResults) -> str:
-    """Who is best by the ratings, by the maker's labels and by the crowd's, in one or two sentences."""
+    """Whose first answers are rated best, as far as the corrected tests carry it."""
     answers = main.answers
     if answers.lead is None:
         return "No first answer of any system has been rated yet."
-    best = answers.lead.best
+    best, level = answers.lead.best, [*answers.lead.level, *answers.lead.untested]
     rating = f"{number(answers.means[best].value)} on the scale from {main.pool.ends[0]:g} to {main.pool.ends[1]:g}"
-    if answers.gold is not None and answers.shares[best].is_known:
-        rating += f", {percent(answers.shares[best].value)} of gold"
-    text = f"The first answers of {best} are rated best ({rating})."
-    if not answers.lead.is_clear and answers.pairs:
-        text = f"No system is shown to be best. Rated highest: the first answers of {listed(answers.lead.first)} ({rating})."
-    verdicts = []
-    for judge in ("maker", "crowd"):
-        judged = main.by(judge)
-        if judged is not None and judged.lead is not None:
-            rate = judged.answerable(judged.lead.best, FIRST)
-            each = " each" if judged.lead.shared else ""
-            verdicts.append(f"for the {judge}: {listed(judged.lead.first)} ({percent(rate.value)}{each})")
-    return f"{text} Most often right {'; '.join(verdicts)}." if verdicts else text
+    if answers.lead.is_clear or not answers.pairs:
+        return f"The first answers of {best} are rated best ({rating})."
+    if answers.lead.shared:
+        return f"The first answers of {listed(answers.lead.first)} are tied ({rating})."
+    ahead = f"significantly higher than those of {listed(answers.lead.behind)}, but " if answers.lead.behind else ""
+    return (
+        f"No system is significantly best: the first answers of {best} are rated highest ({rating}), {ahead}not "
+        f"significantly higher than those of {listed(level, conjunction='or')}."
+    )
 
 
-def certainty(main: CandidateResults, options: Options) -> str:
-    """Which of the leads could be chance."""
+def certainty(main: CandidateResults) -> str:
+    """On how many data the answer rests, and whether it is confirmatory."""
     answers = main.answers
     if answers.lead is None:
         return "Not enough data."
+    basis = f"{n_of(len(main.pool.rater_names), 'rater')} judged the answers to {n_of(len(main.pool.questions), 'question')}"
     if not answers.pairs:
-        return "There is one system only, so nothing to compare it with."
-    level = [*answers.lead.level, *answers.lead.untested]
-    n_questions = len(main.pool.questions)
-    where = f"{n_questions:,} questions and {len(main.pool.rater_names):,} raters"
-    if answers.lead.is_clear:
-        text = (
-            f"The lead in ratings over every other system is larger than chance would make it with {where} (all corrected "
-            f"p values at most {1 - options.confidence:.2g})."
-        )
-    elif answers.lead.behind:
-        text = (
-            f"With {where}, {answers.lead.best} is clearly ahead of {listed(answers.lead.behind)}; that it is better than "
-            f"{listed(level)} is not established."
-        )
-    else:
-        text = f"With {where}, the lead in ratings over {listed(level)} could be chance."
-    unclear = []
-    for judge in ("maker", "crowd"):
-        judged = main.by(judge)
-        if judged is not None and judged.lead is not None and judged.lead.level:
-            unclear.append(f"{judged.lead.best} from {listed(judged.lead.level)} for the {judge}")
-    return f"{text} By how often they are right one cannot tell {'; '.join(unclear)}." if unclear else text
+        return f"{basis}. There is one system only, so nothing to compare it with."
+    kind = "confirmatory (declared in advance)" if answers.declared else "exploratory"
+    gold = f" Gold answers get {with_interval(answers.gold)}." if answers.gold is not None else ""
+    return f"{basis}; the comparison is {kind}.{gold}"
 
 
 def headlines(main: CandidateResults) -> tuple[Headline, ...]:
-    """The rating of the best first answers, and the share that is right for each judge."""
+    """The best first answers against those of the systems that come next."""
     answers = main.answers
+    if answers.lead is None:
+        return ()
+    best = answers.lead.best
     lines = []
-    if answers.lead is not None:
-        best = answers.lead.best
-        lines.append(
-            Headline(
-                f"Average rating, first answers of {best}",
-                answers.means[best],
-                f"Gold answers get {with_interval(answers.gold)}." if answers.gold is not None else "",
-                is_confirmatory=bool(answers.declared),
-            )
-        )
-    for judge, word in (("maker", "maker"), ("crowd", "crowd")):
-        judged = main.by(judge)
-        if judged is None or judged.lead is None:
+    for other in sorted((name for name in answers.means if name != best), key=lambda name: -answers.means[name].value):
+        gap = difference(answers.pairs, best, other)
+        if gap is None or not gap.is_known:
             continue
-        best = judged.lead.best
-        level = judged.lead.level
-        who = listed(judged.lead.first)
-        sentence = (
-            f"{best} does not differ significantly from {listed(level)}."
-            if level
-            else "Ahead of every other system."
-            if judged.lead.behind
-            else ""
-        )
-        rate = replace(judged.answerable(best, FIRST), unit="share")
-        lines.append(Headline(f"Success Rate@1 by the {word}: {who}", rate, sentence))
-    return tuple(lines)
+        clear = "Significant" if other in answers.lead.behind else "Not significant"
+        shown = replace(gap, unit="points", p_value=p_adjusted(gap))
+        lines.append(Headline(f"First answers of {best} against {other}", shown, f"{clear}.", bool(answers.declared)))
+    return tuple(lines[:3])
 
 
 def figure(main: CandidateResults) -> Figure | None:
-    """First answers that are right, for the maker and for the crowd."""
-    dots = []
-    for label in main.pool.labels:
-        for judge in ("maker", "crowd"):
-            judged = main.by(judge)
-            if judged is not None:
-                dots.append(Dot(label, judged.answerable(label, FIRST), f"the {judge}"))
+    """The average rating of the first answers, which the answer speaks of."""
+    answers, (low, high) = main.answers, main.pool.ends
+    dots = [Dot(label, answers.means[label]) for label in main.pool.labels if label in answers.means]
+    if answers.gold is not None:
+        dots.append(Dot("gold answers", answers.gold))
     if not dots:
         return None
-    details = "; ".join(
-        f"{dot.label} by {dot.group} {percent(dot.estimate.value)}" for dot in dots if dot.estimate.is_known
-    )
+    details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     return Figure(
         "summary_figure",
-        "First answers that are right, by whose judgment (Success Rate@1)",
-        dot_interval(
-            dots,
-            value_title="share of questions with a right first answer",
-            group_title="right for",
-            domain=(0, 1),
-            is_percent=True,
-        ),
-        alt=f"Success Rate at 1: {details}.",
+        "Average rating of the first answers",
+        dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})", domain=(low, high)),
+        alt=f"Average rating of each system's first answers with confidence intervals. {details}.",
+        is_confirmatory=bool(answers.declared),
     )
 
 
@@ -266,7 +220,7 @@ class Candidates(Family):
             return Findings("Not enough data.", why, sections=tuple(sections), methods=methods(options))
         return Findings(
             answer=answer(main),
-            certainty=certainty(main, options),
+            certainty=certainty(main),
             headlines=headlines(main),
             figure=figure(main),
             sections=tuple(sections),

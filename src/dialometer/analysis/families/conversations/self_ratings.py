@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
-from dialometer.analysis.base.wording import listed, n_of, number, p_words, system_label, with_interval
+from dialometer.analysis.base.wording import interval_only, listed, n_of, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.comparison import (
     SystemComparison,
     compare_systems,
@@ -174,21 +175,21 @@ def _in_order(study: Study) -> list[AskedCriterion]:
 
 def _answer(main: SystemComparison) -> str:
     if main.lead is None:
-        return "No conversation has been rated yet."
+        return "No dialogue has been rated yet."
     low, high = main.ratings.ends
     scale = f"on the scale from {low:g} to {high:g}"
     best = main.lead.best
     if len(main.means) < 2:
-        return f"{main.ratings.label}: conversations with {best} are rated {with_interval(main.means[best])} {scale}."
+        return f"{main.ratings.label}: dialogues with {best} are rated {with_interval(main.means[best])} {scale}."
     others = listed(f"{number(mean.value)} with {system}" for system, mean in main.means.items() if system != best)
-    ahead = (
-        "are rated higher than those with"
-        if main.lead.is_clear
-        else "are rated highest, but not surely higher than those with"
+    rest = listed(
+        (system for system in main.means if system != best), conjunction="and" if main.lead.is_clear else "or"
     )
-    rest = listed(system for system in main.means if system != best)
-    text = f"Conversations with {best} {ahead} {rest}"
-    return f"{text} ({main.ratings.label}: {number(main.means[best].value)} against {others}, {scale})."
+    rated = f"({main.ratings.label}: {number(main.means[best].value)} against {others}, {scale})"
+    if len(main.means) == 2 and number(main.means[best].value) == number(main.means[rest].value):
+        return f"Dialogues with {best} and with {rest} are tied {rated}."
+    ahead = "are rated higher than" if main.lead.is_clear else "are rated highest, but not significantly higher than"
+    return f"Dialogues with {best} {ahead} those with {rest} {rated}."
 
 
 def _claims(main: SystemComparison) -> tuple[Claim, ...]:
@@ -200,7 +201,7 @@ def _claims(main: SystemComparison) -> tuple[Claim, ...]:
 def _certainty(main: SystemComparison) -> str:
     if main.lead is None:
         return "Not enough data."
-    basis = f"{n_of(len(main.ratings.value), 'conversation')} of {n_of(main.ratings.n_raters, 'rater')}"
+    basis = f"{n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}"
     if len(main.means) < 2:
         return f"Based on {basis}; there is one system only, so nothing to compare it with."
     leads = []
@@ -211,9 +212,10 @@ def _certainty(main: SystemComparison) -> str:
         if gap is None or not gap.is_known:
             leads.append(f"no test against {system}")
             continue
-        leads.append(f"{with_interval(gap)} points above {system} ({p_words(float(gap.details['p_adjusted']))})")
-    what = "declared" if main.is_declared else "not declared before the data, so exploratory"
-    return f"{main.lead.best} is {listed(leads)}; based on {basis}, raters as clusters; {what}."
+        corrected = p_words(float(gap.details["p_adjusted"]))
+        leads.append(f"{number(gap.value)} points above {system} ({interval_only(gap)}, {corrected})")
+    what = "confirmatory (declared in advance)" if main.is_declared else "exploratory"
+    return f"{main.lead.best} is {listed(leads)}. Based on {basis}; the comparison is {what}."
 
 
 def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ...]:
@@ -231,7 +233,10 @@ def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ..
             )
         lines.append(
             Headline(
-                f"{main.ratings.label}: {names[0]} above {names[1]}", shown, sentence, is_confirmatory=main.is_declared
+                f"{main.ratings.label}: {names[0]} against {names[1]}",
+                replace(shown, unit="points"),
+                sentence,
+                is_confirmatory=main.is_declared,
             )
         )
     top = shape.shares[-1]
@@ -239,7 +244,7 @@ def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ..
         Headline(
             f"{main.ratings.label}: ratings at the highest point",
             top,
-            "Ratings that pile up at the top cannot tell good conversations from very good ones."
+            "Ratings that pile up at the top do not distinguish good dialogues from very good ones."
             if shape.shape in ("J", "top")
             else "",
         )
@@ -258,7 +263,7 @@ def _figure(main: SystemComparison) -> Figure:
             value_title=f"average rating ({low:g} to {high:g})",
             domain=(low, high),
         ),
-        alt=f"Average ratings with intervals: {details}.",
+        alt=f"Average ratings with confidence intervals: {details}.",
         is_confirmatory=main.is_declared,
     )
 

@@ -115,7 +115,8 @@ def certainty_words(
     results: Sequence[Result], choices: PairChoices, options: Options, deciding: DeclaredShares | None
 ) -> str:
     """How many tests are significant at which reach, on how many data, and what is left open."""
-    what = "The comparison was declared beforehand." if deciding else "No comparison was declared: this is exploratory."
+    kind = "confirmatory (declared in advance)" if deciding else "exploratory"
+    what = f"The comparison is {kind}."
     basis = f"{n_of(choices.n_raters, 'rater')} made {n_of(choices.n, 'choice')} on {n_of(choices.n_pairs, 'transcript pair')}"
     if all(result.reach in ("untested", "unknown") for result in results):
         return f"{basis}; that is not enough for a test. {what}"

@@ -207,15 +207,16 @@ def conclusion(evidence: Evidence) -> Section:
 
 
 def summary_words(evidence: Evidence, contrast: Contrast) -> str:
-    """One sentence for the first screen: whether anything was found, and what."""
-    name = _effect_name(contrast)
+    """One sentence for the first screen: what changed with a level and what did not."""
     changed, absent, unclear = _outcomes(evidence, contrast)
-    kind = "" if _is_declared(evidence, contrast) else " (exploratory: it was not declared)"
+    where = f"With “{level_label(contrast.level)}” instead of “{level_label(contrast.base)}”"
+    kind = "" if _is_declared(evidence, contrast) else " (exploratory: not declared in advance)"
+    rest = f"no significant change in {listed(absent, conjunction='or')}" if absent else ""
     if changed:
-        return f"{name} was found: {listed(changed)}{kind}."
-    if absent:
-        return f"{name} was not demonstrated{kind}."
-    return f"{name}: {'unclear' if unclear else 'not enough data to tell'}."
+        return f"{where}, {listed(changed)}{f'; {rest}' if rest else ''}{kind}."
+    if rest:
+        return f"{where}, there was {rest}{kind}."
+    return f"{where}: {'unclear' if unclear else 'not enough data to tell'}."
 
 
 def _is_declared(evidence: Evidence, contrast: Contrast) -> bool:
@@ -235,21 +236,13 @@ def _effect_name(contrast: Contrast) -> str:
 
 
 def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
-    """What was found, what was not, and what is unclear."""
-    name = _effect_name(contrast)
-    changed, absent, unclear = _outcomes(evidence, contrast)
-    if not changed and not absent:
-        return f"{name}: not enough data to tell."
-    left = f" No significant change in {listed(absent, conjunction='or')}." if absent else ""
-    if unclear:
-        left += f" Unclear: {listed(unclear)}."
-    if changed:
-        return f"{name} was found: {listed(changed)}.{left}"
-    return f"{name} was not demonstrated.{left}"
+    """What changed, what did not, and what is unclear."""
+    unclear = _outcomes(evidence, contrast)[2]
+    return summary_words(evidence, contrast) + (f" Unclear: {listed(unclear)}." if unclear else "")
 
 
 def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:
-    """What changed, what did not demonstrably change, and what is not known, in words."""
+    """What changed, what did not change significantly, and what is not known, in words."""
     tests = outcomes(evidence, contrast)
     by_state: dict[tuple[str, str], list[str]] = {}
     for outcome in tests:

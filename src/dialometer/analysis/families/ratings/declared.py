@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.family import Options, section_or_problem
 from dialometer.analysis.base.measures import (
     Measure,
     Measures,
@@ -30,11 +30,9 @@ from dialometer.analysis.base.wording import (
     after_correction,
     baseline,
     correction_name,
-    excludes,
     factor_named,
     interval_only,
     level_label,
-    listed,
     p_words,
     system_label,
     value_only,
@@ -50,7 +48,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     null_of,
     shown,
 )
-from dialometer.analysis.families.ratings.system_section import Best, best_system
+from dialometer.analysis.families.ratings.system_section import PAIRS_TITLE, Best, best_system, pair_section
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.analysis.shared.comparisons import between, declared_factor, is_about
 from dialometer.analysis.shared.equivalence import differences_of, has_margin
@@ -284,51 +282,16 @@ def declared_section(study: Study, tests: list[DeclaredTest], options: Options) 
     analysis = study.spec.analysis
     if not analysis.comparisons:
         nothing = (
-            "Nothing was declared before the data, so everything in this report is exploratory. Declare comparisons under "
+            "No comparison was declared in advance, so everything in this report is exploratory. Declare comparisons under "
             "'analysis:' in study.yaml before the next study is frozen."
         )
         return Section("declared_ratings", CONFIRMATORY_TITLE, (nothing,))
-    paragraphs = []
-    for comparison in differences_of(study):
-        kind = "Primary comparison" if comparison.name == analysis.primary else "Declared comparison"
-        own = [test for test in tests if test.comparison.name == comparison.name]
-        paragraphs.append(f"{kind} {comparison.name}. {comparison.hypothesis} {_outcome_words(own, options)}")
     return Section(
         "declared_ratings",
         CONFIRMATORY_TITLE,
-        tuple(paragraphs),
-        (_table(tests, analysis.primary, options),),
+        parts=(_table(tests, analysis.primary, options),),
         is_confirmatory=True,
     )
-
-
-def _outcome_words(tests: list[DeclaredTest], options: Options) -> str:
-    """Which tests of a comparison stand, which do not, and which could not be made."""
-    if not tests:
-        return "No data for it yet."
-    paragraphs = []
-    for outcome in (SIZE, CONSISTENCY):
-        own = [test for test in tests if test.outcome == outcome]
-        if not own:
-            continue
-        low = [test for test in own if test.p_adjusted < 1 - options.confidence]
-        stands = [_brief(test) for test in low if excludes(test.shown, test.null)]
-        unclear = [_brief(test) for test in low if not excludes(test.shown, test.null)]
-        falls = [_brief(test) for test in own if test.p_adjusted >= 1 - options.confidence]
-        lost = [
-            f"{test.measure.label}, {test.first} against {test.second}" for test in own if math.isnan(test.p_adjusted)
-        ]
-        outcomes = [f"a difference in {listed(stands)}"] if stands else []
-        outcomes += [f"no significant difference in {listed(falls)}"] if falls else []
-        outcomes += [f"unclear, as interval and test disagree: {listed(unclear)}"] if unclear else []
-        outcomes += [f"not known: {listed(lost)}"] if lost else []
-        paragraphs.append(f"{outcome.capitalize()}: {'; '.join(outcomes)}.")
-    return " ".join(paragraphs)
-
-
-def _brief(test: DeclaredTest) -> str:
-    first, second = f"“{test.first}”", f"“{test.second}”"
-    return f"{test.measure.label}, {first} against {second} ({value_only(test.shown)}, {p_words(test.p_adjusted)})"
 
 
 def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> Table:
@@ -395,16 +358,33 @@ def declared_headlines(
     """The primary comparison's numbers for the first screen, with corrected p-values."""
     primary = study.spec.analysis.primary
     own = [test for test in tests if test.comparison.name == primary]
+    several = len({test.measure.label for test in own}) > 1 or any(test.outcome == CONSISTENCY for test in own)
     return tuple(
         Headline(
-            f"{test.measure.label}: {test.first} against {test.second}"
+            (f"{test.measure.label}: " if several else "")
+            + f"{test.first} against {test.second}"
             + (", consistency" if test.outcome == CONSISTENCY else ""),
-            replace(test.shown, p_value=test.p_adjusted),
-            declared_sentence(test, options),
+            replace(test.shown, p_value=test.p_adjusted, unit=_unit(test)),
+            _significance(test, options),
             is_confirmatory=True,
         )
         for test in own[:most]
     )
+
+
+def _unit(test: DeclaredTest) -> str:
+    if test.outcome == CONSISTENCY:
+        return "difference in ICC"
+    return (
+        "times" if test.measure.is_log else {"points": "points", "percent": "% of the scale"}.get(test.measure.unit, "")
+    )
+
+
+def _significance(test: DeclaredTest, options: Options) -> str:
+    if math.isnan(test.p_adjusted):
+        return "No test."
+    corrected = after_correction(options.correction)
+    return f"{'Significant' if test.p_adjusted < 1 - options.confidence else 'Not significant'}{corrected}."
 
 
 def declared_p(ratings: SystemRatings, tests: list[DeclaredTest]) -> dict[tuple[int, int], float]:
@@ -429,6 +409,14 @@ def declared_best(ratings: SystemRatings, tests: list[DeclaredTest]) -> tuple[Be
     p_of = declared_p(ratings, tests)
     is_declared = bool(p_of) and len(p_of) == len(ratings.pairs)
     return best_system(ratings, p_of if is_declared else None), is_declared
+
+
+def pair_sections(systems: list[SystemRatings], tests: list[DeclaredTest]) -> tuple[Section, ...]:
+    """Systems two by two, with the confirmatory p-values where their comparison was declared."""
+    if len(systems[0].systems) < 2:
+        return ()
+    p_values = [declared_p(ratings, tests) for ratings in systems]
+    return (section_or_problem("system_pairs", PAIRS_TITLE, lambda: pair_section(systems, p_values)),)
 
 
 def best_headline(ratings: SystemRatings, tests: list[DeclaredTest]) -> Headline:

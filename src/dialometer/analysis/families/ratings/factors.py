@@ -22,7 +22,7 @@ from dialometer.analysis.base.family import (
 )
 from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, is_anchor
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, is_anchor, n_of
 from dialometer.analysis.families.ratings.agreement import Reliability
 from dialometer.analysis.families.ratings.alternatives import FactorAlternatives, RatingAlternatives
 from dialometer.analysis.families.ratings.conclusion import (
@@ -30,7 +30,6 @@ from dialometer.analysis.families.ratings.conclusion import (
     conclusion,
     found_claims,
     summary_words,
-    verdict_words,
 )
 from dialometer.analysis.families.ratings.conditions import (
     EFFECTS_TITLE,
@@ -53,14 +52,12 @@ from dialometer.analysis.families.ratings.consistency import (
 from dialometer.analysis.families.ratings.declared import (
     DeclaredTest,
     best_headline,
-    declared_best,
     declared_headlines,
-    declared_p,
     declared_section,
-    declared_sentence,
     declared_tests,
     factor_differences,
     is_about_ratings,
+    pair_sections,
     system_differences,
 )
 from dialometer.analysis.families.ratings.factor_effects import (
@@ -217,8 +214,9 @@ class _FactorRun(RatingRun):
             section_or_problem(
                 "systems",
                 "Systems",
-                lambda: system_section(self.systems, [declared_p(ratings, self.tests) for ratings in self.systems]),
+                lambda: system_section(self.systems),
             ),
+            *pair_sections(self.systems, self.tests),
             self.shifts,
             *([] if self.measures.main.unit == "z" else [section_or_problem("effects", EFFECTS_TITLE, self._effects)]),
             section_or_problem(
@@ -289,29 +287,23 @@ class _FactorRun(RatingRun):
         return sorted(self.study.spec.design.factors, key=lambda factor: not is_anchor(factor))[0]
 
     def answer(self) -> str:
-        paragraphs = [summary_words(self.evidence, contrast) for contrast in contrasts(self.chief)]
-        return " ".join([*paragraphs, declared_best(self.systems[0], self.tests)[0].short])
+        """What the chief factor did; systems are another comparison, with a verdict of its own."""
+        return " ".join(summary_words(self.evidence, contrast) for contrast in contrasts(self.chief))
 
     def claims(self) -> tuple[Claim, ...]:
-        of_factor = [claim for contrast in contrasts(self.chief) for claim in found_claims(self.evidence, contrast)]
-        return (*of_factor, *declared_best(self.systems[0], self.tests)[0].claims(is_primary=False))
+        return tuple(claim for contrast in contrasts(self.chief) for claim in found_claims(self.evidence, contrast))
 
     def certainty(self) -> str:
         main = self.effects[0]
-        paragraphs = [verdict_words(self.evidence, contrast).partition(". ")[2] for contrast in contrasts(self.chief)]
         declared = [test for test in self.tests if test.comparison.factor == self.chief.name]
-        # Those of the primary comparison are the lines below the answer; others are said here.
-        primary = self.study.spec.analysis.primary
-        paragraphs += [declared_sentence(test, self.options) for test in declared if test.comparison.name != primary][
-            :4
-        ]
+        paragraphs = []
         if not declared and main.measure.unit != "z":
             paragraphs += [effect_sentence(main, contrast) for contrast in contrasts(self.chief)]
-        best, _ = declared_best(self.systems[0], self.tests)
-        paragraphs.append(best.numbers or best.sentence)
-        if not self.study.spec.analysis.comparisons:
-            paragraphs.append("Nothing was declared before the data: all of this is exploratory.")
-        return " ".join(part for part in paragraphs if part)
+        kind = "confirmatory (declared in advance)" if declared else "exploratory"
+        paragraphs.append(
+            f"{n_of(self.rows.n, 'rater')} in {n_of(len(self.study.cells), 'condition')}; the comparison is {kind}."
+        )
+        return " ".join(paragraphs)
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options))

@@ -15,7 +15,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, confidence_words, n_of
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, n_of
 from dialometer.analysis.families.ratings import generalisability, ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
@@ -24,10 +24,10 @@ from dialometer.analysis.families.ratings.declared import (
     best_headline,
     declared_best,
     declared_headlines,
-    declared_p,
     declared_section,
     declared_tests,
     is_about_ratings,
+    pair_sections,
     system_differences,
 )
 from dialometer.analysis.families.ratings.factors import KINDS
@@ -121,7 +121,7 @@ class _RatingRun(RatingRun):
             section_or_problem(
                 "systems",
                 "Systems",
-                lambda: system_section(self.systems, [declared_p(ratings, self.tests) for ratings in self.systems]),
+                lambda: system_section(self.systems),
             ),
         )
 
@@ -134,6 +134,7 @@ class _RatingRun(RatingRun):
     def later_sections(self) -> tuple[Section, ...]:
         groups = [self._group(name) for name in self.study.spec.analysis.subgroups]
         return (
+            *pair_sections(self.systems, self.tests),
             section_or_problem(
                 "distribution",
                 "Distribution of the ratings",
@@ -196,29 +197,18 @@ class _RatingRun(RatingRun):
 
     def certainty(self) -> str:
         n = max(ratings.n_raters for ratings in self.deciding)
-        declared = "declared before the data" if all(is_declared for _, is_declared in self.best) else "exploratory"
         found = [best for best, _ in self.best]
         if all(best.system is None for best in found):
             return " ".join(best.sentence for best in found)
-        level = confidence_words(self.options.confidence)
         numbers = [
             best.numbers if len(found) == 1 else f"{ratings.measure.label}: {best.numbers}"
             for ratings, best in zip(self.deciding, found, strict=True)
             if best.numbers
         ]
-        n_sure = sum(best.is_certain for best in found)
-        if n_sure == len(found):
-            verdict = (
-                f"The lead is significant at {level} confidence after correction, with {n_of(n, 'rater')}; {declared}."
-            )
-        elif n_sure:
-            verdict = (
-                f"{n_sure} of {len(found)} leads are significant at {level} confidence after correction, with "
-                f"{n_of(n, 'rater')}; {declared}."
-            )
-        else:
-            verdict = f"The lead is not significant at {level} confidence with {n_of(n, 'rater')}; {declared}."
-        return " ".join([*numbers, verdict])
+        n_items = max(ratings.n_items for ratings in self.deciding)
+        kind = "confirmatory (declared in advance)" if all(declared for _, declared in self.best) else "exploratory"
+        basis = f"{n_of(n, 'rater')} rated {n_of(n_items, 'item')}; the comparison is {kind}."
+        return " ".join([*numbers, basis])
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))

@@ -100,7 +100,6 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     corrected = ""
     if options.correction != "none" and len(ratings.pairs) > 1:
         corrected = f" after {correction_name(options.correction)}"
-        corrected += "" if declared_p is None else " with the other confirmatory tests"
     details = (
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(p_of(nearest))}{corrected}"
@@ -113,17 +112,30 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         text = f"{label} is rated best {on}, ahead of {others}: {details}."
     elif len(rivals) == len(own):
         short = f"No system is significantly best {on}."
-        text = f"No system is significantly best {on}: {label} has the highest mean, but {names} {does} not differ from it "
-        text += f"significantly ({details})."
+        if is_tie(nearest.difference):
+            short = f"{label} and {second} are tied {on}." if len(own) == 1 else short
+            text = (
+                f"{short[:-1]}: {label} and {second} have the same mean ({interval_of(measure, nearest.difference)})."
+            )
+        else:
+            text = f"No system is significantly best {on}: {label} has the highest mean, but {names} {does} not differ from "
+            text += f"it significantly ({details})."
     else:
         short = f"{label} has the highest ratings {on}, but {names} {does} not differ from it significantly."
         text = f"{short[:-1]} ({details})."
     few = item_limit(ratings)
     numbers = f"{label} is rated {details}."
+    if is_tie(nearest.difference):
+        numbers = f"{label} and {second} have the same mean ({interval_of(measure, nearest.difference)})."
     near = {pair.second for pair in rivals}
     behind = tuple(ratings.label(pair.second) for pair in own if pair.second not in near)
     level = tuple(ratings.label(pair.second) for pair in rivals)
     return Best(best, label, level, nearest, f"{text}{few}", f"{short}{few}", numbers, behind, p_of(nearest))
+
+
+def is_tie(difference: Estimate) -> bool:
+    """Whether a difference is nothing as it is written, with two digits."""
+    return abs(difference.value) < 0.005
 
 
 def item_limit(ratings: SystemRatings) -> str:
@@ -134,12 +146,16 @@ def item_limit(ratings: SystemRatings) -> str:
 
 
 TITLE = "Systems"
+PAIRS_TITLE = "Systems compared two by two"
 
 
-def system_section(
-    by_measure: list[SystemRatings], declared: Sequence[Mapping[tuple[int, int], float]] = ()
-) -> Section:
-    """Means of the systems on every measure and all pairwise differences; the first measure is drawn.
+def system_section(by_measure: list[SystemRatings]) -> Section:
+    """Means of the systems on every measure."""
+    return Section("systems", TITLE, (), (*mean_figures(by_measure), _means_table(by_measure)))
+
+
+def pair_section(by_measure: list[SystemRatings], declared: Sequence[Mapping[tuple[int, int], float]] = ()) -> Section:
+    """All pairwise differences and the best system on every measure; the first measure is drawn.
 
     ``declared`` gives for each measure the p-values of pairs that were declared, which are corrected with other tests.
     """
@@ -148,10 +164,8 @@ def system_section(
         best_system(ratings, p_of if p_of and len(p_of) == len(ratings.pairs) else None).sentence
         for ratings, p_of in zip(by_measure, declared, strict=True)
     ]
-    parts: list[Table | Figure] = [*mean_figures(by_measure), _means_table(by_measure)]
-    if len(by_measure[0].systems) > 1:
-        parts += [_pairs_table(by_measure, declared), *_pair_figure(by_measure[0])]
-    return Section("systems", TITLE, tuple(paragraphs), tuple(parts))
+    parts: tuple[Table | Figure, ...] = (_pairs_table(by_measure, declared), *_pair_figure(by_measure[0]))
+    return Section("system_pairs", PAIRS_TITLE, tuple(paragraphs), parts)
 
 
 def _means_table(by_measure: list[SystemRatings]) -> Table:
@@ -210,7 +224,7 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
     correction = by_measure[0].options.correction
     return Table(
         "system_pairs",
-        "Systems compared two by two",
+        PAIRS_TITLE,
         (
             Column("criterion", "Criterion"),
             Column("first", "System"),
@@ -223,7 +237,7 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
         ),
         tuple(body),
         caption=f"{LAYOUT_WORDS[by_measure[0].layout]} p-values are corrected over the pairs of each criterion"
-        + (", those of declared comparisons as declared." if any(declared) else "."),
+        + (", those of confirmatory comparisons as declared." if any(declared) else "."),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -254,8 +268,8 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
         f"system_means_{number}",
         f"Ratings of the systems: {labels}",
         dot_interval(dots, value_title=kind),
-        alt=f"{kind} of each system with its interval. {details}.",
-        caption=f"{100 * group[0].options.confidence:g}% confidence intervals. {_scope(group[0])}",
+        alt=f"{kind.capitalize()} of each system with its confidence interval. {details}.",
+        caption=f"With {100 * group[0].options.confidence:g}% confidence intervals. {_scope(group[0])}",
     )
 
 
@@ -276,7 +290,7 @@ def _pair_figure(ratings: SystemRatings) -> list[Figure]:
             f"Differences between the systems, {ratings.measure.label.lower()}",
             forest(dots, value_title=heading, reference=null_of(ratings.measure)),
             alt=f"{heading.capitalize()} of each pair of systems. {details}.",
-            caption="Intervals are not corrected for the number of pairs; the p-values in the table are.",
+            caption="Confidence intervals are not corrected for the number of pairs; the p-values in the table are.",
         )
     ]
 
@@ -290,10 +304,10 @@ LAYOUT_WORDS = {
 
 
 def _scope(ratings: SystemRatings) -> str:
-    """For whom and what the intervals speak."""
+    """Which raters and items the intervals are about."""
     if ratings.is_about_these_items:
-        return "Intervals speak for other raters and for the items shown here only."
-    return "Intervals speak for other raters and other items like these."
+        return "The confidence intervals are about other raters and these items only."
+    return "The confidence intervals are about other raters and other items like these."
 
 
 def system_methods(by_measure: list[SystemRatings]) -> tuple[Method, ...]:
@@ -417,7 +431,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
             Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
         ),
         tuple(body),
-        caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; intervals speak for "
+        caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; confidence intervals are about "
         "other raters, not for other items. Exploratory.",
     )
     return Section("systems_by_condition", BY_CONDITION_TITLE, tuple(shift_sentences(effects, found_shifts)), (table,))

@@ -19,6 +19,7 @@ from scipy import stats
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, RaterRows, means_by_group, numeric_measures, rater_rows
+from dialometer.analysis.base.scale_units import within
 from dialometer.analysis.base.wording import as_geometric_mean, n_of, system_label
 from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_of
 from dialometer.analysis.shared.comparisons import corrected
@@ -193,7 +194,7 @@ class SystemRatings:
         means = {}
         for place, system in enumerate(self.systems):
             mean = self._combination({place: 1.0}, label=self.label(system))
-            means[system] = as_geometric_mean(mean) if self.measure.is_log else mean
+            means[system] = as_geometric_mean(mean) if self.measure.is_log else within(mean, *self.measure.bounds)
         return means
 
     def _mean_by_order(self, system: int) -> Estimate:

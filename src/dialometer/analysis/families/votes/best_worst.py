@@ -20,7 +20,16 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, listed, n_of, p_words, percent, sentence, with_interval
+from dialometer.analysis.base.wording import (
+    CONFIRMATORY_TITLE,
+    listed,
+    n_of,
+    p_words,
+    percent,
+    sentence,
+    value_only,
+    with_interval,
+)
 from dialometer.analysis.families.votes.best_worst_alternatives import best_worst_alternatives
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
@@ -455,30 +464,28 @@ def _answer(main: BestWorstRanking) -> str:
     where = "" if main.label == ALL_QUESTIONS else f" on {main.label.lower()}"
     counts = main.scores[first].details
     picked = (
-        f"best in {percent(counts['best'] / counts['shown'])} and worst in {percent(counts['worst'] / counts['shown'])}"
+        f"with a score of {value_only(main.scores[first])} (picked best in {percent(counts['best'] / counts['shown'])} and "
+        f"worst in {percent(counts['worst'] / counts['shown'])} of its appearances)"
     )
     shown = "the one item" if main.n_items == 1 else f"the {n_of(main.n_items, 'item')}"
     if len(main.choices.raters) < 2:
         alone = "but one rater cannot speak for others"
-        return f"{first} comes first of {n} systems{where} (picked {picked} of its appearances), {alone}."
+        return f"{first} comes first of {n} systems{where} {picked}, {alone}."
     rivals = main.rivals()
     if main.leader.is_clear:
         scope = f", on {shown} of this study" if main.options.has_fixed_items else ""
-        return f"{first} is the best of {n} systems{where}{scope}: picked {picked} of its appearances."
+        return f"{first} is the best of {n} systems{where}{scope}, {picked}."
     if main.leader_on_items.is_clear:
         limit = (
             "one item says nothing about others"
             if not main.has_ranks
             else f"on other items {listed(rivals, most=MOST_RIVALS, conjunction='or')} may be as good"
         )
-        return f"On {shown} shown, {first} is the best of {n} systems{where} (picked {picked} of its appearances); {limit}."
+        return f"On {shown} shown, {first} is the best of {n} systems{where}, {picked}; {limit}."
     if len(rivals) + 1 == n:
-        return (
-            f"No best system{where} can be named: {first} comes first (picked {picked} of its appearances), but is not "
-            "significantly ahead of any other."
-        )
+        return f"No best system{where} can be named: {first} comes first {picked}, but is not significantly ahead of any other."
     return (
-        f"{first} comes first{where} (picked {picked} of its appearances), but is not significantly ahead of "
+        f"{first} comes first{where} {picked}, but is not significantly ahead of "
         f"{listed(rivals, most=MOST_RIVALS, conjunction='or')}."
     )
 

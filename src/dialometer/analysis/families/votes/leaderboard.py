@@ -68,28 +68,29 @@ from dialometer.stats.ranking.votes import Votes
 
 MOST_HEADLINES = 3
 MOST_RIVALS = 5
-MOST_LEADING = 2  # rivals that share the lead; with more of them, nobody leads
 
 
 def answer_words(main: SystemRanking, *, name: str) -> str:
     """Who is best, or why nobody can be called so; ``name`` is the question, empty for all together."""
     first, n = main.ranked[0], len(main.ranked)
     where = (f" on {name.lower()}" if name else "") + scope_words(main.model)
-    share = f"{percent(main.wins[first].value)} of choices against the others"
+    rate = f"an estimated win rate of {percent(main.wins[first].value)} against the {'other' if n == 2 else 'others'}"
     if main.ranks is None:
         return f"{first} comes first of {n} systems{where}, but one rater cannot speak for others."
     rivals = main.rivals()
     if not rivals:
-        return f"{first} is the best of {n} systems{where}: it wins {share}."
-    if 0 < len(rivals) <= MOST_LEADING and len(rivals) + 1 < n:
-        leading = (first, *rivals)
-        shares = listed(percent(main.wins[name].value) for name in leading)
-        return f"{listed(leading)} lead{where} and do not differ significantly: they win {shares} of choices against the others."
+        return f"{first} is the best of {n} systems{where}, with {rate}."
+    if n == 2 and percent(main.wins[first].value) == "50%":
+        return f"{first} and {rivals[0]} are tied{where}."
     behind = main.leader().behind
-    whom = f"differs significantly only from {listed(behind, most=MOST_RIVALS)}"
-    if not behind:
-        whom = f"does not differ significantly from {rivals[0] if n == 2 else 'any other system'}"
-    return f"No best system{where} can be named: {first} comes first with {share}, but {whom}."
+    if behind:
+        not_of = listed(rivals, most=MOST_RIVALS, conjunction="or")
+        return (
+            f"{first} comes first{where}, with {rate}: significantly ahead of {listed(behind, most=MOST_RIVALS)}, but not of "
+            f"{not_of}."
+        )
+    whom = rivals[0] if n == 2 else "any other system"
+    return f"No best system{where} can be named: {first} comes first, with {rate}, but does not differ significantly from {whom}."
 
 
 def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool) -> str:
@@ -108,7 +109,7 @@ def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool)
     if main.fit.is_penalised:
         text += "Strengths are a regularised fit, as some systems cannot be placed by maximum likelihood. "
     others = "raters and other items" if has_item_sample(main.model) else "raters"
-    return f"{text}{basis}; tests and intervals hold for other {others}. {declared}"
+    return f"{text}{basis}; the tests are about other {others}. {declared}"
 
 
 def _items_certainty(main: SystemRanking) -> str:
@@ -145,7 +146,7 @@ def headlines(main: SystemRanking, options: Options, *, is_declared: bool) -> tu
             words = sentence(f"the difference is {verdict}{scope_words(main.model)} ({p_words(p)}{correction})")
             if correction:  # the card would show the p-value of this pair alone beside the one that decides
                 share = replace(share, p_value=math.nan, statistic=math.nan)
-        lines.append(Headline(f"{first} preferred to {other}", share, words, is_declared))
+        lines.append(Headline(f"{first} preferred to {other} (estimated by the model)", share, words, is_declared))
     return tuple(lines)
 
 

@@ -198,14 +198,18 @@ def board_figure(name: str, ranking: SystemRanking, *, is_confirmatory: bool = F
         if rank.is_known and not math.isnan(rank.low)
     }
     spec = ranking_intervals(
-        dots, value_title="wins against the others", rank_ranges=ranges or None, reference=0.5, is_percent=True
+        dots,
+        value_title="estimated win rate against the others",
+        rank_ranges=ranges or None,
+        reference=0.5,
+        is_percent=True,
     )
     details = "; ".join(f"{dot.label}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
     return Figure(
         name,
         f"Leaderboard: {ranking.label}",
         spec,
-        f"Share of choices won. {details}.",
+        f"Estimated win rate against the others. {details}.",
         is_confirmatory=is_confirmatory,
     )
 
@@ -230,8 +234,8 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
     figure = Figure(
         "questions-figure",
         "Wins against the other systems, by question",
-        dot_interval(dots, value_title="wins against the others", reference=0.5, is_percent=True),
-        "Share of choices won. "
+        dot_interval(dots, value_title="estimated win rate against the others", reference=0.5, is_percent=True),
+        "Estimated win rate against the others. "
         + "; ".join(f"{d.facet}, {d.label}: {with_interval(d.estimate, is_percent=True)}" for d in dots)
         + ".",
     )
@@ -244,7 +248,7 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
 
 def _leader_words(ranking: SystemRanking) -> str:
     first = ranking.ranked[0]
-    text = f"{ranking.label}: {first} comes first, winning {with_interval(ranking.wins[first], is_percent=True)} of choices"
+    text = f"{ranking.label}: {first} comes first, with an estimated win rate of {with_interval(ranking.wins[first], is_percent=True)}"
     rivals = ranking.rivals()
     if ranking.ranks is None:
         return f"{text}."
