@@ -124,7 +124,7 @@ def test_the_truth_comes_out(template, quick):
     study = template("anchoring")
     truth = draw_truth(study, 2, spread=0.7)
     report = analyse(study, quick(study, n_raters=240, seed=2, truth=truth, habits=CAREFUL), n_resamples=200)
-    assert "Anchoring was found" in report.summary.answer
+    assert report.summary.answer.startswith("Hypothesis supported: Raters with an anchor give higher ratings")
     assert "ratings were higher" in report.summary.answer
     assert "more consistent on Readability and Coherence" in report.summary.answer
     # Nearness to the anchor was not declared as a test: it is in the closing words, not in the headline.
@@ -159,7 +159,8 @@ def test_no_anchoring_is_not_found(template, quick):
     study = template("anchoring", n_items=12)
     habits = Habits(careless_share=0, anchor_pull=0, text_anchor_calm=0)
     report = analyse(study, quick(study, n_raters=60, seed=4, habits=habits), n_resamples=200)
-    assert report.summary.answer.startswith("Anchoring was not demonstrated.")
+    assert report.summary.answer.startswith("Hypothesis undecided: Raters with an anchor")
+    assert "there was no significant change" in report.summary.answer
     told = " ".join(report.sections[-1].paragraphs)
     assert "are unlikely" in told  # what can be ruled out, and how many raters a closer look takes
     assert "raters per level" in told
@@ -175,13 +176,14 @@ def test_other_factors_have_their_own_words(template, quick):
         "factor: anchor\n      levels: [none, both]",
         "factor: deadline_s\n      levels: [within_20s, within_60s]",
     )
+    direction = ("      expected: both > none\n", "      expected: within_60s > within_20s\n")
     second = (
         "    - name: layout_effect\n      between: factor\n      factor: layout\n      levels: [together, one_per_screen]\n"
         "      criteria: [readability, coherence]\n      hypothesis: Whether criteria share a screen changes the size and "
-        "the consistency of ratings (no direction declared).\n",
+        "the consistency of ratings.\n",
         "",
     )
-    study = template("anchoring", deadline, comparisons, second, n_items=8)
+    study = template("anchoring", deadline, comparisons, direction, second, n_items=8)
     report = analyse(study, quick(study, n_raters=20), n_resamples=100)
     told = " ".join([report.summary.answer, *(p for section in report.sections for p in section.paragraphs)])
     assert "within 60 s" in told
@@ -204,6 +206,7 @@ def scale_study(template, other):
         (SCALE_FACTOR[0], SCALE_FACTOR[1].replace("OTHER", other)),
         ("scales:\n  magnitude:", "scales:\n  five: {type: likert}\n  line: {type: slider}\n  magnitude:"),
         ("factor: anchor\n      levels: [none, both]", "factor: kind\n      levels: [points, line]"),
+        ("      expected: both > none\n", ""),
     ]
     return template("anchoring", *edits, n_items=10)
 
@@ -293,7 +296,10 @@ def test_tiny_studies_get_a_report(template, quick, tmp_path, n_raters, n_items)
     assert render(report, tmp_path, formats=["html", "csv"])
     told = " ".join([report.summary.answer, *report.summary.warnings])
     assert (
-        "not enough" in told.lower() or "not known" in told or "not demonstrated" in told or "unclear" in told.lower()
+        "not enough" in told.lower()
+        or "not known" in told
+        or "no significant change" in told
+        or "unclear" in told.lower()
     )
 
 
@@ -347,10 +353,9 @@ def test_size_and_consistency_of_the_primary_comparison_are_one_family(template,
     p = np.sort([row[6] for row in primary])
     expected = np.minimum(np.maximum.accumulate(p * [4, 3, 2, 1]), 1)  # Holm 1979
     assert sorted(row[7] for row in primary) == pytest.approx(expected)
-    others = [row for row in table.rows if "primary" not in row[0]]
-    assert len(others) == 2 + 2 + 6
-    assert min(row[7] for row in others) == pytest.approx(min(1, 10 * min(row[6] for row in others)))
-    assert all(headline.is_confirmatory for headline in report.summary.headlines[:4])
+    systems = [row for row in table.rows if row[0] == "system_differences"]  # every comparison is a family of its own
+    assert min(row[7] for row in systems) == pytest.approx(min(1, len(systems) * min(row[6] for row in systems)))
+    assert all(headline.is_confirmatory for headline in report.summary.headlines)
     # What power analysis repeats are the same numbers.
     declared = study.spec.analysis
     options = Options(declared.confidence, 100, 1, declared.correction)
@@ -370,7 +375,7 @@ def test_the_headline_reads_corrected_declared_tests_only(template, quick):
         report = analyse(study, quick(study, n_raters=24, seed=seed, habits=habits), n_resamples=50)
         rows = [row for row in table_of(report, "declared_ratings").rows if row[0] == "anchor_effect (primary)"]
         is_found = any(row[7] is not None and row[7] < 0.05 for row in rows)
-        assert ("Anchoring was found" in report.summary.answer) == is_found
+        assert ("there was no significant change" not in report.summary.answer) == is_found
         assert any("nchoring" in claim.what for claim in report.summary.claims) == is_found
         steady = table_of(report, "consistency_differences").rows
         seen += not is_found and any(row[6] is not None and row[6] < 0.05 for row in steady)
@@ -434,9 +439,11 @@ def test_anchors_of_several_kinds(template, quick, tmp_path):
     declared = [row for row in table_of(report, "declared_ratings").rows if row[0].startswith("anchor_effect")]
     assert {row[3] for row in declared} == {"anchor (number)", "anchor (text and number)"}
     told = report.summary.answer
-    assert "Anchoring by “anchor (number)” was" in told
-    text = told[told.index("Anchoring by “anchor (text)” was") :].partition(". ")[0]
-    assert text.endswith("(exploratory: it was not declared)")
+    assert "With “anchor (number)” instead of “no anchor”" in told
+    assert "“anchor (text)”" not in told  # not declared, so it does not make the headline
+    closing = " ".join(report.sections[-1].paragraphs)
+    text = closing[closing.index("With “anchor (text)” instead") :].partition(". ")[0]
+    assert text.rstrip(".").endswith("(exploratory: not declared in advance)")
     assert render(report, tmp_path, formats=["html"])
 
 

@@ -79,7 +79,9 @@ def test_the_true_order_comes_out_on_every_scale(template, quick, kind):
     report = analyse(study, quick(study, n_raters=60, seed=3, truth=truth), n_resamples=100)
     order = [row[0] for row in table_of(report, "system_means").rows]
     assert order == ["Neural", "Retrieval", "Rules"]
-    assert report.summary.answer == "Neural is rated best on Helpfulness."
+    assert report.summary.answer == (
+        "Hypothesis supported: Rules, Retrieval and Neural differ on Helpfulness. Neural is rated best on Helpfulness."
+    )
     assert "significant at 95% confidence" in report.summary.certainty
     heading = {c.name: c.label for c in table_of(report, "system_pairs").columns}["estimate"]
     assert heading == ("Ratio" if kind == "magnitude" else "Difference")
@@ -116,7 +118,7 @@ def test_one_system_is_not_compared(template, quick):
     data = quick(study, n_raters=10)
     only = dataclasses.replace(data, judgments=data.judgments.filter(pl.col("system") == "rules"))
     report = analyse(study, only, n_resamples=100)
-    assert report.summary.answer == "Systems were not compared."
+    assert report.summary.answer.endswith("Systems were not compared.")
     assert table_of(report, "system_means").rows[0][1].is_known
 
 
@@ -185,7 +187,7 @@ def test_thin_data_are_spoken_of(template, quick, n_raters, tmp_path):
     report = analyse(study, quick(study, n_raters=n_raters), n_resamples=100)
     assert render(report, tmp_path, formats=["html"])
     if n_raters == 1:
-        assert report.summary.answer == "Which system is best on Helpfulness is not known."
+        assert report.summary.answer.endswith("Which system is best on Helpfulness is not known.")
         assert "recruit" in section_of(report, "systems").paragraphs[0]
         assert "two of each" in " ".join(section_of(report, "rating_agreement").paragraphs)
 

@@ -1,6 +1,7 @@
 """dialometer report, as a researcher types it."""
 
 import json
+import shlex
 
 import pytest
 
@@ -34,6 +35,20 @@ def test_json_and_another_folder(folder):
     assert told["problems"] == {} or "group_assistant_experience" in told["problems"]
     written = json.loads((folder / "o" / "report.json").read_text(encoding="utf-8"))
     assert written["summary"]["answer"] == told["answer"]
+
+
+def test_the_command_in_the_report_makes_the_same_report(folder):
+    """Whatever options it was made with: every table again, byte for byte."""
+    options = ("--seed", "7", "--resamples", "120", "--source", "simulated")
+    dialometer("report", "s", "--out", "first", "--format", "csv", "--format", "json", *options, cwd=folder)
+    written = json.loads((folder / "first" / "report.json").read_text(encoding="utf-8"))
+    command = shlex.split(written["provenance"]["command"])
+    assert command[:3] == ["dialometer", "report", "s"]
+    dialometer(*command[1:], "--out", "again", "--format", "csv", "--format", "json", cwd=folder)
+    tables = sorted(path.relative_to(folder / "first") for path in (folder / "first").rglob("*.csv"))
+    assert len(tables) > 10
+    assert all((folder / "first" / path).read_bytes() == (folder / "again" / path).read_bytes() for path in tables)
+    assert (folder / "first" / "report.json").read_bytes() == (folder / "again" / "report.json").read_bytes()
 
 
 def test_what_is_wrong_is_said(folder, tmp_path):

@@ -13,7 +13,7 @@ from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, StudyData, load_data
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.measures import gold_items
-from dialometer.analysis.base.opening import answer, headlines, next_steps, verdict_table
+from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
 from dialometer.analysis.base.wording import cell_names, listed
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
@@ -211,8 +211,8 @@ def analyse(
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
-        answer=answer(findings or [first], bool(declared.comparisons) or not len(data.judgments)),
-        certainty=first.certainty,
+        answer=answer(findings or [first]),
+        certainty=certainty(first, has_comparisons=bool(declared.comparisons) or not len(data.judgments)),
         headlines=headlines(first.headlines, verdicts),
         exclusions=exclusions_table(data),
         balance=balance_table(data) if len(study.cells) > 1 else None,

@@ -14,13 +14,16 @@ NOTHING_DECLARED = (
 )
 
 
-def answer(findings: Sequence[Findings], study_declares: bool) -> str:
+def answer(findings: Sequence[Findings]) -> str:
     """The verdict on the primary hypothesis, then the answer of the family that decides it."""
-    found = findings[0].answer if findings else ""
+    found = findings[0].answer
     stated = next((part.verdict_answer for part in findings if part.verdict_answer), "")
-    if stated:
-        return f"{stated} {found}".strip()
-    return found if study_declares else f"{found} {NOTHING_DECLARED}".strip()
+    return f"{stated} {found}".strip()
+
+
+def certainty(first: Findings, *, has_comparisons: bool) -> str:
+    """How certain the answer is; where nothing was declared it says so."""
+    return first.certainty if has_comparisons else f"{NOTHING_DECLARED} {first.certainty}".strip()
 
 
 MOST_HEADLINES = 3

@@ -17,7 +17,7 @@ from scipy import stats
 from dialometer.analysis.base.wording import n_of
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.equivalence import has_margin
-from dialometer.analysis.shared.verdicts import TestedHypothesis
+from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.model.estimate import Estimate
 
 POWER = 0.8
@@ -70,7 +70,7 @@ def standard_error(test: Estimate, df: float = math.inf) -> float:
     return math.nan
 
 
-def next_steps(tested: Sequence[TestedHypothesis], n_raters: int, n_items: int) -> tuple[str, ...]:
+def next_steps(tested: Sequence[DeclaredHypothesis], n_raters: int, n_items: int) -> tuple[str, ...]:
     """The steps that follow from the primary hypothesis, or from the first where none is primary."""
     if not tested:
         return (DECLARE,)
@@ -86,7 +86,7 @@ def next_steps(tested: Sequence[TestedHypothesis], n_raters: int, n_items: int) 
     return (_collect(main, n_raters, n_items), NEW_STUDY)
 
 
-def _collect(main: TestedHypothesis, n_raters: int, n_items: int) -> str:
+def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
     left = [test for test in main.open_tests if test.is_known]
     against = [test for test in left if main.comparison.expected and _is_below(test)]
     if not left:
@@ -99,8 +99,9 @@ def _collect(main: TestedHypothesis, n_raters: int, n_items: int) -> str:
     factor = _needed(main, left)
     if factor > MOST_TIMES:
         return (
-            f"The estimated difference is so small that more than {MOST_TIMES} times the data would be needed to show it. "
-            "To show that there is no difference that matters, declare 'test: equivalence' with a margin in the next study."
+            f"What is undecided is estimated as so small a difference ({main.words(_smallest(left))}) that more than {MOST_TIMES} "
+            "times the data would be needed to show it. To show that there is no difference that matters, declare "
+            "'test: equivalence' with a margin in the next study."
         )
     n_raters, n_items = (
         max((int(test.details.get(key, n)) for test in left), default=n)
@@ -117,7 +118,7 @@ def _collect(main: TestedHypothesis, n_raters: int, n_items: int) -> str:
     )
 
 
-def _needed(main: TestedHypothesis, left: Sequence[Estimate]) -> float:
+def _needed(main: DeclaredHypothesis, left: Sequence[Estimate]) -> float:
     """For an expected direction the test that needs most; else the easiest test of each criterion."""
     needs = [(test, growth(test, main.options.confidence)) for test in left]
     if main.comparison.expected:
@@ -126,6 +127,10 @@ def _needed(main: TestedHypothesis, left: Sequence[Estimate]) -> float:
     for test, factor in needs:
         by_group.setdefault((test.details.get("about"), test.details.get("quantity")), []).append(factor)
     return max(min(factors) for factors in by_group.values())
+
+
+def _smallest(tests: Sequence[Estimate]) -> Estimate:
+    return max(tests, key=lambda test: test.p_value if not math.isnan(test.p_value) else 0.0)
 
 
 def _is_below(test: Estimate) -> bool:

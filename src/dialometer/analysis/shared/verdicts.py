@@ -39,7 +39,7 @@ MOST_TESTS = 4
 
 
 @dataclass(frozen=True)
-class TestedHypothesis:
+class DeclaredHypothesis:
     """One declared comparison with its confirmatory tests, each the way round that the hypothesis speaks of."""
 
     study: Study
@@ -120,11 +120,20 @@ class TestedHypothesis:
 
     def statement(self) -> str:
         """What the tests decide on: the hypothesis where its direction was declared, else that there is a difference."""
-        if self.comparison.expected or has_margin(self.comparison):
-            return self.hypothesis().rstrip(".")
-        names = self._names()
+        stated = " ".join(self.comparison.hypothesis.split()).rstrip(".")
+        if stated and (self.comparison.expected or has_margin(self.comparison)):
+            return stated
+        names = listed(self._names()) or "what is compared"
         on = listed(criterion_label(self.study, name) for name in self.comparison.criteria)
-        return f"{listed(names) if names else 'What is compared'} differ{f' on {on}' if on else ''}"
+        where = f" on {on}" if on else ""
+        if has_margin(self.comparison):
+            return f"Differences between {names} are within the margin{where}"
+        if self.comparison.expected:
+            pairs = [
+                f"{self.label(first)} above {self.label(second)}" for first, second in self.comparison.expected_pairs
+            ]
+            return f"{_capital(listed(pairs))}{where}"
+        return f"{_capital(names)} differ{where}"
 
     def _names(self) -> list[str]:
         if self.comparison.between == "systems":
@@ -211,14 +220,14 @@ def _group(test: Estimate) -> tuple[object, ...]:
     return test.details.get("about", ""), test.details.get("quantity") == "ICC"
 
 
-def _place(tested: TestedHypothesis, test: Estimate) -> tuple[int, float]:
+def _place(tested: DeclaredHypothesis, test: Estimate) -> tuple[int, float]:
     """Contradicting tests first, then by their p-values."""
     p = p_adjusted(test)
     is_against = any(test is other for other in tested.contradicting)
     return (0 if is_against else 1), (1.0 if math.isnan(p) else p)
 
 
-def tested_hypotheses(data: StudyData, options: Options) -> list[TestedHypothesis]:
+def tested_hypotheses(data: StudyData, options: Options) -> list[DeclaredHypothesis]:
     """Every declared comparison with its tests, the primary one first."""
     study = data.study
     primary = study.spec.analysis.primary
@@ -226,13 +235,13 @@ def tested_hypotheses(data: StudyData, options: Options) -> list[TestedHypothesi
     return [_tested(data, comparison, options) for comparison in declared]
 
 
-def _tested(data: StudyData, comparison: Comparison, options: Options) -> TestedHypothesis:
+def _tested(data: StudyData, comparison: Comparison, options: Options) -> DeclaredHypothesis:
     family = deciding_family(data.study, comparison)
     if not family.decides(data.study, comparison):
         problem = "no analysis of this design tests this comparison as a whole"
-        return TestedHypothesis(data.study, comparison, {}, options, problem)
+        return DeclaredHypothesis(data.study, comparison, {}, options, problem)
     try:
         tests = family.primary_tests(data, comparison, options)
     except DialometerError as error:
-        return TestedHypothesis(data.study, comparison, {}, options, str(error).rstrip("."))
-    return TestedHypothesis(data.study, comparison, tests, options)
+        return DeclaredHypothesis(data.study, comparison, {}, options, str(error).rstrip("."))
+    return DeclaredHypothesis(data.study, comparison, tests, options)

@@ -123,10 +123,8 @@ class ConversationRatings(Family):
             ("criteria", "Do the criteria say the same?", partial(criteria_section, ratings=ratings)),
             ("length", "Ratings and the length of the dialogue", partial(length_section, ratings=ratings)),
             ("order", "Ratings over time", partial(order_section, ratings=ratings)),
+            ("experts", "Self-ratings beside experts", partial(expert_section, ratings=ratings, path=pairs_path)),
         ]
-        if pairs_path is not None:
-            experts = partial(expert_section, ratings=ratings, path=pairs_path)
-            builders.append(("experts", "Self-ratings beside experts", experts))
         first, *others = [
             section_or_problem(name, title, partial(build, name, options=options)) for name, title, build in builders
         ]

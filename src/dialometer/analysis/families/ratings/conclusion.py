@@ -210,7 +210,7 @@ def summary_words(evidence: Evidence, contrast: Contrast) -> str:
     """One sentence for the first screen: what changed with a level and what did not."""
     changed, absent, unclear = _outcomes(evidence, contrast)
     where = f"With “{level_label(contrast.level)}” instead of “{level_label(contrast.base)}”"
-    kind = "" if _is_declared(evidence, contrast) else " (exploratory: not declared in advance)"
+    kind = "" if is_declared(evidence, contrast) else " (exploratory: not declared in advance)"
     rest = f"no significant change in {listed(absent, conjunction='or')}" if absent else ""
     if changed:
         return f"{where}, {listed(changed)}{f'; {rest}' if rest else ''}{kind}."
@@ -219,7 +219,8 @@ def summary_words(evidence: Evidence, contrast: Contrast) -> str:
     return f"{where}: {'unclear' if unclear else 'not enough data to tell'}."
 
 
-def _is_declared(evidence: Evidence, contrast: Contrast) -> bool:
+def is_declared(evidence: Evidence, contrast: Contrast) -> bool:
+    """Whether the contrast was declared, so that its tests are confirmatory."""
     return any(outcome.is_declared for outcome in outcomes(evidence, contrast))
 
 

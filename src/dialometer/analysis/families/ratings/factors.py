@@ -29,6 +29,7 @@ from dialometer.analysis.families.ratings.conclusion import (
     Evidence,
     conclusion,
     found_claims,
+    is_declared,
     summary_words,
 )
 from dialometer.analysis.families.ratings.conditions import (
@@ -61,6 +62,7 @@ from dialometer.analysis.families.ratings.declared import (
     system_differences,
 )
 from dialometer.analysis.families.ratings.factor_effects import (
+    Contrast,
     FactorEffects,
     contrasts,
     criteria_table,
@@ -288,10 +290,16 @@ class _FactorRun(RatingRun):
 
     def answer(self) -> str:
         """What the chief factor did; systems are another comparison, with a verdict of its own."""
-        return " ".join(summary_words(self.evidence, contrast) for contrast in contrasts(self.chief))
+        return " ".join(summary_words(self.evidence, contrast) for contrast in self._stated)
+
+    @property
+    def _stated(self) -> list[Contrast]:
+        """The contrasts that the first screen speaks of: those that were declared, where any were."""
+        every = contrasts(self.chief)
+        return [contrast for contrast in every if is_declared(self.evidence, contrast)] or every
 
     def claims(self) -> tuple[Claim, ...]:
-        return tuple(claim for contrast in contrasts(self.chief) for claim in found_claims(self.evidence, contrast))
+        return tuple(claim for contrast in self._stated for claim in found_claims(self.evidence, contrast))
 
     def certainty(self) -> str:
         main = self.effects[0]

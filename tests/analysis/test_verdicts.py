@@ -1,0 +1,151 @@
+"""Verdicts on declared hypotheses, and what to do next: from tests whose outcome is known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.shared.comparisons import between
+from dialometer.analysis.shared.effect_words import effect_words, flipped, short_words
+from dialometer.analysis.shared.next_steps import CONTRADICTED, NEW_STUDY, WRITE_UP, growth, next_steps
+from dialometer.analysis.shared.verdicts import DeclaredHypothesis
+from dialometer.errors import StudyError
+from dialometer.model.estimate import Estimate
+from dialometer.model.study import Comparison
+
+OPTIONS = Options(confidence=0.95, n_resamples=100, seed=1, correction="holm")
+
+
+def a_test(first, second, value, p, *, about="Helpfulness", error=0.2, p_adjusted=None, **named):
+    corrected = p if p_adjusted is None else p_adjusted
+    estimate = Estimate(
+        value,
+        100,
+        "difference",
+        low=value - 2 * error,
+        high=value + 2 * error,
+        statistic=value / error,
+        df=(40.0,),
+        p_value=p,
+        details={"p_adjusted": corrected},
+    )
+    return between(estimate, first, second, about=about, **named)
+
+
+def hypothesis_on(study, *tests, expected=(), **named):
+    comparison = Comparison(name="system_helpfulness", criteria=["helpfulness"], expected=list(expected), **named)
+    return DeclaredHypothesis(study, comparison, {str(i): one for i, one in enumerate(tests)}, OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def likert(template):
+    return template("likert")
+
+
+def test_directions_are_read_from_the_study_file():
+    assert Comparison(name="x", expected="a > b").expected_pairs == (("a", "b"),)
+    assert Comparison(name="x", expected=["a > b, c"]).expected_pairs == (("a", "b"), ("a", "c"))
+    assert Comparison(name="x", expected=["a > b > c"]).expected_pairs == (("a", "b"), ("a", "c"), ("b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("direction", "words"),
+    [
+        ("neural", "states no direction"),
+        ("neural > rulez", "there is no system 'rulez'"),
+        ("[neural > rules, rules > neural]", "cannot be both above and below"),
+    ],
+)
+def test_a_wrong_direction_is_refused(template, direction, words):
+    edit = ("      criteria: [helpfulness]\n", f"      criteria: [helpfulness]\n      expected: {direction}\n")
+    with pytest.raises(StudyError, match=words):
+        template("likert", edit)
+
+
+def test_an_expected_difference_is_supported_contradicted_or_undecided(likert):
+    up, down = a_test("neural", "rules", 0.8, 0.001), a_test("neural", "rules", -0.8, 0.001)
+    unclear = a_test("neural", "rules", 0.3, 0.2)
+    results = [hypothesis_on(likert, one, expected=["neural > rules"]).result for one in (up, down, unclear)]
+    assert results == ["supported", "contradicted", "undecided"]
+    # The other way round: the same test, named from the other side.
+    assert hypothesis_on(likert, down, expected=["rules > neural"]).result == "supported"
+    words = hypothesis_on(likert, down, expected=["rules > neural"]).verdict().tests
+    assert words == "Rules is rated 0.80 points higher than Neural [0.40, 1.20], p = .001."
+
+
+def test_every_expected_difference_must_be_shown(likert):
+    tests = [a_test("neural", "rules", 0.8, 0.001), a_test("neural", "retrieval", 0.3, 0.2)]
+    assert hypothesis_on(likert, *tests, expected=["neural > rules, retrieval"]).result == "undecided"
+    assert hypothesis_on(likert, *tests, expected=["neural > rules"]).result == "supported"
+    assert (
+        hypothesis_on(likert, tests[0], expected=["neural > rules, retrieval"]).result == "undecided"
+    )  # one has no test
+
+
+def test_without_a_direction_any_difference_counts_on_each_criterion(likert):
+    sure, unsure = a_test("neural", "rules", -0.8, 0.001), a_test("neural", "retrieval", 0.1, 0.6)
+    elsewhere = a_test("neural", "rules", 0.1, 0.6, about="Fluency")
+    assert hypothesis_on(likert, sure, unsure).result == "supported"
+    assert hypothesis_on(likert, sure, unsure, elsewhere).result == "undecided"
+    assert hypothesis_on(likert, unsure).result == "undecided"
+    # A statement in words cannot be read: what is called supported is that there is a difference, in no direction.
+    named = hypothesis_on(likert, sure, hypothesis="Neural is better.")
+    assert named.answer() == "Hypothesis supported: Rules, Retrieval and Neural differ on Helpfulness."
+    assert "any difference counts" in named.verdict().hypothesis
+
+
+def test_significance_is_that_of_the_corrected_test(likert):
+    one = a_test("neural", "rules", 0.8, 0.04, p_adjusted=0.12)
+    assert hypothesis_on(likert, one, expected=["neural > rules"]).result == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("named", "unit", "words"),
+    [
+        ({}, "", "Helpfulness: A is rated 0.50 points lower than B (95% confidence interval −0.90 to −0.10, p = .010)"),
+        ({"is_log": True}, "", "Helpfulness: A is rated 0.61 times as high as B"),
+        ({"quantity": "percentage points"}, "", "Helpfulness: A is 50.00 percentage points lower than B"),
+        ({"about": ""}, "log odds", "A is preferred to B with an estimated probability of 38%"),
+        ({"quantity": "ICC"}, "", "Helpfulness: A has an ICC 0.50 lower than B"),
+    ],
+)
+def test_one_difference_in_words(named, unit, words):
+    one = a_test("a", "b", -0.5, 0.01, **{"about": "Helpfulness", **named})
+    one = Estimate(**{**{f: getattr(one, f) for f in one.__slots__}, "unit": unit})
+    assert effect_words(one, "A", "B", "none").startswith(words.replace("50.00", "50"))
+    assert flipped(flipped(one)).value == pytest.approx(one.value)
+
+
+def test_a_tie_reads_as_one():
+    assert short_words(a_test("a", "b", 0.001, 0.99), "A", "B").startswith("A and B differ by 0.00 (points)")
+
+
+def test_how_much_more_data_agrees_with_power_analysis():
+    """Beside statsmodels' power of a t-test: n raters with a mean difference and a standard deviation."""
+    power = pytest.importorskip("statsmodels.stats.power").TTestPower()
+    for n, effect in ((20, 0.3), (40, 0.25), (12, 0.6)):
+        error = 1 / math.sqrt(n)
+        one = a_test("a", "b", effect, 0.2, error=error)
+        one = Estimate(**{**{f: getattr(one, f) for f in one.__slots__}, "df": (n - 1.0,)})
+        expected = power.solve_power(effect_size=effect, alpha=0.05, power=0.8)
+        assert growth(one, 0.95) * n == pytest.approx(expected, rel=0.03)
+
+
+def test_what_to_do_next_follows_from_the_verdict(likert):
+    def steps(one, **named):
+        primary = hypothesis_on(likert, one, **named)
+        return next_steps([primary], n_raters=20, n_items=30)
+
+    assert steps(a_test("neural", "rules", 0.8, 0.001), expected=["neural > rules"]) == (WRITE_UP,)
+    assert steps(a_test("neural", "rules", -0.8, 0.001), expected=["neural > rules"]) == (WRITE_UP, CONTRADICTED)
+    collect, new = steps(a_test("neural", "rules", 0.3, 0.14), expected=["neural > rules"])
+    assert new == NEW_STUDY
+    assert "about 71 raters and 107 items (now 20 and 30)" in collect
+    assert (
+        "do not point in the expected direction"
+        in steps(a_test("neural", "rules", -0.3, 0.14), expected=["neural > rules"])[0]
+    )
+    assert "more than 20 times the data" in steps(a_test("neural", "rules", 0.02, 0.9))[0]
+    assert "Declare the comparison" in next_steps([], 20, 30)[0]
