@@ -70,7 +70,7 @@ def heatmap(
             {
                 "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 2, "cornerRadius": 2},
                 "transform": [{"filter": "isValid(datum.step)"}],
-                "encoding": {"color": _key(steps, ramp, value_title, room + width * len(columns))},
+                "encoding": {"color": _key(steps, ramp, value_title, width * len(columns))},
             },
             {
                 "mark": {"type": "text", "fontSize": size},
@@ -102,7 +102,8 @@ def step_labels(low: float, high: float, n_steps: int, *, is_percent: bool) -> l
     n_digits = 0 if is_percent else 2
     edges = [scale * (low + (high - low) * i / n_steps) for i in range(n_steps + 1)]
     written = [f"{edge:.{n_digits}f}".replace("-", "−") for edge in edges]
-    return [f"{start} to {end}{sign}" for start, end in pairwise(written)]
+    dash = " to " if low < 0 else "–"
+    return [f"{start}{dash}{end}{sign}" for start, end in pairwise(written)]
 
 
 def _key(steps: Sequence[str], ramp: Sequence[str], title: str, room_px: float) -> Spec:
