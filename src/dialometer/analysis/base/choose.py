@@ -232,7 +232,7 @@ def analyse(
             *(section for part in findings for section in part.closing),
         ),
         methods=tuple(dict.fromkeys(method for part in findings for method in part.methods)),
-        provenance=_provenance(as_declared, options),
+        provenance=_provenance(as_declared, options, by),
         is_finished=not unfinished(data),
     )
 
@@ -248,7 +248,7 @@ def _run(family: Family, data: StudyData, options: Options) -> Findings:
         )
 
 
-def _provenance(data: StudyData, options: Options) -> dict[str, str | int | float]:
+def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[str, str | int | float]:
     made: dict[str, str | int | float] = {
         "study": data.study.spec.name,
         "fingerprint": fingerprint(data.study),
@@ -260,7 +260,7 @@ def _provenance(data: StudyData, options: Options) -> dict[str, str | int | floa
         "n_items": data.judgments["item"].n_unique(),
         "sources": ", ".join(data.sources),
         "dialometer": __version__,
-        "command": report_command(data, options),
+        "command": report_command(data, options, by),
     }
     times = data.judgments["answered_at"].drop_nulls()
     if len(times):
@@ -269,13 +269,13 @@ def _provenance(data: StudyData, options: Options) -> dict[str, str | int | floa
     return made
 
 
-def report_command(data: StudyData, options: Options) -> str:
+def report_command(data: StudyData, options: Options, by: Sequence[str] = ()) -> str:
     """The command that makes this report again, every setting written out."""
     folder = data.study.folder.resolve().name if data.study.folder else data.study.spec.name
-    sources = " ".join(f"--source {source}" for source in data.sources)
-    return (
-        f"dialometer report {shlex.quote(folder)} --seed {options.seed} --resamples {options.n_resamples} {sources}"
-    ).strip()
+    settings = [f"--seed {options.seed}", f"--resamples {options.n_resamples}"]
+    settings += [f"--source {source}" for source in data.sources]
+    settings += [f"--by {shlex.quote(question)}" for question in by]
+    return f"dialometer report {shlex.quote(folder)} {' '.join(settings)}"
 
 
 def analyse_folder(
