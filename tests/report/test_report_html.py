@@ -121,11 +121,11 @@ def test_what_the_first_screen_says(page):
         "The study is not finished",
         "Raters who saw an anchor gave ratings 17% higher",
         "Fairly certain",
-        "95% interval [49, 67] · p = .081",
+        "95% confidence interval [49, 67] · p = .081",
         "Table 1 Left out, and why",
         "Table 2 Balance of conditions",
         "one group has 2 raters; at least 3 are needed",
-        "Declared written down in the study before the data came in",
+        "Confirmatory declared in the study before the data were collected",
     ):
         assert words in page.text, words
 
@@ -137,7 +137,7 @@ def test_a_finished_study_does_not_claim_to_be_unfinished(report):
 
 
 def test_badges_differ_from_their_section(page):
-    assert "Table 5 Share preferring the experimental transcript Declared" in page.text
+    assert "Table 5 Share preferring the experimental transcript Confirmatory" in page.text
     assert "Figure 3 Effects and their intervals Exploratory" in page.text
     assert "Figure 2 Distribution of ratings All judgments" in page.text
 
@@ -167,7 +167,7 @@ def test_how_to_get_it_again(report):
     sentence, command = reproduce_lines(report)
     assert sentence == (
         "The same study files (fingerprint sha256:4f9c1f0e7a52), the same judgments, dialometer 0.1.0 and seed 7 "
-        "give these numbers again, to the last digit:"
+        "give the same numbers again, to the last digit. This report was made with:"
     )
     assert command == "dialometer report STUDY_FOLDER"
     assert reproduce_lines(replace(report, provenance={"command": "dialometer report x"}))[1] == "dialometer report x"
@@ -176,7 +176,7 @@ def test_how_to_get_it_again(report):
 def test_headlines_in_words():
     share = Estimate(0.583, 120, "p", 0.494, 0.668, unit="share", p_value=0.081)
     words = write_headline(Headline("x", share, ""))
-    assert (words.value, words.unit, words.interval, words.test) == ("58%", "", "95% interval [49, 67]", "p = .081")
+    assert (words.value, words.unit, words.interval, words.test) == ("58%", "", "95% confidence interval [49, 67]", "p = .081")
     elo = write_headline(Headline("x", Estimate(1512.3, 9, "Elo", 1480, 1544, unit="Elo"), ""))
     assert (elo.value, elo.unit) == ("1,512", "Elo")
     assert not write_headline(Headline("x", None, "")).is_known

@@ -26,13 +26,15 @@ def within(value, half):
 @pytest.mark.parametrize(
     ("value", "half", "written"),
     [
-        # The two examples of the Particle Data Group's rounding rule, then its borders 354/355 and 949/950.
+        # Two digits in a sentence, a tile and a table alike, whatever the width of the interval.
         (0.827, 0.119, "0.83"),
-        (0.827, 0.367, "0.8"),
-        (5.1234, 0.0354, "5.123"),
-        (5.1234, 0.0356, "5.12"),
-        (5.1234, 0.949, "5.1"),
-        (5.1234, 0.951, "5.1"),
+        (0.827, 0.367, "0.83"),
+        (5.1234, 0.951, "5.12"),
+        (5.1234, 4.9, "5.12"),
+        (51.234, 5.1, "51"),
+        # Narrower than that: the borders 354/355 and 949/950 of the Particle Data Group's rule.
+        (5.12345, 0.00354, "5.1235"),
+        (5.12345, 0.00356, "5.123"),
         (1234.5, 30.0, "1,234"),
         (1234567.8, 5000.0, "1,234,568"),
     ],
@@ -42,10 +44,10 @@ def test_interval_decides_the_digits(value, half, written):
 
 
 def test_half_width_from_950_counts_as_the_next_power():
-    assert digits_of(within(1, 0.0949), 9) == 2
-    assert digits_of(within(1, 0.0951), 9) == 2
     assert digits_of(within(1, 0.00949), 9) == 3
     assert digits_of(within(1, 0.00951), 9) == 3
+    assert digits_of(within(1, 0.000949), 9) == 4
+    assert digits_of(within(1, 0.000951), 9) == 4
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-4, 1e6))

@@ -73,7 +73,7 @@ def test_how_the_numbers_were_made():
         (Column("a", "A", "estimate"), [mean(1, 0.1, n=5), mean(1, 0.1, n=90)]),
         (Column("b", "B", "estimate"), [None, None]),
     )
-    how = "Mean; 95% interval: percentile bootstrap over raters, 2,000 resamples, seed 7; n = 5 to 90."
+    how = "Mean; 95% confidence interval: percentile bootstrap over raters, 2,000 resamples, seed 7; n = 5 to 90."
     assert same.remarks == (how,)
     wilson = Estimate(0.5, 12, "proportion", 0.2, 0.8, 0.9, "Wilson")
     two = written((Column("a", "A", "estimate"), [mean(1, 0.1)]), (Column("b", "B", "percent_estimate"), [wilson]))
@@ -84,7 +84,7 @@ def test_how_the_numbers_were_made():
 
 def test_all_about_one_number():
     estimate = Estimate(0.5, 1200, "proportion", 0.2, 0.8, interval_method="Wilson", p_value=0.03)
-    assert describe(estimate) == "proportion; n = 1,200; 95% interval: Wilson; p = .030"
+    assert describe(estimate) == "proportion; n = 1,200; 95% confidence interval: Wilson; p = .030"
 
 
 def test_marks_go_on_after_z():

@@ -73,7 +73,7 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
     if not (half > 0 and math.isfinite(half)):
         return fallback
     usual = 0 if is_percent or half >= _WIDE else 2
-    return usual if half >= 0.95 * 10**-usual else max(usual, _precise_digits(half))
+    return usual if half >= 2 * 10**-usual else max(usual, _precise_digits(half))
 
 
 _WIDE = 5.0
