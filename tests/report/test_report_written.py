@@ -77,7 +77,7 @@ def test_how_the_numbers_were_made():
     assert same.remarks == (how,)
     wilson = Estimate(0.5, 12, "proportion", 0.2, 0.8, 0.9, "Wilson")
     two = written((Column("a", "A", "estimate"), [mean(1, 0.1)]), (Column("b", "B", "percent_estimate"), [wilson]))
-    assert two.remarks[1] == "B: proportion; 90% interval: Wilson; n = 12."
+    assert two.remarks[1] == "B: proportion; 90% confidence interval: Wilson; n = 12."
     many = written((Column("a", "A", "estimate"), [Estimate(1, 3, f"method {i}") for i in range(5)]))
     assert many.remarks == ("Several methods, named for each row in the data files.",)
 
