@@ -123,7 +123,8 @@ def test_strengths_and_places_are_recovered(study):
         others = [expit(truth - value) for name, value in TRUE.items() if name != row["system"].lower()]
         assert row["wins_share"].low < np.mean(others) < row["wins_share"].high
     assert (
-        found.answer == "Fern is the best of 4 systems on engagingness: it wins 80% of choices against the others."
+        found.answer
+        == "Fern is the best of 4 systems on engagingness, with an estimated win rate of 80% against the others."
         or (found.answer.startswith("Fern is the best of 4 systems on engagingness: it wins "))
     )
     assert "The comparison is confirmatory (declared in advance)." in found.certainty

@@ -176,7 +176,12 @@ def test_how_to_get_it_again(report):
 def test_headlines_in_words():
     share = Estimate(0.583, 120, "p", 0.494, 0.668, unit="share", p_value=0.081)
     words = write_headline(Headline("x", share, ""))
-    assert (words.value, words.unit, words.interval, words.test) == ("58%", "", "95% confidence interval [49, 67]", "p = .081")
+    assert (words.value, words.unit, words.interval, words.test) == (
+        "58%",
+        "",
+        "95% confidence interval [49, 67]",
+        "p = .081",
+    )
     elo = write_headline(Headline("x", Estimate(1512.3, 9, "Elo", 1480, 1544, unit="Elo"), ""))
     assert (elo.value, elo.unit) == ("1,512", "Elo")
     assert not write_headline(Headline("x", None, "")).is_known

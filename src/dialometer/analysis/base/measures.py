@@ -41,7 +41,7 @@ def within_scale(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[
         return value, ()
     seen = listed((f"{number:g}" for number in np.unique(value[is_outside])), most=5)
     scale = scales[int(cell[np.flatnonzero(is_outside)[0]])]
-    note = f"{n_of(n_outside, 'number')} outside the scale ({scale.describe()}) left out: {seen}. Correct the import."
+    note = f"{n_of(n_outside, 'number')} outside the scale ({scale.describe()}) excluded: {seen}. Correct the import."
     return np.where(is_outside, np.nan, value), (note,)
 
 
@@ -98,7 +98,7 @@ def _zero_notes(n_zero: int, n_replaced: int, n_excluded: int) -> list[str]:
             "as declared, because zero has no logarithm."
         )
     if n_excluded:
-        notes.append(f"{n_of(n_excluded, 'zero', 'zeros')} left out, because zero has no logarithm.")
+        notes.append(f"{n_of(n_excluded, 'zero', 'zeros')} excluded, because zero has no logarithm.")
     return notes if n_zero else []
 
 
@@ -224,12 +224,12 @@ def numeric_measures(data: StudyData) -> Measures:
     n_all = len(rows)
     rows = rows.filter(pl.col("value").is_not_null())
     if len(rows) < n_all:
-        notes.append(f"{n_of(n_all - len(rows), 'judgment')} without a number left out.")
+        notes.append(f"{n_of(n_all - len(rows), 'judgment')} without a number excluded.")
     rows = rows.with_columns(_cell_expression(data.study).alias("_cell"))
     n_lost = int((rows["_cell"] < 0).sum())
     if n_lost:
         rows = rows.filter(pl.col("_cell") >= 0)
-        notes.append(f"{n_of(n_lost, 'judgment')} of raters without a known condition left out; check the import.")
+        notes.append(f"{n_of(n_lost, 'judgment')} of raters without a known condition excluded; check the import.")
     if not len(rows):
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
     coded, book = _coded(rows)

@@ -104,7 +104,7 @@ def primary_tests(data: StudyData, options: Options) -> dict[str, Estimate]:
 
 
 def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> list[dict[str, float]]:
-    """The corrected p values of some simulated studies. Runs in a process of its own, on one thread."""
+    """The corrected p-values of some simulated studies. Runs in a process of its own, on one thread."""
     sized = resized(study, setting.n_items)
     declared = study.spec.analysis
     options = Options(

@@ -265,7 +265,7 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
     lines = [f"- {method.what}: {method.method}, because {method.why}." for method in methods]
     yield "Statistical models", "\n".join(lines)
     zeros = {
-        "exclude": "zeros are left out",
+        "exclude": "zeros are excluded",
         "half_minimum": "zeros become half of the rater's smallest positive number",
         "error": "zeros stop the analysis",
     }
@@ -288,7 +288,7 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
     yield (
         "Inference criteria",
         f"Intervals of {declared.confidence:.0%}; p-values below {1 - declared.confidence:.2g} count. Several tests of a "
-        f"comparison are corrected by {correction[declared.correction]}. Bootstrap intervals use "
+        f"comparison are corrected by {correction[declared.correction]}. Bootstrap confidence intervals use "
         f"{declared.n_resamples:,} resamples with the study's seed. {about_items[declared.items]}{model}",
     )
     yield "Data exclusion", "\n".join(f"- {_rule(rule)}" for rule in spec.quality)

@@ -23,7 +23,7 @@ FITTED = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ComparedNumber:
-    """One number of ours beside the other one. A relative tolerance is for p values that span many powers of ten."""
+    """One number of ours beside the other one. A relative tolerance is for p-values that span many powers of ten."""
 
     label: str
     ours: float

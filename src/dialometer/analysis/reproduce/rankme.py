@@ -62,7 +62,7 @@ def rankme(data: Path | None) -> Reproduction:
         (_six_forms(ratings, other), _one_way(ratings, other), _crossed(ratings, other), _kappas(ratings, other)),
         (
             "An item is one system's text for one input. ln_center divides by the rater's geometric mean (in logarithms).",
-            "Fits of lme4 without rater variance are left out: there it stops before the optimum that ours reaches.",
+            "Fits of lme4 without rater variance are excluded: there it stops before the optimum that ours reaches.",
         ),
     )
 

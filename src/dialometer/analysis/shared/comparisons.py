@@ -95,7 +95,7 @@ def corrected_by_name(tests: Mapping[Key, Estimate], options: Options) -> dict[K
 
 
 def p_adjusted(estimate: Estimate) -> float:
-    """The corrected p value; nan where there was no test."""
+    """The corrected p-value; nan where there was no test."""
     return float(estimate.details.get("p_adjusted", math.nan))
 
 
@@ -126,7 +126,7 @@ def between(
 
 
 def p_cell(p: float) -> float | None:
-    """A p value (or another number) for a table; None where there is none."""
+    """A p-value (or another number) for a table; None where there is none."""
     return None if math.isnan(p) else p
 
 
@@ -136,7 +136,7 @@ def known_cell(estimate: Estimate) -> Cell:
 
 
 def p_columns(correction: str, label: str = "p") -> list[Column]:
-    """The column of a p value and, where tests are corrected, that of the corrected one."""
+    """The column of a p-value and, where tests are corrected, that of the corrected one."""
     columns = [Column("p", label, "p_value")]
     if correction in CORRECTIONS:
         columns.append(Column("p_adjusted", f"p ({CORRECTIONS[correction]})", "p_value"))

@@ -34,7 +34,7 @@ def clustered_spearman(
     if n < 3:
         return unknown(METHOD, f"{n_of(n, 'complete pair')}: at least three are needed", n=n, label=label)
     if np.ptp(xs) == 0 or np.ptp(ys) == 0:
-        return unknown(METHOD, "one side does not vary: there is nothing to go together with", n=n, label=label)
+        return unknown(METHOD, "one side does not vary: there is nothing to correlate with", n=n, label=label)
     x, y = (np.unique(side, return_inverse=True)[1].ravel() for side in (xs, ys))
     cluster, names = codes(np.asarray(clusters)[given])
     value = _rho(x, y, np.ones(n))

@@ -297,7 +297,7 @@ def evaluator_report(
             f"evaluator that had learned from other {who} only; intervals are over {n_users:,} {who}. "
             + _lead_words(contest.lead(best, wide, seed=seed), best.label),
             figure=_accuracy_figure(contest, accuracies),
-            warnings=tuple(f"{n:,} dialogues were left out: {why}" for why, n in (left_out or {}).items()),
+            warnings=tuple(f"{n:,} dialogues were excluded: {why}" for why, n in (left_out or {}).items()),
         ),
         sections=sections,
         methods=(),

@@ -47,7 +47,7 @@ def csv_text(table: Table) -> str:
 
 
 def _fields(column: Column, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Which columns beside the value an estimate column needs; p values and notes only where there are any."""
+    """Which columns beside the value an estimate column needs; p-values and notes only where there are any."""
     estimates = [cell for cell in cells if isinstance(cell, Estimate)]
     if column.kind not in ("estimate", "percent_estimate") and not estimates:
         return ()

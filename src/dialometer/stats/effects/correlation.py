@@ -67,7 +67,7 @@ def _correlate(
     if n < 3:
         return unknown(method, f"{n} complete pairs: at least three are needed", n=n, label=label)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return unknown(method, "one side does not vary: there is nothing to go together with", n=n, label=label)
+        return unknown(method, "one side does not vary: there is nothing to correlate with", n=n, label=label)
     result = function(x, y)
     r = min(1.0, max(-1.0, float(result.statistic)))
     low = high = math.nan

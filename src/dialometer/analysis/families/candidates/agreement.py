@@ -308,7 +308,7 @@ def _order_words(rhos: dict[str, Estimate], orders: dict[str, Estimate]) -> tupl
         text = f"The order of {best} follows the ratings most closely (rho {number(known[best].value)}"
         if orders[best].is_known:
             text += f"; of two candidates the crowd prefers the one it ranks higher in {percent(orders[best].value)} of cases"
-        text += f"). The interval lies above zero for {listed(sure)}."
+        text += f"). The confidence interval lies above zero for {listed(sure)}."
     return (
         text,
         "A system can be right at the top and still order the rest differently from the crowd, so this says less about what "

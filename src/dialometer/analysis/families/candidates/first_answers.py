@@ -192,7 +192,7 @@ def first_answers_section(name: str, answers: FirstAnswers, options: Options, ha
     low, high = answers.pool.ends
     paragraphs = [
         f"Each system's first answer to a question, as raters judged it on the scale from {low:g} to {high:g} without "
-        "knowing who had picked it. Every question counts alike; intervals draw raters and questions."
+        "knowing who had picked it. Every question counts alike; confidence intervals draw raters and questions."
     ]
     if answers.lead is not None:
         best = answers.lead.best
@@ -236,7 +236,7 @@ def _pair_tables(name: str, answers: FirstAnswers, options: Options) -> list[Tab
                     pair_rows(pairs, options.correction),
                     caption="Mean over questions of the difference between two systems' first answers; n counts questions.",
                     notes=(
-                        "Raters and questions are both left out in turn (two-way jackknife), so the test holds for others of both.",
+                        "Two-way jackknife over raters and questions: the test is about other raters and other questions.",
                     ),
                     is_confirmatory=suffix == "pairs",
                 )
@@ -307,7 +307,7 @@ def _unrated(pool: Pool) -> tuple[str, ...]:
         if n_missing:
             notes.append(
                 f"{label}: its first answer to {n_of(n_missing, 'question')} is not in the pool or has no rating; "
-                "these questions are left out for it."
+                "these questions are excluded from it."
             )
     return tuple(notes)
 
@@ -321,7 +321,7 @@ def _figure(name: str, answers: FirstAnswers) -> Figure:
         f"{name}_figure",
         "Average rating of first answers",
         dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})"),
-        alt=f"Average ratings with intervals: {details}.",
+        alt=f"Average ratings with confidence intervals: {details}.",
     )
 
 
@@ -353,7 +353,7 @@ def candidate_group_section(name: str, data: StudyData, pool: Pool, question: st
         f"Average rating of first answers by “{groups.text}”",
         (Column("system", "System"), *groups.columns()),
         tuple(rows),
-        caption="Every question counts alike; intervals draw raters and questions.",
+        caption="Every question counts alike; confidence intervals draw raters and questions.",
         notes=(groups.note,) if groups.note else (),
     )
     return Section(name, f"Groups of raters: {question.replace('_', ' ')}", (words,), (table,))

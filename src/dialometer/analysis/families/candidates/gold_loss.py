@@ -42,7 +42,7 @@ def gold_section(name: str, data: StudyData, pool: Pool, options: Options) -> Se
     n_allowed = max(rule.n_allowed_failures for rule in rules)
     rejected = "a gold answer" if not n_allowed else f"more than {n_of(n_allowed, 'gold answer')}"
     words = [
-        f"Raters who reject {rejected} are left out. This removed {n_of(lost['rater'].n_unique(), 'rater')} of {n_raters:,} "
+        f"Raters who reject {rejected} are excluded. This removed {n_of(lost['rater'].n_unique(), 'rater')} of {n_raters:,} "
         f"({percent(by_rater.value)}) and {n_of(len(lost), 'rating')} of {n_all:,} ({percent(share.value)}). In the published "
         "study a rule of this kind cost about 36% of the ratings.",
     ]
@@ -64,7 +64,7 @@ def gold_section(name: str, data: StudyData, pool: Pool, options: Options) -> Se
             Column("without_rule", "Without it", "estimate"),
         ),
         tuple(rows),
-        caption="Average ratings count every question alike. Raters left out for other reasons stay out on both sides.",
+        caption="Average ratings count every question alike. Raters excluded for other reasons are excluded on both sides.",
         notes=(
             "The rule keeps raters who like the gold answers. It raises the gold average by construction, and with it any "
             "agreement between crowd and maker.",

@@ -129,7 +129,7 @@ def warnings(main: CandidateResults) -> tuple[str, ...]:
     if not n_unjudged:
         return ()
     share = percent(n_unjudged / len(main.pool.items))
-    return (f"{n_unjudged:,} candidates ({share}) have no rating yet; where they stand in a list they count as wrong.",)
+    return (f"{n_unjudged:,} candidates ({share}) have no rating yet; in a ranking they count as wrong.",)
 
 
 def methods(options: Options) -> tuple[Method, ...]:
@@ -139,7 +139,7 @@ def methods(options: Options) -> tuple[Method, ...]:
         Method(
             "average rating and percent of gold",
             "mean over questions; bootstrap that draws raters and questions",
-            "ratings of one rater and of one question go together",
+            "ratings of one rater and of one question are correlated",
             SOURCE,
         ),
         Method(

@@ -88,7 +88,7 @@ def overlap_table(name: str, pool: Pool, judges: list[RelevanceJudge]) -> Table:
         ("neither", int(np.sum(judged & ~maker & ~crowd))),
     )
     n_all = max(1, int(judged.sum()))
-    notes = () if judged.all() else (f"{n_of(int((~judged).sum()), 'candidate')} without ratings left out.",)
+    notes = () if judged.all() else (f"{n_of(int((~judged).sum()), 'candidate')} without ratings excluded.",)
     return Table(
         f"{name}_overlap",
         "What the maker and the crowd call right",

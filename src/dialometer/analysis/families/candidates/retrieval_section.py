@@ -21,7 +21,7 @@ from dialometer.report.charts import Dot, dot_interval
 from dialometer.retrieval.evaluation import CUTOFFS, full_name, is_recall, metric_names
 
 DEFINITIONS = (
-    ("Recall@k", "share of a question's right answers that stand among the first k; mean over questions"),
+    ("Recall@k", "share of a question's right answers that are among the first k; mean over questions"),
     ("MRR", "one over the rank of the first right answer, 0 if none was retrieved; mean over questions"),
     ("MAP", "precision at the rank of each right answer, 0 for those not retrieved; mean over answers, then questions"),
     ("Success Rate@k", "share of questions with at least one right answer among the first k"),
@@ -77,7 +77,7 @@ def _crowd_words(retrieval: Retrieval, has_gold_rule: bool) -> list[str]:
     if maker is None:
         return []
     crowd = maker.answerable(CROWD, FIRST)
-    kept = " Since raters who reject gold answers were left out, this is more than an unselected crowd would reach."
+    kept = " Since raters who reject gold answers were excluded, this is more than an unselected crowd would reach."
     return [
         f"The crowd itself can be taken as a retriever that puts the candidates of a question in the order of their mean "
         f"rating. Its favourite is one of the maker's answers for {with_interval(crowd, is_percent=True)} of questions; "
@@ -128,7 +128,7 @@ def _tables(name: str, retrieval: Retrieval, judged: JudgeScores, options: Optio
     notes = _lost_rows(shown)
     n_silent = len(judged.judge.has_judged) - n_all
     if n_silent:
-        notes = (*notes, f"{n_of(n_silent, 'question')} without any rated candidate left out.")
+        notes = (*notes, f"{n_of(n_silent, 'question')} without any rated candidate excluded.")
     if judged.judge.name == "maker":
         notes = (*notes, "Right answers that the maker knows of but that are not in the pool are not counted.")
     title = f"Judged by {judged.judge.label}: {n_of(n_with, 'question')} with a right answer"

@@ -37,7 +37,7 @@ def versatile_section(name: str, pool: Pool, columns: Floats, options: Options) 
         columns[candidate, place].tolist(),
     )
     chance = shuffled_sizes(columns, pool.question, pool.answer, options)
-    notes = (f"{n_of(versatile.n_unusable, 'candidate')} with one rating left out.",) if versatile.n_unusable else ()
+    notes = (f"{n_of(versatile.n_unusable, 'candidate')} with one rating excluded.",) if versatile.n_unusable else ()
     paragraphs = [
         "The coefficient of variation (standard deviation over mean) of the ratings of one candidate says how far raters "
         f"differ on it. Its median here is {number(versatile.median)}, its 75th percentile {number(versatile.percentile_75)}. A "

@@ -104,7 +104,7 @@ def judges_section(data: StudyData, options: Options) -> Section:
         ),
         tuple(rows),
         caption="One person: the mean over people of their correlation with the mean of the others, what a perfect stand-in for a "
-        "person would reach. Pairs in which one side sees no difference are left out.",
+        "person would reach. Pairs in which one side sees no difference are excluded.",
     )
     n_models = len(set(names.values()))
     head = (
@@ -237,7 +237,7 @@ def choices_section(data: StudyData, options: Options) -> Section:
             first = proportion(int((own["side"] == 1).sum()), len(own), confidence=options.confidence)
             rows.append((label, str(model), agreed, first))
             if agreed.is_known:
-                share = f"{agreed.value:.0%} (interval {agreed.low:.0%} to {agreed.high:.0%})"
+                share = f"{agreed.value:.0%} (confidence interval {agreed.low:.0%} to {agreed.high:.0%})"
                 paragraphs.append(
                     f"{label}: {model} takes the side of most people on {share} of {n_of(agreed.n, 'thing')}."
                 )
@@ -254,7 +254,7 @@ def choices_section(data: StudyData, options: Options) -> Section:
         ),
         tuple(rows),
         caption="One person: the mean over people of how often they choose as most of the others do. Ties, and things on "
-        "which people or a model are evenly split, are left out.",
+        "which people or a model are evenly split, are excluded.",
     )
     head = f"{n_of(len(set(names.values())), 'model')} chose on the same things as the people; models count in no other part."
     return Section(CHOICES_NAME, CHOICES_TITLE, (head, *paragraphs), (table,))

@@ -159,7 +159,7 @@ def _table(study: Study, comparison: Comparison, tests: Mapping[str, Estimate], 
         ),
         tuple(rows),
         caption=f"Margin: {margin_words(comparison, tests.values())}. Confidence intervals of {inner}: with them, a test at "
-        f"{1 - options.confidence:.2g} on each side is significant where the interval lies within the margin (before "
+        f"{1 - options.confidence:.2g} on each side is significant where the confidence interval lies within the margin (before "
         f"correction). Role: {comparison_role(study, comparison)}.",
         notes=tuple(dict.fromkeys(note for test in tests.values() if not test.is_known for note in test.notes)),
         is_confirmatory=True,
@@ -204,4 +204,4 @@ def _certainty(tests: Mapping[str, Estimate], comparison: Comparison, options: O
     basis = " and ".join(n_of(count, key) for key, count in n.items() if count)
     reach = " The claim is about these items only, as declared." if options.has_fixed_items else ""
     found = f" It rests on {basis}." if basis else ""
-    return f"{plan_words(comparison, options.confidence)} The comparison was declared beforehand.{found}{reach}"
+    return f"{plan_words(comparison, options.confidence)} The comparison is confirmatory (declared in advance).{found}{reach}"

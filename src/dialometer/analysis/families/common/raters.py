@@ -235,12 +235,12 @@ def raters_section(data: StudyData, options: Options) -> Section:
     paragraphs = [f"{n_of(len(frame), 'rater')} gave judgments that count. Pseudonyms are those of the export."]
     if suspicious:
         paragraphs.append(
-            f"{n_of(len(suspicious), 'rater')} should be looked at; nobody is left out for this alone. To leave "
-            "someone out, exclude the session and say why: the report then shows it among the exclusions."
+            f"{n_of(len(suspicious), 'rater')} should be looked at; nobody is excluded for this alone. To exclude "
+            "someone, exclude the session and say why: the report then shows it among the exclusions."
         )
         parts.append(_look_table(frame, reasons, suspicious[:MOST_ROWS], options, kind))
     else:
-        paragraphs.append("Nobody stands out by agreement, time, monotony, gold answers or flags.")
+        paragraphs.append("No rater is unusual in agreement, time, monotony, gold answers or flags.")
     parts += [_spread_table(frame, kind), *_figure(frame, kind)]
     excluded = _excluded_table(data)
     if excluded is not None:
@@ -321,7 +321,7 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
         tuple(columns),
         tuple(body),
         caption=f"Agreement: {kind}. Same answer: share of the commonest answer, mean over criteria.",
-        notes=(f"{n_more} more are left out of this table.",) if n_more else (),
+        notes=(f"{n_more} more are not shown in this table.",) if n_more else (),
     )
 
 
@@ -382,10 +382,10 @@ def _excluded_table(data: StudyData) -> Table | None:
     n_more = len(rows) - len(body)
     return Table(
         "raters_left_out",
-        "Raters left out by quality rules",
+        "Raters excluded by quality rules",
         (Column("rater", "Rater"), Column("rule", "Rule"), Column("what", "What followed"), Column("reason", "Reason")),
         tuple(body),
-        notes=(f"{n_more} more are left out of this table.",) if n_more > 0 else (),
+        notes=(f"{n_more} more are not shown in this table.",) if n_more > 0 else (),
     )
 
 

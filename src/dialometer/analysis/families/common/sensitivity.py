@@ -380,7 +380,7 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         f"{shown}, under every choice",
         spec,
         f"The primary result under the declared analysis and under other choices, with confidence intervals. {words}.",
-        caption="Whether a row gives the same answer follows from its test after correction; the intervals are not corrected.",
+        caption="Whether a row gives the same answer follows from its corrected test; the confidence intervals are not corrected.",
     )
 
 

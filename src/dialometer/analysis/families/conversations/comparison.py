@@ -263,7 +263,7 @@ def comparison_section(name: str, compared: list[SystemComparison], options: Opt
     n_both = max((check.n for pair in compared for check in pair.flipped.values()), default=0)
     if len(first.systems) > 1:
         paragraphs.append(
-            f"Ratings of one rater go together, so raters are clusters in all intervals and tests; {n_both:,} of "
+            f"Ratings of one rater are correlated, so raters are clusters in all confidence intervals and tests; {n_both:,} of "
             f"{first.n_raters:,} raters talked with more than one system, and their differences count as pairs."
         )
     parts: list[Table | Figure] = [_figure(name, compared), _means_table(name, compared)]
@@ -419,7 +419,7 @@ def _figure(name: str, compared: list[SystemComparison]) -> Figure:
             value_title=f"average rating ({low:g} to {high:g})" if is_shared else "average rating",
             domain=(low, high) if is_shared else None,
         ),
-        alt=f"Average ratings with intervals. {details}.",
+        alt=f"Average ratings with confidence intervals. {details}.",
     )
 
 

@@ -280,7 +280,7 @@ def _words(label: str, by_gap: GapTable, pairs: list[ExpertPair], options: Optio
         if n
     ]
     if left:
-        words.append(sentence(f"left out: {'; '.join(left)}"))
+        words.append(sentence(f"excluded: {'; '.join(left)}"))
     return words
 
 
@@ -302,7 +302,7 @@ def gap_table(name: str, tables: dict[str, GapTable]) -> Table:
             Column("n", "Pairs", "count"),
         ),
         tuple(rows),
-        caption="Pairs are taken as independent; where one conversation stands in many pairs, intervals are too narrow.",
+        caption="Pairs are taken as independent; where one dialogue is in many pairs, the confidence intervals are too narrow.",
     )
 
 

@@ -162,7 +162,7 @@ def _meaning(shapes: Sequence[RatingShape]) -> str:
             "point are lost, and single ratings cannot point out single bad conversations. Compare systems by means over "
             "many raters, look at the shares beside them, and have pairs of conversations judged if single ones matter."
         )
-    return "Nothing in the shape of these ratings speaks against comparing means."
+    return "The shape of these ratings is no reason against comparing means."
 
 
 def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Table:
@@ -287,7 +287,7 @@ def ratings_report(
             certainty=f"{with_interval(top, is_percent=True)} are at the highest point (published: nearly half). "
             "Intervals take raters (or blocks of neighbouring dialogues) as clusters.",
             figure=_histogram(whole),
-            warnings=tuple(f"{n:,} dialogues were left out: {why}" for why, n in left_out.items()),
+            warnings=tuple(f"{n:,} dialogues were excluded: {why}" for why, n in left_out.items()),
         ),
         sections=tuple(sections),
         methods=(),

@@ -283,7 +283,7 @@ def _methods(options: Options, pairs_path: Path | None) -> tuple[Method, ...]:
         Method(
             "relations with length, time and between criteria",
             "Spearman's rho, bootstrap over raters",
-            "ratings are ordered points, and conversations of one rater go together",
+            "ratings are ordered points, and dialogues of one rater are correlated",
         ),
     ]
     if pairs_path is not None:

@@ -329,7 +329,7 @@ def _versions_figure(crossed: CrossedFactors) -> Figure:
     details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     spec = ranking_intervals(dots, value_title="utility (log odds)", reference=0.0)
     title = f"Utility of every version, {_reach(crossed)}"
-    return Figure("versions-figure", title, spec, f"Utilities with intervals: {details}.")
+    return Figure("versions-figure", title, spec, f"Utilities with confidence intervals: {details}.")
 
 
 def _effects_table(effects: tuple[Effect, ...], options: Options) -> Table:
@@ -355,7 +355,7 @@ def _effects_table(effects: tuple[Effect, ...], options: Options) -> Table:
         "Main effects and interactions",
         columns,
         tuple(rows),
-        caption="Logistic model of the choices; each rater, and in general each transcript pair, is left out in turn.",
+        caption="Logistic model of the choices; each rater, and in general each transcript pair, is dropped in turn.",
         notes=(
             f"Effects {IN_GENERAL} take raters and transcript pairs as samples, those {HERE} raters only.",
             *repeats,

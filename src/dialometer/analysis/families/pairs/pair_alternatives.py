@@ -45,7 +45,7 @@ def pair_alternatives(
 
     made = []
     if bool(np.any(choices.signed == 0)):
-        made.append(OtherChoice("Ties", "half a choice instead of left out", partial(tests, with_ties)))
+        made.append(OtherChoice("Ties", "half a choice instead of excluded", partial(tests, with_ties)))
     models = [
         OtherChoice("Model", label, partial(tests, partial(simpler, model)), claim)
         for label, model, claim in simpler_models(options)

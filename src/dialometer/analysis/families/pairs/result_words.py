@@ -178,7 +178,9 @@ def headline_words(result: Result) -> str:
         if not result.has_general_test:
             return f"{text}; about {'this pair' if result.n_pairs == 1 else 'these pairs'} only."
         few = f": {n} are too few" if result.n_pairs < FEWEST_PAIRS else ""
-        return f"In general (the interval shown) not significant, corrected {_p(result.general)}{few}. {text}."
+        return (
+            f"In general (the confidence interval shown) not significant, corrected {_p(result.general)}{few}. {text}."
+        )
     chose = f"{percent(result.value)} chose the experimental version"
     if result.reach == "untested":
         return f"{chose} (no test)."

@@ -100,7 +100,7 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
         name = declaration.name
         words = name.replace("_", " ").replace("-", " ")
         asked = listed(choices.question_labels[choices.questions.index(q)] for q in comparison.questions)
-        role = "the comparison that decides the study" if comparison.is_primary else "declared beforehand"
+        role = "the comparison that decides the study" if comparison.is_primary else "declared in advance"
         paragraphs.append(f"{sentence(words)[:-1]} ({role}): {verdict(comparison.results)}")
         shown = ResultColumns(comparison.results, options)
         tables.append(
@@ -215,7 +215,7 @@ def _cell_tests(choices: PairChoices, shares: Shares, options: Options) -> Table
         "Tests of each strategy and question",
         tuple(columns),
         tuple(rows),
-        caption=f"Exact binomial tests, corrected as one family of {n_tests}; χ² stands beside them as in the published studies.",
+        caption=f"Exact binomial tests, corrected as one family of {n_tests}; χ² is added as in the published studies.",
         notes=tuple(notes),
     )
 
@@ -234,7 +234,7 @@ def _preference_words(shares: Shares) -> tuple[str, ...]:
     whom = (
         "other raters and other transcript pairs" if overall.has_general_test else "other raters who read these pairs"
     )
-    text += f"experimental version; the interval holds for {whom}."
+    text += f"experimental version; the confidence interval is about {whom}."
     cells = [result for result in shares.cells.values() if result.here.is_known]
     if len(cells) > 1:
         text += f" Of {len(cells)} combinations of strategy and question, "
@@ -439,7 +439,11 @@ def _differences_figure(pairs: dict[tuple[str, str], Result]) -> list[Figure]:
     is_general = all(result.has_general_test for result in known.values())
     where = "for other raters and other transcript pairs" if is_general else "in these transcript pairs"
     title = f"Differences between strategies, {where}"
-    return [Figure("strategy-differences-figure", title, spec, f"Differences of shares with intervals: {details}.")]
+    return [
+        Figure(
+            "strategy-differences-figure", title, spec, f"Differences of shares with confidence intervals: {details}."
+        )
+    ]
 
 
 def question_section(
@@ -520,7 +524,7 @@ def _questions_figure(choices: PairChoices, shares: Shares) -> Figure:
         dots, value_title=f"share who {EXPERIMENTAL}", group_title="Question", reference=NO_PREFERENCE, is_percent=True
     )
     title = "Preference by question, in these transcript pairs"
-    return Figure("questions-figure", title, spec, f"Shares with intervals: {details}.")
+    return Figure("questions-figure", title, spec, f"Shares with confidence intervals: {details}.")
 
 
 def _top(choices: PairChoices, shares: dict[str, Estimate]) -> Cell:

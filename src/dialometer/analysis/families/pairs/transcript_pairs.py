@@ -186,7 +186,7 @@ def _headlines(results: Sequence[Result], overall: Result, *, is_confirmatory: b
     together = Headline(
         "All strategies and questions",
         overall.shown,
-        f"{percent(overall.value)} of all choices for the experimental version; the interval is for {whom}.",
+        f"{percent(overall.value)} of all choices for the experimental version; the confidence interval is about {whom}.",
     )
     if best.value == least.value:
         return (together,)
@@ -224,7 +224,7 @@ def _figure(results: Sequence[Result], deciding: DeclaredShares | None) -> Figur
         dots = [Dot(result.label, result.here) for result in ordered]
         spec = ranking_intervals(dots, value_title=of, reference=NO_PREFERENCE, is_percent=True)
         details = "; ".join(f"{dot.label}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
-    alt = f"Share of choices for the experimental version, with intervals. {details}. The line at 50% is no preference."
+    alt = f"Share of choices for the experimental version, with confidence intervals. {details}. The line at 50% is no preference."
     return Figure("strategies", title, spec, alt, is_confirmatory=deciding is not None)
 
 

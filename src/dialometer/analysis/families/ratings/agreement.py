@@ -39,7 +39,7 @@ Footing = Literal["as given", "log", "z"]
 REASONS = {
     "complete": "every rater judged everything in the condition, so raters are a random factor of a two-way design",
     "partly": "raters judged overlapping parts, so variance components (REML) use every judgment of the two-way design",
-    "one_way": "raters differ from item to item, so differences between raters cannot be told from error",
+    "one_way": "raters differ from item to item, so differences between raters cannot be separated from error",
 }
 FORM_NAMES: dict[tuple[Crossing, Footing], str] = {
     ("complete", "as given"): "ICC(2,1) and ICC(2,k), two-way random effects, absolute agreement",
@@ -56,7 +56,7 @@ FORM_NAMES: dict[tuple[Crossing, Footing], str] = {
     ("one_way", "z"): "ICC(1,1) and ICC(1,k) of z scores within raters",
 }
 LEVELS_DO_NOT_COUNT = {
-    "log": "raters choose their own numbers in magnitude estimation, so a rater's level says nothing and is left out",
+    "log": "raters choose their own numbers in magnitude estimation, so a rater's level says nothing and is not counted",
     "z": "raters used different scales, so only how a rater sees one thing relative to others is compared",
 }
 

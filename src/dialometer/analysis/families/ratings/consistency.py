@@ -114,7 +114,7 @@ def condition_figure(study: Study, measures: Measures, reliabilities: dict[str, 
         "consistency_by_condition",
         "Consistency by condition and criterion",
         cell_chart(study, dots, "ICC of one rating"),
-        alt=f"Intraclass correlation with its interval in every condition. {details}.",
+        alt=f"Intraclass correlation with its confidence interval in every condition. {details}.",
         caption="The higher, the more the raters of a condition agree on which responses are better.",
     )
 

@@ -47,7 +47,7 @@ class Planned:
     quantile: float
 
     def margin(self, n_raters: float, n_items: float) -> float:
-        """Half the width of the interval of a difference; a factor for magnitudes."""
+        """Half the width of the confidence interval of a difference; a factor for magnitudes."""
         half = self.quantile * self.study.contrast_error(n_raters, n_items, self.load)
         return math.exp(half) if self.measure.is_log else half
 
@@ -83,7 +83,7 @@ def generalisability_section(ratings: SystemRatings, recruitment: Recruitment) -
     level = confidence_words(ratings.options.confidence)
     paragraphs = (
         f"With {n_of(study.n_raters, 'rater')} and {n_of(study.n_items, 'item')} as in this study, the difference of two "
-        f"systems {on} is known to about {plan.words(now)} ({level} interval, raters and items as samples). "
+        f"systems {on} is known to about {plan.words(now)} ({level} confidence interval, raters and items as samples). "
         + _advice(plan),
         "This is a plan from the variances of this study, which are estimates themselves; it tests nothing.",
     )
@@ -122,9 +122,13 @@ def _figure(plan: Planned, on: str) -> Figure:
         for n in steps
         if n >= FEWEST
     ]
-    heading = "interval of a difference, as a factor" if plan.measure.is_log else "interval of a difference, ± points"
+    heading = (
+        "confidence interval of a difference, as a factor"
+        if plan.measure.is_log
+        else "confidence interval of a difference, ± points"
+    )
     if plan.measure.unit == "percent":
-        heading = "interval of a difference, ± % of the scale"
+        heading = "confidence interval of a difference, ± percentage points of the scale"
     details = "; ".join(
         f"{n_of(n_items, 'item')}: {plan.words(plan.margin(study.n_raters, n_items))}" for n_items in items
     )
@@ -132,7 +136,7 @@ def _figure(plan: Planned, on: str) -> Figure:
         "generalisability",
         f"Precision by number of raters and items, {on}",
         lines(points, x_title="raters", y_title=heading, group_title="items", mark_x=float(study.n_raters)),
-        alt=f"Half the width of the interval of a difference by raters, one line for each number of items. "
+        alt=f"Half the width of the confidence interval of a difference by raters, one line for each number of items. "
         f"With {n_of(study.n_raters, 'rater')}: {details}.",
         caption=f"Every rater judges at most {n_of(plan.load, 'item')}, as in this study. The upright line is the study's "
         "own number of raters.",
@@ -165,7 +169,7 @@ def _designs(plan: Planned, recruitment: Recruitment, on: str) -> Table:
         "designs",
         f"Raters needed for a wanted precision, {on}",
         (
-            Column("margin", "Wanted interval of a difference"),
+            Column("margin", "Wanted confidence interval of a difference"),
             *(Column(f"items_{n_items}", f"With {n_of(n_items, 'item')}") for n_items in numbers),
             Column("cheapest", "Cheapest of these"),
         ),

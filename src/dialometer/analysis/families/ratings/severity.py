@@ -97,7 +97,7 @@ def _figure(rows: list[RaterSeverity]) -> Figure:
         spec = dot_interval(
             [Dot(str(row.rater), row.severity) for row in rows], value_title="severity, logits", reference=0.0
         )
-        kind = "Severity of each rater with its interval"
+        kind = "Severity of each rater with its confidence interval"
     else:
         values = [row.severity.value for row in rows]
         spec = histogram(

@@ -110,7 +110,7 @@ def _ends_sentence(measure: Measure) -> list[str]:
         share = float(np.mean(measure.raw == end))
         if share > 0.3:
             paragraphs.append(
-                f"{measure.label}: {percent(share)} of the ratings stand at the {name} end of the scale, where "
+                f"{measure.label}: {percent(share)} of the ratings are at the {name} end of the scale, where "
                 "differences can no longer show."
             )
     return paragraphs
@@ -358,7 +358,7 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
         "Ratings over the session",
         lines(points, x_title="place in the session", y_title=heading, target=null_of(measure)),
         alt=f"Ratings relative to the mean of what was rated, in {len(points)} stretches of the session.",
-        caption=f"Each rater relative to the own level; means over raters with {100 * options.confidence:g}% intervals.",
+        caption=f"Ratings relative to each rater's own level; means over raters with {100 * options.confidence:g}% confidence intervals.",
     )
 
 

@@ -145,7 +145,7 @@ class SystemRatings:
         table = self.compared
         given = table.y[~np.isnan(table.y)]
         if self.n_raters < FEWEST:
-            return "one rater: no interval speaks for others; recruit more"
+            return "one rater says nothing about others; recruit more"
         if len(given) < 3:
             return f"{len(given)} judgments: at least 3 are needed for an interval; collect more"
         if np.ptp(given) == 0:

@@ -161,7 +161,11 @@ def ranking_figure(name: str, ranking: BestWorstRanking, *, is_confirmatory: boo
     spec = ranking_intervals(dots, value_title="score (best less worst)", rank_ranges=ranges or None, reference=0.0)
     details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     return Figure(
-        name, f"Ranking: {ranking.label}", spec, f"Scores with intervals. {details}.", is_confirmatory=is_confirmatory
+        name,
+        f"Ranking: {ranking.label}",
+        spec,
+        f"Scores with confidence intervals. {details}.",
+        is_confirmatory=is_confirmatory,
     )
 
 
@@ -228,7 +232,7 @@ def questions_section(
         "questions-figure",
         "Scores by question",
         dot_interval(dots, value_title="score (best less worst)", reference=0.0),
-        f"Scores with intervals: {details}.",
+        f"Scores with confidence intervals: {details}.",
     )
     paragraphs = [_leader_words(ranking) for ranking in rankings]
     paragraphs.append(first_places_words([ranking.ranked[0] for ranking in rankings]))
@@ -328,7 +332,7 @@ def place_section(data: StudyData, given: BestWorstData, options: Options) -> Se
     text += (
         " Places were drawn anew for each rater and item, so this favours no system."
         if drawn
-        else " The order was fixed, so the place cannot be told from the system that stood there."
+        else " The order was fixed, so the effect of the place cannot be separated from that of the system shown there."
     )
     caption = f"By chance, each of {k} places would be best in {percent(1 / k)}; cluster-robust by rater (CR2)."
     table = Table("place", "The best by place on the screen", columns, tuple(rows), caption=caption)
@@ -469,7 +473,7 @@ def _answer(main: BestWorstRanking) -> str:
     )
     shown = "the one item" if main.n_items == 1 else f"the {n_of(main.n_items, 'item')}"
     if len(main.choices.raters) < 2:
-        alone = "but one rater cannot speak for others"
+        alone = "but one rater says nothing about others"
         return f"{first} comes first of {n} systems{where} {picked}, {alone}."
     rivals = main.rivals()
     if main.leader.is_clear:

@@ -76,7 +76,7 @@ def answer_words(main: SystemRanking, *, name: str) -> str:
     where = (f" on {name.lower()}" if name else "") + scope_words(main.model)
     rate = f"an estimated win rate of {percent(main.wins[first].value)} against the {'other' if n == 2 else 'others'}"
     if main.ranks is None:
-        return f"{first} comes first of {n} systems{where}, but one rater cannot speak for others."
+        return f"{first} comes first of {n} systems{where}, but one rater says nothing about others."
     rivals = main.rivals()
     if not rivals:
         return f"{first} is the best of {n} systems{where}, with {rate}."
@@ -411,7 +411,7 @@ def _methods(main: SystemRanking, options: Options, *, has_rankings: bool) -> tu
         Method(
             "strengths, ranks and the leaderboard",
             f"{main.fit.method}; intervals by profile likelihood with the design effect over {over}, Student's t",
-            "one vote says little, and the votes of one rater or on one item go together; the model joins all comparisons on "
+            "one vote says little, and the votes of one rater or on one item are correlated; the model joins all comparisons on "
             "one scale",
             "Bradley and Terry 1952; Davidson 1970; Ford 1957",
         ),

@@ -107,7 +107,7 @@ def system_votes(data: StudyData) -> SystemVotes:
     table = pl.concat([pairs, rankings])
     known = table.filter(pl.col("first").is_in(systems) & pl.col("second").is_in(systems))
     if len(known) < len(table):
-        notes = (*notes, f"{n_of(len(table) - len(known), 'vote')} on systems outside the comparison were left out.")
+        notes = (*notes, f"{n_of(len(table) - len(known), 'vote')} on systems outside the comparison were excluded.")
     if not len(known):
         raise NotEnoughData("there are no votes between two systems yet", remedy="collect judgments first")
     return SystemVotes(

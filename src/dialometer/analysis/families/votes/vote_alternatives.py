@@ -35,7 +35,7 @@ def vote_alternatives(
     made = []
     is_tie = votes.outcome == TIE
     if is_tie.any() and not is_tie.all():
-        made.append(OtherChoice("Ties", "left out", partial(declared, votes_where(votes, ~is_tie))))
+        made.append(OtherChoice("Ties", "excluded", partial(declared, votes_where(votes, ~is_tie))))
 
     def direct(model: OneSample) -> dict[str, Estimate]:
         tests = {}
