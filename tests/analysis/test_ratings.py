@@ -82,7 +82,7 @@ def test_the_true_order_comes_out_on_every_scale(template, quick, kind):
     assert report.summary.answer == (
         "Hypothesis supported: Rules, Retrieval and Neural differ on Helpfulness. Neural is rated best on Helpfulness."
     )
-    assert "significant at 95% confidence" in report.summary.certainty
+    assert "the comparison is confirmatory (declared in advance)" in report.summary.certainty
     heading = {c.name: c.label for c in table_of(report, "system_pairs").columns}["estimate"]
     assert heading == ("Ratio" if kind == "magnitude" else "Difference")
     far = [row for row in table_of(report, "system_pairs").rows if row[1:3] == ("Neural", "Rules")]

@@ -358,7 +358,8 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
         "Ratings over the session",
         lines(points, x_title="place in the session", y_title=heading, target=null_of(measure)),
         alt=f"Ratings relative to the mean of what was rated, in {len(points)} stretches of the session.",
-        caption=f"Ratings relative to each rater's own level; means over raters with {100 * options.confidence:g}% confidence intervals.",
+        caption=f"Ratings relative to each rater's own level; means over raters with {100 * options.confidence:g}% confidence "
+        "intervals.",
     )
 
 
