@@ -198,7 +198,8 @@ class Candidates(Family):
             first, second = (pool.first_answers(pool.systems.index(name)) for name in (a, b))
             label = f"{system_label(data.study, a)} against {system_label(data.study, b)}"
             gap = answer_difference(pool, first, second, confidence=options.confidence)
-            tests[label] = between(gap, a, b)
+            counted = replace(gap, details={**gap.details, "n_questions": len(pool.questions)})
+            tests[label] = between(counted, a, b)
         return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
