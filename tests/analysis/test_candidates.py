@@ -330,8 +330,8 @@ def test_the_whole_report_has_no_problem_and_names_the_judges(careful):
     ]
     assert len(own) == 5
     assert not any(one.problem for one in own)
-    assert "for the maker" in report.summary.answer
-    assert "for the crowd" in report.summary.answer
+    assert "first answers of" in report.summary.answer
+    assert all(headline.is_confirmatory for headline in report.summary.headlines)
     assert report.summary.figure is not None
     names = [one.name for one in report.tables()]
     assert len(names) == len(set(names))

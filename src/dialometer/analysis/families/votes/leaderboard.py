@@ -143,10 +143,12 @@ def headlines(main: SystemRanking, options: Options, *, is_declared: bool) -> tu
         if not math.isnan(p):
             verdict = "significant" if p <= 1 - options.confidence else "not significant"
             correction = correction_words(share, options)
-            words = sentence(f"the difference is {verdict}{scope_words(main.model)} ({p_words(p)}{correction})")
+            words = sentence(
+                f"estimated by the model; the difference is {verdict}{scope_words(main.model)} ({p_words(p)}{correction})"
+            )
             if correction:  # the card would show the p-value of this pair alone beside the one that decides
                 share = replace(share, p_value=math.nan, statistic=math.nan)
-        lines.append(Headline(f"{first} preferred to {other} (estimated by the model)", share, words, is_declared))
+        lines.append(Headline(f"{first} preferred to {other}", share, words, is_declared))
     return tuple(lines)
 
 
