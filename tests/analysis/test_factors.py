@@ -477,7 +477,8 @@ def test_levels_can_show_different_values(template, quick):
         "        - {name: high, set: {anchor: both, anchor_values: {readability: 500, coherence: 500}}}\n"
     )
     levels = ("factor: anchor\n      levels: [none, both]", "factor: anchor\n      levels: [none, low, high]")
-    study = template("anchoring", (ANCHOR_FACTOR, low_high), levels, n_items=6)
+    direction = ("      expected: both > none\n", "      expected: high > none\n")
+    study = template("anchoring", (ANCHOR_FACTOR, low_high), levels, direction, n_items=6)
     report = analyse(
         study, quick(study, n_raters=48, habits=Habits(careless_share=0, anchor_pull=0.8)), n_resamples=100
     )

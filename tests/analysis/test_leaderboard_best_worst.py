@@ -117,7 +117,7 @@ def test_utilities_and_ranks_are_recovered(study):
         assert row["utility"] == pytest.approx(TRUE[name], abs=0.2)
         assert row["best"] - row["worst"] == round(row["score"].value * row["shown"])
         assert row["rank_interval"] == str(row["rank"])
-    assert found.answer.startswith("Tuned model is the best of 4 systems on overall quality: picked best in ")
+    assert found.answer.startswith("Tuned model is the best of 4 systems on overall quality, with a score of ")
     assert [c.label for c in table(found, "questions").columns[1:]] == ["Overall quality", "Empathy", "All questions"]
 
 

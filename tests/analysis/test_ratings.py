@@ -188,7 +188,7 @@ def test_thin_data_are_spoken_of(template, quick, n_raters, tmp_path):
     assert render(report, tmp_path, formats=["html"])
     if n_raters == 1:
         assert report.summary.answer.endswith("Which system is best on Helpfulness is not known.")
-        assert "recruit" in section_of(report, "systems").paragraphs[0]
+        assert "recruit" in section_of(report, "system_pairs").paragraphs[0]
         assert "two of each" in " ".join(section_of(report, "rating_agreement").paragraphs)
 
 
