@@ -5,8 +5,8 @@ not know, reads the meal back and sums it up. Without ``strategies`` it is the c
 answer to whatever it does not expect. Each strategy changes the wording alone, never the count. No model is needed, and the reply
 follows from the user's messages alone, so that a wizard may change what was suggested.
 
-Grams per 100 g are those of USDA FoodData Central (SR Legacy, carbohydrate by difference), rounded to whole grams; portions are
-common household measures. It is made for studies, not for medical use.
+Grams per 100 g and portions are typical values in whole grams, so that both versions of a strategy count alike. They are made for
+studies, not for medical use; a food table has exact ones.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Look around": ("demo",),
     "Plan a study": ("new", "check", "power", "preregister", "freeze", "schema"),
     "Collect": ("serve", "recruit", "simulate", "judge", "status", "control", "privacy"),
-    "Results": ("report", "export", "import", "archive", "reproduce"),
+    "Results": ("report", "compare", "export", "import", "archive", "reproduce"),
     "Models and systems": ("learn", "retrieval", "bots"),
 }
 """Under which heading help and reference show a verb, in the order of a study."""
