@@ -58,7 +58,8 @@ def test_plural_forms_are_those_of_the_language(name: str) -> None:
 def test_every_text_is_used_and_every_used_text_exists() -> None:
     """Keys are written out in templates and code, or built from the name of a kind."""
     code = "\n".join(
-        path.read_text(encoding="utf-8") for path in [*WEB.rglob("*.py"), *WEB.glob("templates/**/*.html")]
+        path.read_text(encoding="utf-8")
+        for path in [*WEB.rglob("*.py"), *(WEB.parent / "flow").glob("*.py"), *WEB.glob("templates/**/*.html")]
     )
     known = set(load_texts("en"))
     named = set(re.findall(r"""(?:\bt|\btn|\bforms|text|count)\(\s*["']([a-z_]+(?:\.[a-z_]+)+)["']""", code))

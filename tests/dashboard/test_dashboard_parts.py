@@ -25,6 +25,7 @@ from dialometer.web.dashboard.charts import (
     nice_ticks,
     spans,
     stacked_bars,
+    time_ticks,
 )
 from dialometer.web.dashboard.dashboard import Cache
 from dialometer.web.dashboard.numbers import DAY_MS, over_time
@@ -181,3 +182,16 @@ def test_an_erased_session_keeps_its_place_in_the_chart():
     assert [n for _, n in moved["arrived"]] == [1, 2, 3, 4]
     assert [at for at, _ in over_time(marks[1:])["arrived"]] == [times[3]] * 3
     assert moved["screened out or declined"] == [(times[3], 1)]
+
+
+@pytest.mark.parametrize("span_ms", [1, 90_000, 3_600_000, 20 * 3_600_000, 3 * DAY_MS, 40 * DAY_MS, 900 * DAY_MS])
+def test_labels_of_a_time_axis_do_not_repeat(span_ms):
+    start = 20_000 * DAY_MS + 51_234_567
+    for n in (3, 6):
+        ticks, form = time_ticks(start, start + span_ms, n)
+        assert 1 <= len(ticks) <= n + 2
+        assert all(start <= tick <= start + span_ms for tick in ticks)
+        drawn = str(lines_over_time([Series("arrived", [(start, 1), (start + span_ms, 2)])], "alt"))
+        wide = drawn.split('<svg class="chart narrow"', maxsplit=1)[0]
+        labels = re.findall(rf'data-form="{form}">([^<]+)<', wide)
+        assert len(labels) == len(set(labels))
