@@ -76,6 +76,9 @@ def _declared(study: Study) -> dict[str, Any]:
         for field in LATER["presentation"]:
             if part["set"][field] is None:
                 del part["set"][field]
+    for comparison in whole["analysis"]["comparisons"]:
+        if not comparison["expected"]:
+            del comparison["expected"]
     return whole
 
 
