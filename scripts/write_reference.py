@@ -32,7 +32,7 @@ def command_line() -> str:
         NOTE,
         "# Command line",
         "",
-        "Results go to standard output, everything else to standard error; colours are left out when the output is not a",
+        "Results go to standard output, everything else to standard error; colours are not used when the output is not a",
         "terminal or `NO_COLOR` is set. Commands that print results take `--json`. `dialometer --install-completion` sets up",
         "completion for your shell.",
         "",

@@ -37,7 +37,7 @@ def test_new_simulate_export(run, tmp_path):
     assert "2,400  judgments of 8 raters" in text
     assert "sessions: 8 completed" in text
     assert "8 of 8 sessions are simulated" in text
-    assert "48 practice judgments are left out (--include-practice" in text
+    assert "48 practice judgments are excluded (--include-practice" in text
     names = {path.name for path in (tmp_path / "s" / "export").iterdir()}
     tables = {f"{name}.csv" for name in ("judgments", "answers", "sessions", "screens", "findings")}
     assert names == tables | {"data_dictionary.md", "data_dictionary.json", "export.json"}

@@ -63,7 +63,7 @@ def test_what_is_wrong_in_files_is_told_with_its_line(type_in, tmp_path):
     told = type_in("retrieval", "describe", "kb.csv", "d.jsonl", cwd=tmp_path, code=1).stderr
     assert "d.jsonl:1: 'Good day' in 'd' is marked as right but is no answer of the knowledge base" in told
     lenient = type_in("retrieval", "describe", "kb.csv", "d.jsonl", "--leave-out-unknown", cwd=tmp_path)
-    assert "1 marked answers left out" in lenient.stderr
+    assert "1 marked answers excluded" in lenient.stderr
 
 
 def test_evaluate_prints_measures_definitions_and_differences(type_in, tmp_path):

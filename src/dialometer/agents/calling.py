@@ -88,7 +88,7 @@ class Caller(Agent):
             for part in response.iter_bytes():
                 content += part
                 if len(content) > MAX_ANSWER_BYTES:
-                    raise AgentError("the agent's answer is too large", where=_shown(url), remedy="mend the agent")
+                    raise AgentError("the agent's answer is too large", where=_shown(url), remedy="fix the agent")
                 if time.monotonic() > until:
                     raise httpx.ReadTimeout("too slow")
             after = response.headers.get("retry-after", "")
@@ -132,9 +132,9 @@ def as_reply(text: object, details: Mapping[str, Any]) -> Reply:
         raise AgentError("the agent's answer holds no text", remedy="check where in its answer the reply stands")
     kept = "".join(c for c in text if c in "\n\t\r" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
     if not kept:
-        raise AgentError(EMPTY, remedy="mend the agent")
+        raise AgentError(EMPTY, remedy="fix the agent")
     if len(kept) > MAX_REPLY_LENGTH:
-        raise AgentError(f"the agent's reply is longer than {MAX_REPLY_LENGTH} characters", remedy="mend the agent")
+        raise AgentError(f"the agent's reply is longer than {MAX_REPLY_LENGTH} characters", remedy="fix the agent")
     n_removed = sum(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t\r" for c in text)
     return Reply(kept, {**details, "n_characters_removed": n_removed} if n_removed else details)
 
@@ -159,7 +159,7 @@ def _parse(content: bytes) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise AgentError("the agent's answer is not JSON", remedy="mend the agent") from error
+        raise AgentError("the agent's answer is not JSON", remedy="fix the agent") from error
 
 
 def _shown(url: str) -> str:

@@ -1,7 +1,7 @@
 """Freezing a study: a lock that holds the hash of everything that decides the result, so that later changes show.
 
 The lock file keeps every version. A study that was frozen and then changed is refused with the names of what changed;
-whoever changes it on purpose makes a new version.
+to change it on purpose, make a new version.
 """
 
 from __future__ import annotations

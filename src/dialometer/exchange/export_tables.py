@@ -56,7 +56,7 @@ def sessions_table(factors: Iterable[str]) -> ExportTable:
         "program": (pl.String, "name of the model, where the rater is a program"),
         "state": COLUMNS["state"],
         "is_excluded": COLUMNS["is_excluded"],
-        "exclusion_reason": (pl.String, "why the session is kept out of the analysis"),
+        "exclusion_reason": (pl.String, "why the session is excluded from the analysis"),
         "started_at": (_TIME, "when the rater arrived (UTC)"),
         "finished_at": (_TIME, "when the session ended (UTC)"),
         "last_seen_at": (_TIME, "when the rater was last seen (UTC)"),

@@ -78,9 +78,9 @@ class Chats:
         try:
             text = clean_text(reply.text)
         except ValueError as error:
-            raise AgentError(f"the reply cannot be shown: {error}", remedy="mend the agent") from error
+            raise AgentError(f"the reply cannot be shown: {error}", remedy="fix the agent") from error
         if not text:
-            raise AgentError("the reply is empty", remedy="mend the agent")
+            raise AgentError("the reply is empty", remedy="fix the agent")
         self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
         return Reply(text, reply.details)
 

@@ -58,7 +58,7 @@ def _items(path: Path) -> list[ResponseContext] | None:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise DialometerError(f"not JSON: {error}", where=where, remedy="mend the line") from error
+            raise DialometerError(f"not JSON: {error}", where=where, remedy="fix the line") from error
         if not isinstance(row, dict) or "context" not in row:
             if contexts:
                 raise DialometerError("an item without a context", where=where, remedy="give every item a context")

@@ -57,7 +57,7 @@ def read_scores(path: Path) -> dict[Key, float]:
         except ValueError:
             score = math.nan
         if not key[0] or not math.isfinite(score):
-            problems.append(Problem("a row needs id and a number as score", "mend it", path.name, line))
+            problems.append(Problem("a row needs id and a number as score", "fix it", path.name, line))
         elif key in scores:
             problems.append(Problem(f"a second score for '{key[0]}'", "give each thing one score", path.name, line))
         scores[key] = score

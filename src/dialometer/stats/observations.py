@@ -94,7 +94,7 @@ def as_matrix(ratings: ArrayLike) -> Floats:
             remedy="lay the judgments out with dialometer.stats.observations.cross",
         )
     if np.isinf(matrix).any():
-        raise NotEnoughData("ratings hold an infinite value", remedy="leave such judgments out or mend them")
+        raise NotEnoughData("ratings hold an infinite value", remedy="leave such judgments out or fix them")
     return matrix
 
 
@@ -111,7 +111,7 @@ def as_judgments(values: ArrayLike, *ids: ArrayLike) -> tuple[Floats, list[Ints]
             f"{len(y)} values but ids of length {lengths}", remedy="give one item and one rater for every value"
         )
     if np.isinf(y).any():
-        raise NotEnoughData("judgments hold an infinite value", remedy="leave such judgments out or mend them")
+        raise NotEnoughData("judgments hold an infinite value", remedy="leave such judgments out or fix them")
     is_given = ~np.isnan(y)
     code_columns: list[Ints] = []
     names: list[NDArray[Any]] = []

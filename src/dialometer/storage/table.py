@@ -21,7 +21,7 @@ COLUMNS: dict[str, tuple[Any, str]] = {
     "session": (pl.String, "the rater's session, S and the order of arrival; a rater has several only by imports"),
     "source": (pl.String, "person, simulated, model or imported"),
     "state": (pl.String, "state of the session: active, completed, screened_out, declined, stale, withdrawn"),
-    "is_excluded": (pl.Boolean, "whether the session is kept out of the analysis"),
+    "is_excluded": (pl.Boolean, "whether the session is excluded from the analysis"),
     "block": (pl.String, "within-subject block; main where the study has none"),
     "item": (pl.String, "id of the item"),
     "system": (pl.String, "system judged; empty where the answer compares systems"),

@@ -179,7 +179,7 @@ def engine_of(name: str, address: str) -> Iterator[Engine]:
 
 
 def command_line() -> str:
-    """The command as it was typed, for whoever wants the same again."""
+    """The command as it was typed, so that it can be run again."""
     return shlex.join(["dialometer", *sys.argv[1:]])
 
 

@@ -54,7 +54,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Find the ratings that do most harm to an evaluator, and show each with its dialogue and its nearest neighbours.
 
-        Nothing is left out of any analysis for it: a rating can look noisy because it is honest. With **--flag**, a study's
+        Nothing is excluded from any analysis for it: a rating can look noisy because it is honest. With **--flag**, a study's
         report shows them beside its other quality flags.
         """
         from dialometer.cli.console import working

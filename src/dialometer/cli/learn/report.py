@@ -45,7 +45,7 @@ def add_to(app: typer.Typer) -> None:
         """Report on an evaluator of these ratings: how often it is right on held-out users, and whom it does not believe.
 
         Trains by the best recipe, sets it beside simpler ways to judge, looks at its probabilities and lists the ratings that
-        lie far from what others let expect.
+        lie far from what similar dialogues predict.
         """
         from dialometer.cli.console import working
         from dialometer.learned.experiments.evaluator_report import evaluator_report

@@ -61,7 +61,7 @@ def add_to(app: typer.Typer) -> None:
         k: Annotated[int, typer.Option("--k", min=1, help="Nearest neighbours for smoothing and valuing.")] = 50,
         rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often stages 2 and 3 are done in turn.")] = 1,
         drop: Annotated[
-            str, typer.Option("--drop", help="What stage 3 leaves out: negative, nothing, random or lowest.")
+            str, typer.Option("--drop", help="What stage 3 excludes: negative, nothing, random or lowest.")
         ] = "negative",
         drop_share: Annotated[float, typer.Option("--drop-share", help="Share for --drop lowest.")] = 0.1,
         models: Annotated[
@@ -180,7 +180,7 @@ def _tell(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit, *, as_j
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_row("rated dialogues", f"{about['n_read']:,} ({about['n_ratings']:,} to train on)")
     for reason, n in ratings.n_left_out.items():
-        table.add_row("left out", f"{n:,} {reason}")
+        table.add_row("excluded", f"{n:,} {reason}")
     table.add_row("pairs judged by", str(about["pairs"]))
     measured_on = "cross-validated" if "recipe" in about else "stopping pairs"
     table.add_row(f"accuracy, {measured_on}", f"{fitted.accuracy:.1%} of {about['n_stopping_pairs']:,}")

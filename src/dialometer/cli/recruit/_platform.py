@@ -46,9 +46,9 @@ def platform_commands(name: str, label: str, token_variable: str) -> typer.Typer
         "publish": (_transition("PUBLISH", "Publish the study"), "my-study --live", f"Publish the study on {label}."),
         "pause": (_transition("PAUSE", "Pause the study"), "my-study --live", f"Pause the study on {label}."),
         "start": (
-            _transition("START", "Let the paused study go on"),
+            _transition("START", "Resume the paused study"),
             "my-study --live",
-            f"Let the paused study go on on {label}.",
+            f"Resume the study on {label}.",
         ),
         "submissions": (
             submissions,

@@ -83,7 +83,7 @@ def invite(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give every person of a list an own link. The study learns only the tokens in the links, not the people.
+    """Give each listed person a personal link. The study learns only the tokens in the links, not the people.
 
     Run it again with a longer list, or with the list it has written: who has a link keeps it.
     """

@@ -41,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Make one zip: frozen study, pseudonymised judgments, analysis, report, environment, citation.
 
-        Whoever has it runs 'dialometer report FILE.ZIP' and gets the same numbers. The same data give the same bytes.
+        Anyone who has it runs 'dialometer report FILE.ZIP' and gets the same numbers. The same data give the same bytes.
         """
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
@@ -143,7 +143,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
     if not summary["was_frozen"]:
         results.print("[yellow]The study was never frozen:[/] the archive says so. Freeze it before you collect data.")
     if summary["withheld"]:
-        results.print(f"Left out, because it names raters: {escape(', '.join(summary['withheld']))}", soft_wrap=True)
+        results.print(f"Not in the archive, because it names raters: {escape(', '.join(summary['withheld']))}", soft_wrap=True)
     if summary["free_texts"]:
         names = escape(", ".join(summary["free_texts"]))
         results.print(

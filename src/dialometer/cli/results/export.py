@@ -159,7 +159,7 @@ def _print_summary(written: Export) -> None:
     results.print(f"\nStudy [bold]{study['name']}[/], {version}, fingerprint {study['fingerprint'][:12]}…")
     if written.n_practice_left_out:
         results.print(
-            f"{written.n_practice_left_out:,} practice judgments are left out (--include-practice writes them too)."
+            f"{written.n_practice_left_out:,} practice judgments are excluded (--include-practice writes them too)."
         )
     if written.sources.get("simulated"):
         results.print(

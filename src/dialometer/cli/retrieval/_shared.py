@@ -72,7 +72,7 @@ def read_both(
     kb = read_knowledge_base(kb_file)
     query_set = read_queries(dialogues, kb, unknown_gold="leave_out" if lenient else "error")
     if query_set.left_out:
-        errors.print(f"{len(query_set.left_out)} marked answers left out: the knowledge base does not hold them")
+        errors.print(f"{len(query_set.left_out)} marked answers excluded: the knowledge base does not hold them")
     if query_set.n_unlabelled:
         errors.print(f"{query_set.n_unlabelled} questions excluded: they are not labelled yet")
     return kb, read_marks(marks, query_set) if marks is not None else query_set

@@ -71,7 +71,7 @@ def _show(study: Study | None, problems: list[Problem], folder: Path, *, with_di
     n_errors = sum(problem.severity == "error" for problem in problems)
     if n_errors or study is None:
         results.print(
-            f"\n[red]{n_errors} error{'s' if n_errors != 1 else ''}[/], nothing else was checked. Mend and check again."
+            f"\n[red]{n_errors} error{'s' if n_errors != 1 else ''}[/], nothing else was checked. Fix these, then check again."
         )
         return
     if study.spec.items.pairs == "controlled" and with_diff:

@@ -189,7 +189,7 @@ def check_rated(rated: Sequence[RatedDialogue], *, where: str = "", at_least: in
             f"{len(outside)} ratings lie outside the scale from {LOW:g} to {HIGH:g}, "
             f"the first is {outside[0].rating:g} of dialogue '{outside[0].id}'",
             where=where,
-            remedy="mend them, or name the scale they were given on",
+            remedy="fix them, or name the scale they were given on",
         )
     twice = [name for name, n in Counter(row.id for row in rated).items() if n > 1]
     if twice:
@@ -273,7 +273,7 @@ def _rated(
     elif rating is not None and not scale[0] <= rating <= scale[1]:
         complain(
             f"is rated {rating:g}, outside the scale from {scale[0]:g} to {scale[1]:g}",
-            "mend the rating, or name the scale it was given on",
+            "fix the rating, or name the scale it was given on",
             "rating",
         )
     elif rating is not None and not is_export and not dialogue.said_by("agent"):

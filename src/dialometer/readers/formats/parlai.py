@@ -126,7 +126,7 @@ def _context_text(act: object) -> object:
 
 
 def _pairing(record: JsonRecord, name: str, problems: Problems) -> Iterator[DialogueDraft]:
-    """One draft per side: the evaluated speaker is the agent, whoever talks to it the user.
+    """One draft per side: the evaluated speaker is the agent, the one who talks to it the user.
 
     The same conversation may stand in many pairings, so that a side is named by its pairing; its own id is kept beside.
     """

@@ -92,7 +92,7 @@ def code_best_worst(
             if name not in place:
                 raise DialometerError(f"unknown system '{name}'", where=where, remedy=did_you_mean(name, list(known)))
         if len(set(names)) != len(names) or len(names) < 2:
-            raise DialometerError("a set needs at least two different systems", where=where, remedy="mend the set")
+            raise DialometerError("a set needs at least two different systems", where=where, remedy="fix the set")
         if top not in names or bottom not in names or top == bottom:
             raise DialometerError(
                 f"best '{top}' and worst '{bottom}' of {', '.join(names)}",
