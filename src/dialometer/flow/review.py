@@ -73,5 +73,8 @@ def _advice(study: Study, submission: PlatformSubmission, session: Session | Non
     if submission.code and submission.code != recruitment.completion_code:
         return "look", f"entered the code '{submission.code}', not the study's"
     if session.is_excluded:
-        return "look", "finished, but is excluded from the analysis; a rater who worked is paid unless there is a reason"
+        return (
+            "look",
+            "finished, but is excluded from the analysis; a rater who worked is paid unless there is a reason",
+        )
     return "approve", "finished"

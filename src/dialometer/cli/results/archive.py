@@ -143,7 +143,9 @@ def _print_summary(summary: dict[str, Any]) -> None:
     if not summary["was_frozen"]:
         results.print("[yellow]The study was never frozen:[/] the archive says so. Freeze it before you collect data.")
     if summary["withheld"]:
-        results.print(f"Not in the archive, because it names raters: {escape(', '.join(summary['withheld']))}", soft_wrap=True)
+        results.print(
+            f"Not in the archive, because it names raters: {escape(', '.join(summary['withheld']))}", soft_wrap=True
+        )
     if summary["free_texts"]:
         names = escape(", ".join(summary["free_texts"]))
         results.print(
