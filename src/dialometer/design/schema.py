@@ -17,7 +17,8 @@ SCHEMA_ID = "urn:dialometer:study:1"
 
 
 def study_schema() -> dict[str, Any]:
-    """What a study file may hold. Bare level names of factors and names of ready questions are allowed, as in the loader."""
+    """What a study file may hold. Bare level names of factors, names of ready questions and a single
+    direction without a list are allowed, as in the loader."""
     schema = StudySpec.model_json_schema()
     definitions = schema["$defs"]
     schema["properties"]["scales"]["additionalProperties"] = _one_of(SCALES, "type", definitions)
@@ -27,6 +28,8 @@ def study_schema() -> dict[str, Any]:
         questions["items"] = {"anyOf": [questions["items"], {"type": "string", "enum": list(READY)}]}
     levels = definitions["Factor"]["properties"]["levels"]
     levels["items"] = {"anyOf": [levels["items"], {"type": "string"}, {"type": "number"}]}
+    expected = definitions["Comparison"]["properties"]["expected"]
+    expected["anyOf"] = [{"type": "string"}, {"type": expected.pop("type"), "items": expected.pop("items")}]
     definitions["Recruitment"]["properties"]["platform"]["enum"] = PLATFORMS.names()
     for unused in ("Scale", "QualityRule"):
         definitions.pop(unused, None)
