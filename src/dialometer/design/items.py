@@ -56,18 +56,11 @@ class ItemReader:
         self.file = file
         self.problems: list[Problem] = []
 
-    def read(self, path: Path) -> list[Item]:
-        """All items of the file that are in order; what is not is in ``problems``."""
-        try:
-            raw = path.read_bytes()
-        except OSError:
-            self._complain(
-                0, f"the items file '{path.name}' cannot be read", "write it, or correct items.file in study.yaml"
-            )
-            return []
+    def read(self, content: bytes) -> list[Item]:
+        """All items of a file's content that are in order; what is not is in ``problems``."""
         items: list[Item] = []
         lines_of: dict[str, int] = {}
-        for number, line in enumerate(raw.split(b"\n"), start=1):
+        for number, line in enumerate(content.split(b"\n"), start=1):
             if not line.strip():
                 continue
             item = self._read_line(number, line)

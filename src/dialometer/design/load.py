@@ -12,7 +12,15 @@ from dialometer.design.items import ItemReader
 from dialometer.design.pairs import pair_problems
 from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.design.ready_questions import with_ready_questions
-from dialometer.errors import Problem, StudyError
+from dialometer.errors import DialometerError, Problem, StudyError
+from dialometer.folder_files import (
+    MAX_ITEMS_BYTES,
+    MAX_LIST_BYTES,
+    MAX_TEXT_BYTES,
+    FileRefused,
+    read_inside,
+    read_text_inside,
+)
 from dialometer.model.dialogue import clean_text
 from dialometer.model.item import Item
 from dialometer.model.study import Items, Study, StudySpec
@@ -42,9 +50,9 @@ def read_study(folder: Path) -> tuple[Study | None, list[Problem]]:
     if not path.is_file():
         return None, [_no_study(folder)]
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        return None, [Problem("the file is not UTF-8 text", "save it as UTF-8", STUDY_FILE, 1, 1)]
+        text = read_text_inside(folder, STUDY_FILE)
+    except FileRefused as error:
+        return None, [Problem(f"the study file cannot be read: {error.message}", error.remedy, STUDY_FILE, 1, 1)]
     source = parse_yaml(text, STUDY_FILE)
     problems = list(source.problems)
     if not isinstance(source.data, dict):
@@ -158,7 +166,20 @@ def _read_items(folder: Path, source: Positioned) -> tuple[list[Item], list[Prob
     speakers = source.data.get("speakers", StudySpec.model_fields["speakers"].default)
     systems = [str(system.get("name")) for system in _list(source.data.get("systems")) if isinstance(system, dict)]
     reader = ItemReader(declared.kind, _mapping(speakers), systems, declared.file, folder)
-    return reader.read(folder / declared.file), reader.problems
+    try:
+        content = read_inside(folder, declared.file, MAX_ITEMS_BYTES)
+    except FileRefused as error:
+        return [], [_refused("items file", declared.file, error, ("items", "file"), source)]
+    return reader.read(content), reader.problems
+
+
+def _refused(
+    kind: str, name: str, error: DialometerError, path: tuple[str | int, ...], source: Positioned
+) -> Problem:
+    """A file that is not read, told at the line that names it."""
+    line, column = source.at(path)
+    message = f"the {kind} '{name}' cannot be read: {error.message}"
+    return Problem(message, error.remedy, STUDY_FILE, line, column, ".".join(map(str, path)))
 
 
 def _read_texts(folder: Path, spec: StudySpec, source: Positioned) -> tuple[dict[str, str], list[Problem]]:
@@ -182,23 +203,15 @@ def _read_texts(folder: Path, spec: StudySpec, source: Positioned) -> tuple[dict
     texts: dict[str, str] = {}
     problems: list[Problem] = []
     for name, path in wanted:
-        line, column = source.at(path)
+        limit = MAX_LIST_BYTES if path[0] == "quality" else MAX_TEXT_BYTES
         try:
-            if not (folder / name).resolve().is_relative_to(folder.resolve()):
-                raise ValueError("it stands outside the study's folder")
-            texts[name] = clean_text((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            why = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
-            problems.append(
-                Problem(
-                    f"the text '{name}' cannot be read: {why}",
-                    "write it or correct the name",
-                    STUDY_FILE,
-                    line,
-                    column,
-                    ".".join(map(str, path)),
-                )
-            )
+            texts[name] = clean_text(read_text_inside(folder, name, limit))
+        except FileRefused as error:
+            problems.append(_refused("text", name, error, path, source))
+            continue
+        except ValueError as error:
+            refused = DialometerError(str(error), remedy="remove it from the file")
+            problems.append(_refused("text", name, refused, path, source))
             continue
         if not texts[name]:
             problems.append(Problem(f"the text '{name}' is empty", "write it", name, 1, 1))

@@ -20,6 +20,7 @@ from dialometer.agents.wizard import Wizard
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import explain, parse_yaml
 from dialometer.errors import Problem
+from dialometer.folder_files import read_text_inside
 from dialometer.model.dialogue import Turn
 from dialometer.model.study import Study
 from dialometer.registry import did_you_mean
@@ -87,7 +88,7 @@ def agent_problems(study: Study) -> list[Problem]:
     declared = [(i, system.agent) for i, system in enumerate(study.spec.systems) if system.agent is not None]
     if not declared or study.folder is None:
         return []
-    source = parse_yaml((study.folder / STUDY_FILE).read_text(encoding="utf-8"), STUDY_FILE)
+    source = parse_yaml(read_text_inside(study.folder, STUDY_FILE), STUDY_FILE)
     problems: list[Problem] = []
     for i, agent in declared:
         path = ("systems", i, "agent")

@@ -12,6 +12,7 @@ from dialometer.design.positions import parse_yaml
 from dialometer.errors import Problem, StudyError
 from dialometer.flow.agents import agent_problems
 from dialometer.flow.language import wording_problems
+from dialometer.folder_files import read_text_inside
 from dialometer.model.study import Study
 
 
@@ -27,7 +28,7 @@ def check_all(folder: Path) -> tuple[Study | None, list[Problem]]:
 
 def _placed(folder: Path, problems: list[Problem]) -> list[Problem]:
     """The problems at the line of the text that each one names."""
-    source = parse_yaml((folder / STUDY_FILE).read_text(encoding="utf-8"), STUDY_FILE)
+    source = parse_yaml(read_text_inside(folder, STUDY_FILE), STUDY_FILE)
     placed = []
     for problem in problems:
         key = next(

@@ -164,9 +164,9 @@ class Platform:
         lists = self.recruitment.qualifications
         if folder is None:
             return True
-        if lists.block_list and rater in read_rater_list(folder / lists.block_list):
+        if lists.block_list and rater in read_rater_list(folder, lists.block_list):
             return False
-        return not lists.allow_list or rater in read_rater_list(folder / lists.allow_list)
+        return not lists.allow_list or rater in read_rater_list(folder, lists.allow_list)
 
     def is_identifier(self, text: str) -> bool:
         """Whether a text could be what this platform calls a rater."""

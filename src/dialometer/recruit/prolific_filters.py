@@ -51,7 +51,7 @@ def filters_in_words(qualifications: Qualifications, folder: Path | None) -> lis
     for field in ("allow_list", "block_list"):
         name = getattr(qualifications, field)
         if name and folder is not None:
-            listed = sorted(read_rater_list(folder / name))
+            listed = sorted(read_rater_list(folder, name))
             if listed:
                 filters.append({"filter_id": FILTERS[field], "selected_values": listed})
     return filters

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialometer.errors import Problem
+from dialometer.folder_files import FileRefused
 from dialometer.model.qualifications import Between, Qualifications
 from dialometer.model.study import StudySpec
 from dialometer.recruit.names import COUNTRIES, LANGUAGES, known_name
@@ -128,14 +129,10 @@ def _instead(field: str) -> str:
 
 
 def _list_problems(folder: Path, name: str, field: str, platform: Platform) -> Iterator[Problem]:
-    file = folder / name
-    if not file.resolve().is_relative_to(folder.resolve()):
-        yield Problem(f"'{name}' is outside the study's folder", "move it beside study.yaml", field=field)
-        return
     try:
-        raters = read_rater_list(file)
-    except (OSError, UnicodeDecodeError):
-        yield Problem(f"the list '{name}' cannot be read", "write it, one identifier a line, as UTF-8", field=field)
+        raters = read_rater_list(folder, name)
+    except FileRefused as error:
+        yield Problem(f"the list '{name}' cannot be read: {error.message}", error.remedy, field=field)
         return
     strange = sorted(rater for rater in raters if not platform.is_identifier(rater))
     if strange:
