@@ -50,7 +50,8 @@ def test_lists_of_raters_stay_inside_too(folder):
     text = path.read_text(encoding="utf-8")
     assert "\nrecruitment:\n" in text
     path.write_text(
-        text.replace("\nrecruitment:\n", "\nrecruitment:\n  qualifications: {block_list: /dev/zero}\n"), encoding="utf-8"
+        text.replace("\nrecruitment:\n", "\nrecruitment:\n  qualifications: {block_list: /dev/zero}\n"),
+        encoding="utf-8",
     )
     (found,) = [p for p in check_study(folder)[1] if "/dev/zero" in p.message and p.severity == "error"]
     assert "outside the study's folder" in found.message

@@ -173,9 +173,7 @@ def _read_items(folder: Path, source: Positioned) -> tuple[list[Item], list[Prob
     return reader.read(content), reader.problems
 
 
-def _refused(
-    kind: str, name: str, error: DialometerError, path: tuple[str | int, ...], source: Positioned
-) -> Problem:
+def _refused(kind: str, name: str, error: DialometerError, path: tuple[str | int, ...], source: Positioned) -> Problem:
     """A file that is not read, told at the line that names it."""
     line, column = source.at(path)
     message = f"the {kind} '{name}' cannot be read: {error.message}"
