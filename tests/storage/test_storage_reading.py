@@ -5,6 +5,7 @@ import json
 import pytest
 from storage_cases import T0, answer, arrive, judgment, screen
 
+from dialometer.errors import StorageError
 from dialometer.model.session import Session, SessionRecord
 from dialometer.storage import Store
 
@@ -88,3 +89,11 @@ def test_no_judgments_are_empty_columns(store: Store) -> None:
     columns = store.records.judgment_columns()
     assert columns["value"] == columns["rater_id"] == []
     assert list(store.records.judgment_batches()) == []
+
+
+def test_several_sessions_are_read_at_once_and_an_unknown_one_is_named(store: Store, two: list[Session]) -> None:
+    ids = [session.id for session in two]
+    assert store.sessions.several(ids) == {session: store.sessions.get(session) for session in ids}
+    assert store.sessions.several([]) == {}
+    with pytest.raises(StorageError, match="there is no session 'nobody'"):
+        store.sessions.several([*ids, "nobody"])
