@@ -26,7 +26,7 @@ def certainty(first: Findings, *, has_comparisons: bool) -> str:
     return first.certainty if has_comparisons else f"{NOTHING_DECLARED} {first.certainty}".strip()
 
 
-MOST_HEADLINES = 3
+MOST_HEADLINES = 4
 
 
 def headlines(found: Sequence[Headline], verdicts: Sequence[Verdict]) -> tuple[Headline, ...]:

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-from dialometer.analysis.base.wording import n_of
+from dialometer.analysis.base.wording import n_of, value_only
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.equivalence import has_margin
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.model.estimate import Estimate
+from dialometer.model.report import Section, Table
 
 POWER = 0.8
 MOST_TIMES = 20
@@ -84,6 +85,27 @@ def next_steps(tested: Sequence[DeclaredHypothesis], n_raters: int, n_items: int
     if has_margin(main.comparison):
         return ("Collect more judgments, or accept a larger margin in the next study: dialometer power says how many.",)
     return (_collect(main, n_raters, n_items), NEW_STUDY)
+
+
+SLIGHT = 0.2
+"""Below it Landis and Koch (1977) call agreement slight."""
+
+
+def alpha_steps(section: Section) -> tuple[str, ...]:
+    """What to do where raters hardly agree in their choices: ask another question, or show them differently."""
+    steps = []
+    for table in (part for part in section.parts if isinstance(part, Table)):
+        names = [column.name for column in table.columns]
+        if "alpha" not in names:
+            continue
+        for row in table.rows:
+            alpha = row[names.index("alpha")]
+            if isinstance(alpha, Estimate) and alpha.is_known and round(alpha.value, 2) < SLIGHT:
+                steps.append(
+                    f"Raters hardly agree on “{row[0]}” (Krippendorff's alpha {value_only(alpha)}): if single items matter, ask a "
+                    "more concrete question, explain it with examples, or collect more raters per item."
+                )
+    return tuple(steps)
 
 
 def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:

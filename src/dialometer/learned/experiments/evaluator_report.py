@@ -294,10 +294,11 @@ def evaluator_report(
             f"The evaluator finds the better of two conversations in {_words(own)} of held-out pairs, "
             f"{best.label} in {_words(accuracies[best.name])}.",
             f"{opening}{len(rated):,} ratings. The pairs lie 3 points or more apart, and every conversation was judged by an "
-            f"evaluator that had learned from other {who} only; intervals are over {n_users:,} {who}. "
+            f"evaluator that had learned from other {who} only; confidence intervals are over {n_users:,} {who}. "
             + _lead_words(contest.lead(best, wide, seed=seed), best.label),
             figure=_accuracy_figure(contest, accuracies),
             warnings=tuple(f"{n:,} dialogues were excluded: {why}" for why, n in (left_out or {}).items()),
+            next_steps=_next_steps(contest.lead(best, wide, seed=seed), best.label),
         ),
         sections=sections,
         methods=(),
@@ -359,7 +360,7 @@ def _accuracy_section(contest: Contest, accuracies: Mapping[str, Estimate], seed
         "Share of held-out pairs ordered right",
         tuple(columns),
         tuple(rows),
-        caption="Intervals by bootstrap over users. The lead is that on pairs 3+ points apart, both judging the same pairs.",
+        caption="Confidence intervals by bootstrap over users. The lead is on pairs 3+ points apart, both judging the same pairs.",
     )
     return Section("accuracy", "How often it is right", tuple(words), (table,))
 
@@ -458,16 +459,32 @@ def _listed(aspects: Sequence[Aspect]) -> str:
     return " and ".join(aspects) if len(aspects) < 3 else f"{', '.join(aspects[:-1])} and {aspects[-1]}"
 
 
+def _next_steps(lead: Estimate, other: str) -> tuple[str, ...]:
+    """Whether the learned evaluator is worth using instead of the simplest rule that comes next."""
+    if not lead.has_interval:
+        return ("Collect more ratings: there are too few to compare the evaluator with simpler rules.",)
+    if lead.low > 0:
+        return (
+            f"Use the evaluator: it is better than {other}. Check it again on dialogues of systems it has not seen.",
+            "Its scores do not replace people where a decision between systems matters: compare those in a study.",
+        )
+    if lead.high < 0:
+        return (f"Use {other} instead: it does better than the evaluator, and is simpler.",)
+    return (f"Use {other}: it does as well as the evaluator, as far as these data show, and is simpler.",)
+
+
 def _lead_words(lead: Estimate, other: str) -> str:
     if not lead.has_interval:
         return ""
-    size = f"{100 * lead.value:.1f} percentage points (95% interval {100 * lead.low:.1f} to {100 * lead.high:.1f})"
+    size = f"{100 * lead.value:.1f} percentage points (95% confidence interval {100 * lead.low:.1f} to {100 * lead.high:.1f})"
     if lead.low > 0:
         return f"Its lead over {other} is {size}."
-    return f"Its lead over {other}, {size}, may be chance."
+    return f"Its lead over {other}, {size}, is not significant."
 
 
 def _words(share: Estimate) -> str:
     if not share.is_known:
         return "an unknown share"
-    return f"{share.value:.0%}" + (f" (95% interval {share.low:.0%} to {share.high:.0%})" if share.has_interval else "")
+    return f"{share.value:.0%}" + (
+        f" (95% confidence interval {share.low:.0%} to {share.high:.0%})" if share.has_interval else ""
+    )

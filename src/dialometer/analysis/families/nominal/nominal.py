@@ -45,6 +45,7 @@ from dialometer.analysis.families.nominal.shares import (
 )
 from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.analysis.shared.equivalence import decided, differences_of
+from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Headline, Method, Section
@@ -187,15 +188,19 @@ class _Run:
     def findings(self) -> Findings:
         """All that the family reports."""
         main = self.main_shares[self.main_answers[0].label]
+        sections = self.sections()
         return Findings(
             answer=self.answer(),
             certainty=self.certainty(),
             headlines=self.headlines(),
             figure=shares_figure(main, "summary", self.factor or "system"),
-            sections=tuple(self.sections()),
+            sections=tuple(sections),
             methods=_methods(self.options),
             warnings=tuple(note for given in self.answers for note in given.notes),
             claims=self.claims(),
+            next_steps=tuple(
+                step for section in sections if section.name == "agreement" for step in alpha_steps(section)
+            ),
         )
 
     def answer(self) -> str:

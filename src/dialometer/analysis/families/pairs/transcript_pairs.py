@@ -46,7 +46,7 @@ from dialometer.analysis.families.pairs.sections import (
     question_section,
 )
 from dialometer.analysis.families.pairs.transcripts import pairs_that_differ, transcripts_section
-from dialometer.analysis.shared.comparisons import CORRECTIONS, between, is_about
+from dialometer.analysis.shared.comparisons import CORRECTIONS, between, is_about, p_adjusted
 from dialometer.analysis.shared.equivalence import decided, has_margin
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
@@ -201,7 +201,8 @@ def _headlines(results: Sequence[Result], overall: Result, *, is_confirmatory: b
 def _headline(result: Result, is_confirmatory: bool) -> Headline:
     if not result.here.is_known:
         return Headline(result.label, None, "Not enough data.", is_confirmatory)
-    return Headline(result.label, result.shown, headline_words(result), is_confirmatory)
+    shown = replace(result.shown, p_value=p_adjusted(result.shown))
+    return Headline(result.label, shown, headline_words(result), is_confirmatory)
 
 
 def _figure(results: Sequence[Result], deciding: DeclaredShares | None) -> Figure:

@@ -17,7 +17,7 @@ from dialometer.analysis.base.family import (
 from dialometer.analysis.base.scale_units import has_numeric_criteria
 from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, n_of
 from dialometer.analysis.families.ratings import generalisability, ordinal, severity
-from dialometer.analysis.families.ratings.agreement import agreement_section
+from dialometer.analysis.families.ratings.agreement import agreement_section, agreement_steps
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
 from dialometer.analysis.families.ratings.declared import (
     DeclaredTest,
@@ -86,6 +86,7 @@ class Ratings(Family):
             methods=(*system_methods(work.systems), *methods, *work.model_methods()),
             warnings=work.measures.notes,
             claims=tuple(claim for best, _ in work.best for claim in best.claims()),
+            next_steps=agreement_steps(agreement),
         )
 
 

@@ -60,6 +60,7 @@ from dialometer.analysis.shared.comparisons import (
     primary_between_systems,
 )
 from dialometer.analysis.shared.equivalence import decided, differences_of, has_margin
+from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.analysis.shared.ranking import difference, lead_claims, lead_words
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Headline, Method, Section, Table
@@ -310,10 +311,11 @@ class Leaderboard(Family):
         is_declared = primary is not None
         models = _declared_models(study, given, options, main, primary)
         has_all = len(main.matrix.systems) == len(given.names)
+        agreement = section_or_problem("agreement", AGREEMENT_TITLE, partial(agreement_section, data, options))
         sections = [
             *declared_sections(study, given, options, models),
             board_section(main, options, is_confirmatory=is_declared, has_tests=not is_declared),
-            section_or_problem("agreement", AGREEMENT_TITLE, partial(agreement_section, data, options)),
+            agreement,
         ]
         others = [head_to_head_section(main, [single for single in singles if single.label != main.label], options)]
         if not has_all:
@@ -342,6 +344,7 @@ class Leaderboard(Family):
             methods=_methods(main, options, has_rankings=given.has_rankings),
             warnings=warnings_of(given, main),
             claims=_claims(main),
+            next_steps=alpha_steps(agreement),
         )
         return with_prefix(findings, "leaderboard")
 
