@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
 
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import EXCLUDED
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.ratings.agreement import agreement_steps
 from dialometer.analysis.shared.comparisons import between
 from dialometer.analysis.shared.effect_words import effect_words, flipped, short_words
 from dialometer.analysis.shared.next_steps import CONTRADICTED, NEW_STUDY, WRITE_UP, growth, next_steps
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.errors import StudyError
 from dialometer.model.estimate import Estimate
+from dialometer.model.report import Column, Section, Table
 from dialometer.model.study import Comparison
+from dialometer.report import render
 
 OPTIONS = Options(confidence=0.95, n_resamples=100, seed=1, correction="holm")
 
@@ -149,3 +155,42 @@ def test_what_to_do_next_follows_from_the_verdict(likert):
     )
     assert "more than 20 times the data" in steps(a_test("neural", "rules", 0.02, 0.9))[0]
     assert "Declare the comparison" in next_steps([], 20, 30)[0]
+
+
+def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
+    data = quick(likert, n_raters=3)
+    none = dataclasses.replace(data, judgments=data.judgments.clear())
+    assert analyse(likert, none).summary.answer == "There are no judgments yet."
+    practice = dataclasses.replace(none, n_left_out={"practice items": 9})
+    assert analyse(likert, practice).summary.answer == "There are no judgments yet."
+    excluded = analyse(likert, dataclasses.replace(none, n_left_out={EXCLUDED: 1296, "practice items": 9}))
+    assert excluded.summary.answer.startswith("All 1,296 judgments that were collected are excluded")
+    assert "quality rules" in excluded.summary.next_steps[0]
+
+
+def test_low_agreement_asks_for_another_scale():
+    def section(value):
+        single, average = (Estimate(one, 60, "ICC") for one in (value / 4, value))
+        columns = tuple(Column(name, name) for name in ("criterion", "icc_single", "icc_average"))
+        table = Table("rating_agreement", "Agreement", columns, (("Fluency", single, average),))
+        return Section("rating_agreement", "Agreement", (), (table,))
+
+    assert agreement_steps(section(0.8)) == ()
+    (step,) = agreement_steps(section(0.4))
+    assert step.startswith("Agreement on Fluency (ICC 0.40) is too low")
+    assert "about 36 raters" in step  # Spearman-Brown: 0.8 (1 - 0.1) / (0.1 (1 - 0.8))
+
+
+def test_the_appendix_is_complete_and_not_part_of_the_main_report(likert, quick, tmp_path):
+    report = analyse(likert, quick(likert, n_raters=8), n_resamples=100)
+    assert report.appendix
+    assert {section.name for section in report.main_sections} == {"declared_ratings", "systems", "rating_agreement"}
+    render(report, tmp_path, formats=["html", "markdown", "csv"])
+    main, _, appendix = (tmp_path / "report.md").read_text(encoding="utf-8").partition("# Appendix")
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    for section in report.appendix:
+        assert f"## {section.title}" in appendix.replace("\\", "")
+        assert f"## {section.title}\n" not in main
+    assert page.count('<details class="more"') == len(report.appendix)
+    assert (tmp_path / "tables" / "hypotheses.csv").exists()
+    assert all(headline.is_confirmatory for headline in report.summary.headlines)

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from dialometer._version import __version__
-from dialometer.analysis.base.data import APART, StudyData, load_data
+from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, StudyData, load_data
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
@@ -130,16 +130,19 @@ def warnings(data: StudyData) -> tuple[str, ...]:
 
 def nothing_left(data: StudyData) -> Findings:
     """The findings of a study without judgments: none were collected, or all of them were excluded."""
-    n = sum(data.n_left_out.values())
+    counted = {reason: n for reason, n in data.n_left_out.items() if reason != PRACTICE}
+    n = sum(counted.values())
+    text = "There are no judgments yet."
+    step = "Collect judgments (dialometer serve), or try the design with simulated raters (dialometer simulate)."
     if n:
         reasons = listed(
-            f"{count:,} {'of' if 'raters' in reason else 'on'} {reason}" for reason, count in data.n_left_out.items()
+            f"{count:,} {'of' if 'raters' in reason else 'on'} {reason}" for reason, count in counted.items()
         )
         text = f"All {n:,} judgments that were collected are excluded, so there is nothing to analyse: {reasons}."
-        step = "Check the quality rules and the exclusions: the dashboard and `dialometer status` show who was excluded and why."
-    else:
-        text = "There are no judgments yet."
-        step = "Collect judgments (dialometer serve), or try the design with simulated raters (dialometer simulate)."
+        step = "Check the quality rules and who was excluded: dialometer status and the dashboard show both."
+        if set(counted) == {OTHER_SOURCE}:
+            others = sorted(set(data.sessions["source"].unique()) - set(data.sources))
+            step = f"Report on the raters there are: {listed(f'--source {source}' for source in others)}."
     problem = text if n else "There are no judgments yet; the report grows with them."
     section = Section("none", "Results", problem=problem)
     return Findings(text, "Not enough data.", sections=(section,), next_steps=(step,))

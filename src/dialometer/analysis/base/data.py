@@ -236,11 +236,14 @@ def chats_table(said_turns: Iterable[tuple[str, tuple[str, str, str, int]]]) -> 
     return pl.DataFrame(rows, schema=CHAT_COLUMNS, orient="row")
 
 
+PRACTICE, OTHER_SOURCE = "practice items", "another source of raters"
+
+
 def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, int], pl.DataFrame]:
-    """Judgments that count, how many were left out for which reason (the first that holds), and those of excluded raters."""
+    """Judgments that count, how many were excluded for which reason (the first that holds), and those of excluded raters."""
     reasons = [
-        ("practice items", pl.col("is_practice")),
-        ("another source of raters", ~pl.col("source").is_in(sources)),
+        (PRACTICE, pl.col("is_practice")),
+        (OTHER_SOURCE, ~pl.col("source").is_in(sources)),
         ("raters screened out, declined or withdrawn", pl.col("state").is_in(OUTSIDE_STATES)),
         (EXCLUDED, pl.col("is_excluded")),
     ]

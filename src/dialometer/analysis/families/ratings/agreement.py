@@ -12,7 +12,7 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.scale_units import alpha_level
-from dialometer.analysis.base.wording import KOO_LI, first_note, size_of_icc, value_only, with_interval
+from dialometer.analysis.base.wording import KOO_LI, first_note, listed, size_of_icc, value_only, with_interval
 from dialometer.analysis.families.ratings.systems import MOST_LEVELS
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
@@ -244,24 +244,28 @@ POOR = 0.5
 
 def agreement_steps(section: Section) -> tuple[str, ...]:
     """What to do where raters agree too little for their mean to be used: as many raters as that takes, or another scale."""
-    steps = []
+    poor, needs = [], []
     for table in (part for part in section.parts if isinstance(part, Table) and part.name == "rating_agreement"):
         names = [column.name for column in table.columns]
         for row in table.rows:
             cells = dict(zip(names, row, strict=True))
             average, single = cells["icc_average"], cells["icc_single"]
-            if not (isinstance(average, Estimate) and average.is_known and round(average.value, 2) < POOR):
-                continue
-            needed = raters_needed(single.value, 0.8) if isinstance(single, Estimate) and single.is_known else None
-            few = needed is not None and needed <= MOST_RATERS
-            remedy = f", or have about {needed} raters judge each response" if few else ""
-            steps.append(
-                f"Agreement on {cells['criterion']} is too low to rely on single items (ICC {value_only(average)}): change the "
-                f"scale or its instructions, for example with labelled points, examples or a comparison instead{remedy}."
-            )
-    return tuple(steps)
+            if isinstance(average, Estimate) and average.is_known and round(average.value, 2) < POOR:
+                poor.append(f"{cells['criterion']} (ICC {value_only(average)})")
+                is_known = isinstance(single, Estimate) and single.is_known
+                needs.append(raters_needed(single.value, WANTED) if is_known else None)  # type: ignore[union-attr]
+    if not poor:
+        return ()
+    known = [n for n in needs if n is not None]
+    is_few = len(known) == len(needs) and max(known) <= MOST_RATERS
+    remedy = f", or have about {max(known)} raters judge each response" if is_few else ""
+    return (
+        f"Agreement on {listed(poor)} is too low to rely on single items: change the scale or its instructions, for example "
+        f"with labelled points, examples or a comparison instead{remedy}.",
+    )
 
 
+WANTED = 0.8
 MOST_RATERS = 50
 """More raters per response than this are no remedy."""
 
