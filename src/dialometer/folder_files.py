@@ -13,7 +13,7 @@ from pathlib import Path
 from dialometer.errors import DialometerError
 
 MIB = 2**20
-MAX_TEXT_BYTES = 4 * MIB
+MAX_TEXT_BYTES = MIB
 """Of a study file, and of a text that raters read."""
 MAX_LIST_BYTES = 16 * MIB
 """Of a list of raters: about a million identifiers."""

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 
 import pytest
@@ -197,3 +198,23 @@ def test_what_cannot_be_opened_stays_a_draft(ada, site, studies_folder, monkeypa
     assert ada.post("/studies/films/freeze").status == 422
     assert "The agent is not there — start it" in ada.text
     assert not (studies_folder / "films" / "study.lock.json").exists()
+
+
+@pytest.mark.parametrize("seed", ["08", "9" * 5000, "!!bool x"])
+def test_a_draft_that_cannot_be_read_is_one_row_of_the_dashboard(ada, studies_folder, seed):
+    path = studies_folder / "draft" / "study.yaml"
+    path.write_text(re.sub(r"(?m)^seed:.*$", f"seed: {seed}", path.read_text()))
+    assert ada.get("/").status == 200
+    assert ("problem to fix" in ada.text) == (seed != "08")
+    assert ada.get("/studies/draft/files").status == 200
+
+
+def test_a_check_that_fails_is_a_problem_of_that_draft_alone(ada, studies_folder, monkeypatch):
+    monkeypatch.setattr("dialometer.web.dashboard.running_studies.check_all", lambda _: 1 / 0)
+    (studies_folder / "draft" / "consent.md").write_text("# Changed\n")
+    assert ada.get("/").status == 200
+    assert "1 problem to fix" in ada.text
+    assert "likert" in ada.text
+    ada.get("/studies/draft/files")
+    assert ada.status == 200
+    assert "the study cannot be checked (reference " in ada.text.lower()

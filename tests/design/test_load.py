@@ -217,6 +217,44 @@ def test_words_that_old_yaml_reads_as_truth_stay_words(study_dir):
     assert load_study(study_dir).spec.scales["yn"].options == ["yes", "no"]
 
 
+@pytest.mark.parametrize(("written", "read"), [("08", 8), ("010", 10), ("0", 0), ("!!int 7", 7), ("!!int '010'", 10)])
+def test_numbers_are_decimal_as_in_yaml_1_2(study_dir, written, read):
+    edit(study_dir, "seed: 7", f"seed: {written}")
+    assert load_study(study_dir).spec.seed == read
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("9" * 5000, "the number 999999999999… is too large"),
+        ("1e999", "the number 1e999… is too large"),
+        ("!!bool x", "'x' is not true or false, as the tag '!!bool' says"),
+        ("!!int x", "'x' is not a whole number, as the tag '!!int' says"),
+        ("!!float ''", "'' is not a number, as the tag '!!float' says"),
+        ("!!timestamp x", "the tag '!!timestamp' is not used in study files"),
+        ("!!binary '!'", "the tag '!!binary' is not used in study files"),
+        ("!own x", "the tag '!own' is not used in study files"),
+        ("0x10", "should be a whole number, not '0x10'"),
+    ],
+)
+@pytest.mark.parametrize("place", ["seed: {}", "{}: 7"])
+def test_what_old_yaml_trips_over_is_a_problem_with_its_line(study_dir, written, message, place):
+    line = line_of(study_dir, "seed: 7")[0]
+    edit(study_dir, "seed: 7", place.format(written))
+    found = problems(study_dir)
+    assert found
+    if place.startswith("seed"):
+        assert [(p.message, p.line, bool(p.remedy)) for p in found] == [(message, line, True)]
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 100_000])
+def test_items_that_json_cannot_hold_are_a_problem_of_their_line(study_dir, value):
+    (study_dir / "items.jsonl").write_text(json.dumps(ITEM) + '\n{"id": ' + value + "\n")
+    (found,) = problems(study_dir)
+    assert (found.file, found.line) == ("items.jsonl", 2)
+    assert found.remedy
+
+
 def test_anchors_need_what_they_show(study_dir):
     edit(study_dir, "recruitment:", "design:\n  factors:\n    - {name: anchor, levels: [none, both]}\nrecruitment:")
     messages = [p.message for p in problems(study_dir)]

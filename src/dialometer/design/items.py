@@ -92,6 +92,9 @@ class ItemReader:
         except json.JSONDecodeError as error:
             self._complain(number, f"not valid JSON: {error.msg}", "one JSON object a line", column=error.colno)
             return None
+        except (ValueError, RecursionError):  # valid JSON, with a number of thousands of digits or nested as deeply
+            self._complain(number, "a number is too long, or the nesting too deep", "shorten it, or put it in quotes")
+            return None
         try:
             if not isinstance(data, dict):
                 raise _Wrong("not a JSON object", 'write {"id": …}')

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import types
 import typing
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,20 +28,41 @@ class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: igno
     """The same, many times faster where PyYAML has been built with libyaml."""
 
 
+_TAG = "tag:yaml.org,2002:"
+_KINDS: dict[str, tuple[str, str, re.Pattern[str], Callable[[str], Any]]] = {
+    tag: (words, first, re.compile(pattern), read)
+    for tag, words, first, pattern, read in (
+        ("bool", "true or false", "tTfF", r"^(?:true|True|TRUE|false|False|FALSE)$", lambda s: s[0] in "tT"),
+        ("null", "empty", "~nN", r"^(?:~|null|Null|NULL|)$", lambda _: None),
+        ("int", "a whole number", "-+0123456789", r"^[-+]?[0-9]+$", int),
+        (
+            "float",
+            "a number",
+            "-+.0123456789",
+            r"^[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+)$",
+            float,
+        ),
+    )
+}
+"""What a word without quotes can be: its name, how it can begin, what it looks like, and how it is read.
+
+Numbers are decimal, as in YAML 1.2: ``010`` is ten. YAML 1.1 reads it as eight, and fails on ``08``.
+"""
+_MAX_DIGITS = 100
+
 _Loader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _first in (
-    ("tag:yaml.org,2002:bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
-    ("tag:yaml.org,2002:null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
-    ("tag:yaml.org,2002:int", r"^[-+]?[0-9]+$", "-+0123456789"),
-    (
-        "tag:yaml.org,2002:float",
-        r"^[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+)$",
-        "-+.0123456789",
-    ),
-):
-    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_first))
+for _tag, (_, _first, _pattern, _) in _KINDS.items():
+    _Loader.add_implicit_resolver(_TAG + _tag, _pattern, [*_first, ""] if _tag == "null" else list(_first))
 _QuickLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 _QUICK_DEPTH = 1000
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """YAML that is valid but not used in study files; says what to write instead."""
+
+    def __init__(self, problem: str, remedy: str, node: yaml.Node) -> None:
+        self.remedy = remedy
+        super().__init__(problem=problem, problem_mark=node.start_mark)
 
 
 @dataclass
@@ -72,11 +94,13 @@ def parse_yaml(text: str, file: str) -> Positioned:
         mark = error.problem_mark or error.context_mark
         what = " ".join(filter(None, [error.context, error.problem]))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        result.problems.append(
-            Problem(f"not valid YAML: {what}", "check indentation, colons and quotes here", file, line, column)
-        )
+        message, remedy = f"not valid YAML: {what}", "check indentation, colons and quotes here"
+        if isinstance(error, _Refused):
+            message, remedy = what, error.remedy
+        result.problems.append(Problem(message, remedy, file, line, column))
     except yaml.reader.ReaderError as error:
-        result.problems.append(Problem(f"not valid YAML: {error.reason}", "remove the character", file, 1, 1))
+        line = text.count("\n", 0, error.position) + 1
+        result.problems.append(Problem(f"not valid YAML: {error.reason}", "remove the character", file, line, 1))
     except RecursionError:
         result.problems.append(Problem("not valid YAML: nested too deeply", "flatten the file", file, 1, 1))
     return result
@@ -88,7 +112,7 @@ def _parsed(text: str, file: str, kind: type[Any]) -> Positioned:
     try:
         node = loader.get_single_node()
         if node is not None:
-            result.data = _Builder(loader, file, result).build(node, ())
+            result.data = _Builder(file, result).build(node, ())
     finally:
         loader.dispose()
     return result
@@ -100,8 +124,7 @@ def _deepest(text: str) -> int:
 
 
 class _Builder:
-    def __init__(self, loader: Any, file: str, result: Positioned) -> None:
-        self.loader = loader
+    def __init__(self, file: str, result: Positioned) -> None:
         self.file = file
         self.result = result
         self.n_nodes = 0
@@ -109,21 +132,21 @@ class _Builder:
     def build(self, node: yaml.Node, path: Path) -> Any:
         self.n_nodes += 1
         if self.n_nodes > _MAX_NODES:
-            raise yaml.MarkedYAMLError(problem="the file expands to too many values", problem_mark=node.start_mark)
+            raise _Refused("the file expands to too many values", "use fewer aliases (*name)", node)
         self.result.positions.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.build(child, (*path, i)) for i, child in enumerate(node.value)]
-        return self.loader.construct_object(node)
+        return _scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[Hashable, Any]:
         data: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
-            key = self.loader.construct_object(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            key = _scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             mark = key_node.start_mark
             if key is None or not isinstance(key, str | int):
-                raise yaml.MarkedYAMLError(problem="keys must be plain words", problem_mark=mark)
+                raise _Refused("keys must be plain words", "put the key in quotes", key_node)
             if key in data:
                 self.result.problems.append(
                     Problem(f"the key '{key}' is given twice", "keep one", self.file, mark.line + 1, mark.column + 1)
@@ -132,6 +155,28 @@ class _Builder:
             self.result.positions[(*path, key)] = (mark.line + 1, mark.column + 1)
             data[key] = self.build(value_node, (*path, key))
         return data
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    """The value of one word, number or text. Whatever stands there, the result is a plain value or a refusal with its line."""
+    text = str(node.value)
+    tag = node.tag.removeprefix(_TAG)
+    if tag == "str":
+        return text
+    if tag not in _KINDS:
+        raise _Refused(f"the tag '{_shown_tag(node.tag)}' is not used in study files", "remove the tag", node)
+    words, _, pattern, read = _KINDS[tag]
+    if not pattern.match(text):
+        raise _Refused(f"'{text[:40]}' is not {words}, as the tag '!!{tag}' says", "remove the tag", node)
+    n_digits = sum(map(str.isdigit, text))
+    value = read(text) if n_digits <= _MAX_DIGITS else None
+    if n_digits > _MAX_DIGITS or (isinstance(value, float) and not math.isfinite(value)):
+        raise _Refused(f"the number {text[:12]}… is too large", "write a smaller number, or put it in quotes", node)
+    return value
+
+
+def _shown_tag(tag: str) -> str:
+    return f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag[:40]
 
 
 # Turns what pydantic found into sentences with a place in the file and a remedy.

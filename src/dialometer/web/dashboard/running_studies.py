@@ -18,6 +18,7 @@ from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.rater.wizard import has_wizard
+from dialometer.web.server.logs import log_failure
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
 from dialometer.web.study_app import StudyApp, create_app
@@ -208,7 +209,7 @@ class RunningStudies:
         folder = self.folders.folder(name)
         stamp = tuple(sorted((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in study_files(folder)))
         if self._drafts.get(name, (None,))[0] != stamp:
-            self._drafts[name] = (stamp, *check_all(folder))
+            self._drafts[name] = (stamp, *_checked(folder))
         return self._drafts[name][1:]
 
     def loaded(self, name: str) -> Study:
@@ -248,6 +249,15 @@ class RunningStudies:
                 running.app.close()
                 running.store.close()
             self._running.clear()
+
+
+def _checked(folder: Path) -> tuple[Study | None, list[Problem]]:
+    """The check of a draft. Where the check itself fails, that is a problem of this draft, and no other page fails with it."""
+    try:
+        return check_all(folder)
+    except Exception as error:
+        message = f"the study cannot be checked (reference {log_failure(error)})"
+        return None, [Problem(message, "undo your last change; the server's log says more", STUDY_FILE, 1, 1)]
 
 
 def study_files(folder: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from dialometer.web.dashboard.numbers import StudyNumbers, count_study, over_tim
 from dialometer.web.dashboard.pages.results import written
 from dialometer.web.dashboard.records import disagreement
 from dialometer.web.dashboard.running_studies import RunningStudy
+from dialometer.web.server.logs import log_failure
 
 
 def numbers_of(dashboard: Dashboard, running: RunningStudy, at_ms: int, group: str = "") -> StudyNumbers:
@@ -47,6 +48,8 @@ def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
             card["problem"] = f"{plural(n_errors, 'problem')} to fix"
     except DialometerError as error:
         card |= {"state": "broken", "problem": error.message.splitlines()[0]}
+    except Exception as error:  # one study that fails must not take the list from everybody
+        card |= {"state": "broken", "problem": f"this study cannot be read (reference {log_failure(error)})"}
     return card
 
 
