@@ -51,8 +51,8 @@ Numbers are decimal, as in YAML 1.2: ``010`` is ten. YAML 1.1 reads it as eight,
 _MAX_DIGITS = 100
 
 _Loader.yaml_implicit_resolvers = {}
-for _tag, (_, _first, _pattern, _) in _KINDS.items():
-    _Loader.add_implicit_resolver(_TAG + _tag, _pattern, [*_first, ""] if _tag == "null" else list(_first))
+for _tag, _kind in _KINDS.items():
+    _Loader.add_implicit_resolver(_TAG + _tag, _kind[2], [*_kind[1], ""] if _tag == "null" else list(_kind[1]))
 _QuickLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 _QUICK_DEPTH = 1000
 
@@ -157,7 +157,7 @@ class _Builder:
         return data
 
 
-def _scalar(node: yaml.ScalarNode) -> Any:
+def _scalar(node: yaml.Node) -> Any:
     """The value of one word, number or text. Whatever stands there, the result is a plain value or a refusal with its line."""
     text = str(node.value)
     tag = node.tag.removeprefix(_TAG)
