@@ -118,7 +118,7 @@ def _show(progress: dict[str, object]) -> None:
     wanted = f" of {items['wanted']} wanted" if items["wanted"] else ""
     least, most = items["least"], items["most"]
     between = str(least) if least == most else f"{least} to {most}"
-    results.print(f"\neach item has been judged by {between} raters{wanted}")
+    results.print(f"\neach item has been judged by {between} {'rater' if most == 1 else 'raters'}{wanted}")
 
 
 def _judgments(counts: dict[str, int]) -> str:
