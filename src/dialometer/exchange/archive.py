@@ -24,6 +24,7 @@ from dialometer.exchange.export_folder import sha256_of
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
 from dialometer.readers.recordings import copy_recordings
+from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, unpack
 
 MANIFEST = "archive.json"
 MARK = "dialometer_archive"
@@ -35,6 +36,7 @@ _MOMENT = (1980, 1, 1, 0, 0, 0)
 """The one time that all entries have: a zip would otherwise differ from run to run."""
 MAX_FILE_BYTES = 2**31
 MAX_FILES = 10_000
+MAX_MANIFEST_BYTES = 16 * 2**20
 
 
 def write_archive(folder: Path, target: Path, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,13 +69,11 @@ def opened_archive(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         folder = Path(name)
         try:
             with zipfile.ZipFile(path) as packed:
-                _check_entries(packed, path)
-                packed.extractall(folder)
-        except (OSError, zipfile.BadZipFile) as error:
+                manifest = _unpack(packed, path, folder)
+        except (OSError, *DAMAGED) as error:
             raise DialometerError(
                 f"the archive cannot be opened: {error}", where=str(path), remedy="copy it again"
             ) from error
-        manifest = _manifest(folder, path)
         changed = [
             name
             for name, sha256 in manifest["files"].items()
@@ -100,6 +100,17 @@ def _add(made: zipfile.ZipFile, name: str, content: bytes) -> None:
     made.writestr(entry, content)
 
 
+def _unpack(packed: zipfile.ZipFile, path: Path, folder: Path) -> dict[str, Any]:
+    """Unpacks what the manifest lists, and returns it. A foreign zip is refused before anything of it is unpacked."""
+    allowance = Allowance(path)
+    _check_entries(packed, path)
+    names = {entry.filename: entry for entry in packed.infolist()}
+    is_small = MANIFEST in names and names[MANIFEST].file_size <= MAX_MANIFEST_BYTES
+    manifest = _manifest(read_entry(packed, MANIFEST, allowance) if is_small else b"", path)
+    unpack(packed, [names[name] for name in manifest["files"] if name in names], folder, allowance)
+    return manifest
+
+
 def _check_entries(packed: zipfile.ZipFile, path: Path) -> None:
     """Entries that would land elsewhere, or fill the disk, are refused before anything is written."""
     entries = packed.infolist()
@@ -114,10 +125,10 @@ def _check_entries(packed: zipfile.ZipFile, path: Path) -> None:
             )
 
 
-def _manifest(folder: Path, path: Path) -> dict[str, Any]:
+def _manifest(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        manifest = json.loads(content)
+    except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict) or MARK not in manifest or not isinstance(manifest.get("files"), dict):
         raise DialometerError(

@@ -10,6 +10,7 @@ from typing import IO
 
 from dialometer.errors import Problem, ReadError
 from dialometer.readers.problems import Problems
+from dialometer.readers.unpacking import UnpacksTooLarge, open_gzip
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -48,6 +49,8 @@ class SourceFile:
             with self._open() as stream:
                 for number, raw in enumerate(stream, start=1):
                     yield number, _decode(raw.removeprefix(_BOM) if number == 1 else raw, number, problems)
+        except UnpacksTooLarge as error:
+            problems.of_file(problems.problem(error.message, remedy=error.remedy, line=number + 1))
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             remedy = "copy or download the file again"
             problems.of_file(problems.problem(f"damaged gzip data: {error}", remedy=remedy, line=number + 1))
@@ -56,10 +59,10 @@ class SourceFile:
         """The whole text, lines joined by ``\\n``."""
         return "\n".join(line for _, line in self.lines(problems))
 
-    def _open(self) -> IO[bytes] | gzip.GzipFile:
+    def _open(self) -> IO[bytes]:
         with self.path.open("rb") as probe:
             is_gzip = probe.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        return gzip.open(self.path, "rb") if is_gzip else self.path.open("rb")
+        return open_gzip(self.path) if is_gzip else self.path.open("rb")
 
     def _unopened(self, error: OSError) -> Problem:
         message = f"cannot be opened: {error.strerror or error}"

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dialometer.readers.unpacking import Allowance, read_entry
+
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 _FUNCTION_WORDS = """
@@ -250,7 +252,7 @@ def _lines(place: Path, name: str) -> Iterator[str]:
     if place.suffix == ".zip":
         with zipfile.ZipFile(place) as archive:
             inner = next((entry for entry in archive.namelist() if entry.endswith(f"/{name}")), None)
-            text = archive.read(inner).decode("utf-8") if inner else ""
+            text = read_entry(archive, inner, Allowance(place)).decode("utf-8") if inner else ""
     else:
         path = place / name
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
