@@ -23,7 +23,9 @@ def bomb(path, *, manifest):
     content = b"0" * 5_000_000
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         if manifest:
-            made.writestr(archive.MANIFEST, json.dumps({archive.MARK: 1, "files": {"data/a.csv": "", "data/b.csv": ""}}))
+            made.writestr(
+                archive.MANIFEST, json.dumps({archive.MARK: 1, "files": {"data/a.csv": "", "data/b.csv": ""}})
+            )
         made.writestr("data/a.csv", content)
         made.writestr("data/b.csv", content)
     assert path.stat().st_size < 12_000
