@@ -91,9 +91,11 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        n_bytes = self._unpacked.readinto(buffer)
-        self._allowance.take(n_bytes)
-        return n_bytes
+        # One piece at a time: of a file that was cut, everything before the cut is read first.
+        piece = self._unpacked.read1(len(buffer))
+        self._allowance.take(len(piece))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
     def close(self) -> None:
         self._unpacked.close()
