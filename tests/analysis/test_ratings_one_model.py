@@ -98,7 +98,7 @@ def test_one_item_is_spoken_of_as_one(template, quick):
     only = dataclasses.replace(data, judgments=data.judgments.filter(pl.col("item") == item))
     report = analyse(study, only, n_resamples=100)
     assert "one item is too few for a general claim" in report.summary.answer
-    assert "the items shown here only" in table_of(report, "system_means").caption
+    assert "these items only" in table_of(report, "system_means").caption
     fixed = template("likert", ("  correction: holm", "  items: fixed\n  correction: holm"))
     assert "as declared" in analyse(fixed, quick(fixed, n_raters=12), n_resamples=100).summary.answer
 

@@ -72,7 +72,7 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
     half = (100 if is_percent else 1) * (estimate.high - estimate.low) / 2
     if not (half > 0 and math.isfinite(half)):
         return fallback
-    usual = 0 if is_percent or half >= _WIDE else 2
+    usual = 0 if is_percent or half >= _WIDE else min(2, fallback)
     return usual if half >= 2 * 10**-usual else max(usual, _precise_digits(half))
 
 

@@ -32,6 +32,10 @@ _WORDS = {
 """How a difference reads, by what it is counted in."""
 
 
+TIE = 0.005
+"""What is smaller reads as no difference, with two digits."""
+
+
 def is_share(estimate: Estimate) -> bool:
     """Whether the estimate is a share of choices, for which 50% means no preference."""
     return float(estimate.details.get("null", 0.0)) == 0.5
@@ -111,8 +115,8 @@ def _compared(estimate: Estimate, shown: Estimate, first: str, second: str) -> s
     if estimate.details.get("is_log"):
         return f"{first} is rated {value_only(shown)} times as high as {second}"
     quantity = str(estimate.details.get("quantity", "points"))
+    if abs(shown.value) < TIE:
+        return f"{first} and {second} differ by 0.00 ({quantity})"
     value = write_points(shown)
-    if not float(value.replace(",", "")):
-        return f"{first} and {second} differ by {value} ({quantity})"
     higher = "higher" if shown.value > 0 else "lower"
     return f"{first} {_WORDS.get(quantity, _WORDS['points']).format(value=value, higher=higher)} {second}"

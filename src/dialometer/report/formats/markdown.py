@@ -106,7 +106,7 @@ def markdown_table(table: Table) -> list[str]:
     """The table and, below it, its notes."""
     written = write_table(table)
     if not written.rows:
-        return ["*No rows.*"]
+        return [escape(remark) for remark in written.remarks] or ["*No rows.*"]
     lines = [
         f"| {' | '.join(escape(heading.label) for heading in written.headings)} |",
         f"| {' | '.join(_RULES[heading.align] for heading in written.headings)} |",

@@ -34,7 +34,7 @@ from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
 from dialometer.analysis.families.conversations.rating_shape import RatingShape, rating_shape, shape_section
 from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
-from dialometer.analysis.shared.comparisons import between
+from dialometer.analysis.shared.comparisons import between, primary_comparison
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.other_models import simpler_models
 from dialometer.analysis.shared.ranking import difference, lead_claims
@@ -136,15 +136,20 @@ class ConversationRatings(Family):
             )
             for question in data.study.spec.analysis.subgroups
         ]
+        # Where the primary comparison is about some of the systems only, who comes first of all is exploratory.
+        primary = primary_comparison(data.study)
+        is_elsewhere = (
+            bool(data.study.spec.analysis.comparisons) and not compared[0].is_declared and bool(primary.levels)
+        )
         shape = rating_shape(ratings[0].place, ratings[0].points, ratings[0].rater, confidence=options.confidence)
         return Findings(
-            answer=_answer(compared[0]),
-            certainty=_certainty(compared[0]),
+            answer="" if is_elsewhere else _answer(compared[0]),
+            certainty=_basis(compared[0]) if is_elsewhere else _certainty(compared[0]),
             headlines=_headlines(compared[0], shape),
             figure=_figure(compared[0]),
             sections=(first, *in_appendix([*others, *problems])),
             methods=_methods(options, pairs_path),
-            claims=_claims(compared[0]),
+            claims=() if is_elsewhere else _claims(compared[0]),
         )
 
 
@@ -194,6 +199,13 @@ def _claims(main: SystemComparison) -> tuple[Claim, ...]:
     if main.lead is None or not main.lead.is_clear:
         return ()
     return lead_claims([main.lead.best, *main.lead.behind], ())
+
+
+def _basis(main: SystemComparison) -> str:
+    return (
+        f"{n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}. All systems together, which "
+        "were not declared as one comparison, are below."
+    )
 
 
 def _certainty(main: SystemComparison) -> str:
