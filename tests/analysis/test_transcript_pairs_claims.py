@@ -158,7 +158,9 @@ def same_numbers(shown, tested):
     """Whether a test is the estimate that is shown; it also carries what it compares."""
     compared = ("first", "second", "is_log", "about", "part", "quantity")
     kept = {key: value for key, value in tested.details.items() if key not in compared}
-    own = dataclasses.replace(shown, p_value=tested.p_value)  # a headline shows the corrected one, which is in the details
+    own = dataclasses.replace(
+        shown, p_value=tested.p_value
+    )  # a headline shows the corrected one, which is in the details
     return own == dataclasses.replace(tested, details=kept)
 
 
