@@ -1,4 +1,4 @@
-"""The training of all generators, one after the other, and the tables of docs/explanation/generators.md made from it."""
+"""The training of all generators, one after the other, and the tables of docs/benchmarks/generators.md made from it."""
 
 from __future__ import annotations
 

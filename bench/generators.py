@@ -2,7 +2,7 @@
 
 ``python -m bench.generators`` measures on a made-up corpus, on a GPU where there is one. With ``--corpus FOLDER`` it measures
 on a prepared corpus, and with ``--out FOLDER`` it trains the models instead, one after the other, and lets them answer the
-test split; ``--table FOLDER`` prints the tables of ``docs/explanation/generators.md`` from that.
+test split; ``--table FOLDER`` prints the tables of ``docs/benchmarks/generators.md`` from that.
 """
 
 from __future__ import annotations
