@@ -191,7 +191,7 @@ def test_people_are_not_mixed_with_simulated_raters(tmp_path, make_site):
         ada.get(f"/studies/likert/items/{row['item']}")
         assert "1 rater judged it." in ada.text
         assert set(re.findall(r'</td><td class="count">(\d+)</td><td>', ada.page)) == {"1"}
-    assert "judged by 1 raters" in command("status", folder).output
+    assert "judged by 1 rater" in command("status", folder).output
     numbers = {}
     for group, n in (("simulated", 4), ("people", 1)):
         ada.get("/studies/likert/", source=group)

@@ -114,7 +114,7 @@ def test_crs_arena_leaves_silent_turns_out_and_says_so(a_file, caplog):
     ]
     (warning,) = reading.warnings
     assert (warning.severity, warning.line, warning.field) == ("warning", 2, "conversation[1].utterance")
-    assert "turn 2 of 'crs_1' is empty and was left out" in caplog.text
+    assert "turn 2 of 'crs_1' is empty and was skipped" in caplog.text
 
 
 def test_crs_arena_can_be_read_strictly(a_file, problems_in):

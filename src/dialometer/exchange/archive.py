@@ -145,7 +145,7 @@ def _manifest(content: bytes, path: Path) -> dict[str, Any]:
 
 # the files of an archive: nothing in them names a rater
 
-WITHHELD = "# Names of raters are left out of the archive.\n"
+WITHHELD = "# Names of raters are not in the archive.\n"
 PACKAGES = (
     *("dialometer", "numpy", "scipy", "statsmodels", "polars", "pandas", "evalica", "krippendorff"),
     *("pydantic", "pyyaml", "sqlalchemy", "altair", "vl-convert-python", "jinja2"),

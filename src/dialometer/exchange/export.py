@@ -313,7 +313,7 @@ class _Job:
         self.folder.path(DICTIONARY + ".json").write_text(text, encoding="utf-8")
         practice = "Practice judgments are included (`is_practice`)." if self.include_practice else ""
         if n_practice:
-            practice = f"{n_practice:,} practice judgments are left out."
+            practice = f"{n_practice:,} practice judgments are excluded."
         corrected = (
             "Where a rater corrected an answer, both rows are included; `replaces` names the earlier one."
             if self.include_corrected

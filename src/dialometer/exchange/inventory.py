@@ -56,7 +56,7 @@ EXPLAINED: tuple[Kept, ...] = (
         ANSWERS,
     ),
     Kept("submissions", "tokens of screens that were sent", "to store a screen once however often it is sent", ANSWERS),
-    Kept("findings", "what quality rules found in a session", "to say why a session is left out", ANSWERS),
+    Kept("findings", "what quality rules found in a session", "to say why a session is excluded", ANSWERS),
     Kept("exclusions", "who left a session out of the analysis, and why", "no decision goes unrecorded", ANSWERS),
     Kept("drafts", "forms that are not sent yet", "nothing is lost when a page is closed", ANSWERS),
     Kept("chat_turns", "what was said in live conversations", "the study's data", ANSWERS),

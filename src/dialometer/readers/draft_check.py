@@ -147,7 +147,7 @@ class _DraftCheck:
             self._fault(f"turn {position} is empty", remedy, line, field)
             return
         self.left_out.append({"turn": position, "speaker": speaker, "reason": "empty"})
-        message = f"turn {position} of '{self.draft.id}' is empty and was left out"
+        message = f"turn {position} of '{self.draft.id}' is empty and was skipped"
         self.remarks.append(self.checker.problems.problem(message, line=line, column=self.draft.column, field=field))
 
     def _text(self, value: object, name: str, line: int, field: str = "", position: int = 0) -> str | None:

@@ -184,13 +184,13 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
     share = len(doubted) / len(verdicts) if verdicts else 0.0
     n, total = len(doubted), len(verdicts)
     sentence = (
-        f"{n} of {total:,} ratings ({share:.1%}) lie further from what other users' ratings let expect than "
+        f"{n} of {total:,} ratings ({share:.1%}) lie further from what other users' ratings predict than "
         "chance explains. They still count in training, softly as all do: read them before you leave any out."
     )
     words = [
         sentence
         if n
-        else f"None of the {total:,} ratings lies further from what others let expect than chance explains."
+        else f"None of the {total:,} ratings lies further from what others predict than chance explains."
     ]
     if (against := _against_truth(by_id, verdicts, doubted)) is not None:
         words.append(against)
@@ -450,7 +450,7 @@ def _how_section(aspects: Sequence[Aspect]) -> Section:
             "Accuracy is the share of pairs within a held-out fifth of the users that are ordered right. No user is on both "
             "sides, because the ratings of one user resemble each other (Liang, Zou and Yu, ACL 2020, use experts' pairs "
             "instead; give yours to 'learn train' with --pairs).",
-            "A rating is not believed where it lies more than two usual errors from what other users' ratings let expect.",
+            "A rating is not believed where it lies more than two usual errors from what other users' ratings predict.",
         ),
     )
 

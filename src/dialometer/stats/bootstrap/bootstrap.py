@@ -126,7 +126,7 @@ def estimate_from(
         remarks.append(f"no interval: {n_failed} of {len(replicates)} resamples gave no value; collect more data")
     elif len(usable):
         if n_failed:
-            remarks.append(f"{n_failed} of {len(replicates)} resamples gave no value and were left out")
+            remarks.append(f"{n_failed} of {len(replicates)} resamples gave no value and were excluded")
         if left_out is None:
             low, high = percentile_interval(usable, confidence)
         else:

@@ -288,7 +288,7 @@ def bradley_terry(
     part = matrix.part(np.flatnonzero(matrix.votes_per_system > 0).tolist())
     model, notes = choose_model(part, ties=ties, position_effect=position_effect)
     if part.n_self:
-        notes.append(f"{part.n_self} votes set a system against itself and were left out")
+        notes.append(f"{part.n_self} votes set a system against itself and were excluded")
     groups = strong_groups(part.half_wins)
     used, remarks = choose_penalty(prior, _obstacles(part, model, groups), "Bradley-Terry")
     notes += remarks

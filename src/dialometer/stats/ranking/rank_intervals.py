@@ -108,7 +108,7 @@ def rank_intervals(
         share = top / top.sum(axis=1, keepdims=True) if len(usable) else places
         tail = (1 - confidence) / 2
         n_lost = len(drawn) - len(usable)
-        notes = (f"{n_lost} of {len(drawn)} resamples gave no score for a system and were left out",) if n_lost else ()
+        notes = (f"{n_lost} of {len(drawn)} resamples gave no score for a system and were excluded",) if n_lost else ()
         for column, k in enumerate(known.tolist()):
             low = high = mean = chance = float("nan")
             if len(usable):

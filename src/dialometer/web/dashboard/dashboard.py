@@ -179,7 +179,7 @@ class Templates:
         )
         self._env.globals.update(
             root=root,
-            desk=f"{root}/dashboard",
+            home=f"{root}/dashboard",
             asset=lambda name: f"{root}/dashboard/static/{name}?v={static_version()}",
         )
 

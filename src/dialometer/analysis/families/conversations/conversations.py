@@ -109,7 +109,7 @@ def self_ratings_of(data: StudyData, asked: AskedCriterion) -> SelfRatings:
     n_outside = int(rows.select(((pl.col("value") < low) | (pl.col("value") > high)).sum()).item())
     if n_outside:
         raise NotEnoughData(
-            f"{n_outside} ratings on '{name}' lie outside the scale from {low:g} to {high:g}", remedy="mend the import"
+            f"{n_outside} ratings on '{name}' lie outside the scale from {low:g} to {high:g}", remedy="fix the import"
         )
     labels = [system_label(data.study, system) for system in rows["system"].to_list()]
     present = set(labels)
