@@ -188,9 +188,7 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
         "chance explains. They still count in training, softly as all do: read them before you leave any out."
     )
     words = [
-        sentence
-        if n
-        else f"None of the {total:,} ratings lies further from what others predict than chance explains."
+        sentence if n else f"None of the {total:,} ratings lies further from what others predict than chance explains."
     ]
     if (against := _against_truth(by_id, verdicts, doubted)) is not None:
         words.append(against)
