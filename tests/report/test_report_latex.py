@@ -37,7 +37,8 @@ def test_every_table(report):
         begun, ended = (re.findall(rf"\\{word}\{{(\w+)\}}", tex) for word in ("begin", "end"))
         assert sorted(begun) == sorted(ended)
         assert [tex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
-        columns = re.search(r"\\begin\{tabular\}\{@\{\}([lrc]+)@\{\}\}", tex)[1]
+        types = re.search(r"\\begin\{tabular\}\{@\{\}((?:[lrc]|p\{[\d.]+\\linewidth\})+)@\{\}\}", tex)[1]
+        columns = re.sub(r"p\{[^}]*\}", "p", types)
         assert len(columns) == len(table.columns)
         assert len(rows_of(tex)) == len(table.rows)
         assert all(len(cells_of(row)) == len(columns) for row in rows_of(tex))

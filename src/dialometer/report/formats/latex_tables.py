@@ -60,10 +60,26 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], clean)
 
 
+_LONG_CHARS = 45
+
+
+def _column_types(written: WrittenTable) -> str:
+    """Columns as wide as their cells; those that hold sentences share the width of the text and wrap."""
+    longest = [max((len(row[i].text) for row in written.rows), default=0) for i in range(len(written.headings))]
+    wide = sum(n for n in longest if n > _LONG_CHARS)
+    room = max(0.3, 0.9 - sum(min(n, _LONG_CHARS) for n in longest if n <= _LONG_CHARS) / 100)
+    return "".join(
+        f"p{{{max(0.2, room * n / wide):.2f}\\linewidth}}"
+        if n > _LONG_CHARS and heading.align == "left"
+        else _ALIGN[heading.align]
+        for heading, n in zip(written.headings, longest, strict=True)
+    )
+
+
 def latex_table(table: Table, *, label: str = "") -> str:
     """The table as a LaTeX float with the caption above and the notes below."""
     written = write_table(table)
-    columns = "".join(_ALIGN[heading.align] for heading in written.headings)
+    columns = _column_types(written)
     caption = " ".join(escape(part) for part in (_stop(table.title), table.caption) if part)
     lines = [
         "% needs \\usepackage{booktabs}",

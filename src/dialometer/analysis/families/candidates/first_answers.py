@@ -255,7 +255,7 @@ def _same_answers(answers: FirstAnswers) -> str:
             words.append(f"{left} and {right} (the same first answer to {n_same} of {n_of(n_both, 'question')})")
     if not words:
         return ""
-    return f"Systems that give mostly the same answers are hard to tell apart: {listed(words)}."
+    return f"Systems that give mostly the same answers differ little in their ratings: {listed(words)}."
 
 
 def _table(name: str, answers: FirstAnswers, options: Options) -> Table:
