@@ -240,7 +240,7 @@ def test_zeros_follow_the_declared_rule(template, quick):
     assert any("zeros replaced" in paragraph for paragraph in told)
     excluding = template("anchoring", ("zeros: half_minimum", "zeros: exclude"), n_items=6)
     measure = numeric_measures(dataclasses.replace(data, study=excluding)).criteria[0]
-    assert any("3 zeros left out" in note for note in measure.notes)
+    assert any("3 zeros excluded" in note for note in measure.notes)
     refusing = template("anchoring", ("zeros: half_minimum", "zeros: error"), n_items=6)
     report = analyse(refusing, dataclasses.replace(data, study=refusing), n_resamples=100)
     assert "zero or negative" in report.sections[0].problem
@@ -253,7 +253,7 @@ def test_numbers_outside_the_scale_are_named(template, quick):
     notes = [
         note for m in numeric_measures(replaced(quick(study, n_raters=12), value=wrong)).criteria for note in m.notes
     ]
-    assert notes[0].startswith("3 numbers outside the scale (magnitude estimation) left out: -5.")
+    assert notes[0].startswith("3 numbers outside the scale (magnitude estimation) excluded: -5.")
 
 
 def test_repeated_judgments_are_averaged_and_counted(template, quick):

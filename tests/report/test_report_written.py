@@ -5,7 +5,7 @@ import math
 from rich_report import mean
 
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.report import Column, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Column, Table
 from dialometer.report.written import describe, mark_of, write_table
 
 
@@ -89,3 +89,10 @@ def test_all_about_one_number():
 
 def test_marks_go_on_after_z():
     assert [mark_of(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
+
+
+def test_differences_of_shares_are_percentage_points():
+    column = Column("difference", "Difference", "percent_estimate", unit=PERCENTAGE_POINTS)
+    written = write_table(Table("t", "T", (column,), ((Estimate(0.12, 40, "difference", 0.02, 0.22),),)))
+    assert written.headings[0].label == "Difference (percentage points)"
+    assert written.rows[0][0].text == "12 [2, 22]"

@@ -17,6 +17,10 @@ Cell = str | int | float | bool | Estimate | None
 ColumnKind = Literal["text", "count", "number", "percent", "estimate", "percent_estimate", "p_value", "mark"]
 
 
+PERCENTAGE_POINTS = "percentage points"
+"""The unit of a column of differences between shares: written without a percent sign, which would mean a share."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its key in the exported files, its heading, and how its cells are written."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Table
 from dialometer.report.numbers import (
     NOT_ENOUGH,
     Written,
@@ -156,7 +156,9 @@ def _writer(column: Column, cells: Sequence[Cell]) -> Callable[[Cell], Written]:
         if isinstance(cell, Estimate):
             if column.kind == "p_value":
                 return _p_of(cell)
-            return write_estimate(cell, n_digits=n_digits, fallback=fallback, is_percent=is_percent)
+            words = write_estimate(cell, n_digits=n_digits, fallback=fallback, is_percent=is_percent)
+            is_points = column.unit == PERCENTAGE_POINTS
+            return replace(words, value=words.value.removesuffix("%")) if is_points else words
         if isinstance(cell, bool):
             return Written(("✓" if cell else "–") if column.kind == "mark" else ("yes" if cell else "no"))
         if isinstance(cell, str) or column.kind == "text":

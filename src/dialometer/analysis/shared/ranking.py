@@ -10,7 +10,7 @@ from itertools import combinations
 from dialometer.analysis.base.wording import listed, p_words
 from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Claim, Column, ColumnKind
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Claim, Column, ColumnKind
 from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
 
 _NOTHING = 1e-12
@@ -127,7 +127,7 @@ def pair_columns(correction: str, *, value: str = "Difference", kind: ColumnKind
     columns = [
         Column("first", "System"),
         Column("second", "compared with"),
-        Column("difference", value, kind),
+        Column("difference", value, kind, unit=PERCENTAGE_POINTS if kind == "percent_estimate" else ""),
         Column("n", "n", "count"),
         Column("p", "p", "p_value"),
     ]

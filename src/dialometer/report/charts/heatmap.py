@@ -111,6 +111,7 @@ def _key(steps: Sequence[str], ramp: Sequence[str], title: str, room_px: float) 
     longest = max(map(len, steps))
     legend = {
         "title": title,
+        "titleLimit": 600,
         "orient": "bottom",
         "direction": "horizontal",
         "columns": max(1, min(len(steps), int(room_px // (longest * 7 + 30)))),

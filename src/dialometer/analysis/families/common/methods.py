@@ -23,7 +23,7 @@ from dialometer.design.lock import fingerprint
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.item import ChatItem
-from dialometer.model.report import Cell, Column, Figure, Method, Report, Section, Summary, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_preference
@@ -247,7 +247,7 @@ def _results_section(
     columns = (
         Column("strategy", "Strategy"),
         *(Column(f"method_{k}", result.label, "percent_estimate") for k, result in enumerate(results, start=1)),
-        Column("difference", f"{results[0].label} − {results[1].label}", "percent_estimate"),
+        Column("difference", f"{results[0].label} − {results[1].label}", "percent_estimate", unit=PERCENTAGE_POINTS),
         Column("p", "p, corrected", "p_value"),
     )
     undecided = [

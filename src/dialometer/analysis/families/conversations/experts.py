@@ -20,7 +20,7 @@ from dialometer.analysis.base.wording import n_of, p_words, percent, sentence, w
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
@@ -325,7 +325,7 @@ def _trend_table(name: str, tables: dict[str, GapTable]) -> Table:
         "Trend over the gap, and pairs that could not be used",
         (
             Column("criterion", "Criterion"),
-            Column("trend", "Change per point of gap", "percent_estimate"),
+            Column("trend", "Change per point of gap", "percent_estimate", unit=PERCENTAGE_POINTS),
             Column("p", "p", "p_value"),
             Column("n_equal", "Equal ratings", "count"),
             Column("n_undecided", "Experts undecided", "count"),

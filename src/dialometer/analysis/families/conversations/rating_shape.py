@@ -21,7 +21,7 @@ from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.families.conversations.experts import ExpertPair, GapTable, disagreement_by_gap
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.report import Cell, Column, Figure, Report, Section, Summary, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Report, Section, Summary, Table
 from dialometer.report.charts import Bar, Dot, Share, bars, dot_interval, stacked_shares
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 from dialometer.stats.effects.multiplicity import adjust
@@ -196,7 +196,10 @@ def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Ta
             Column("criterion", "Criterion"),
             Column("system", "System"),
             Column("shape", "Shape"),
-            *(Column(f"difference_{k + 1}", test, "percent_estimate") for k, test in enumerate(HEADINGS)),
+            *(
+                Column(f"difference_{k + 1}", test, "percent_estimate", unit=PERCENTAGE_POINTS)
+                for k, test in enumerate(HEADINGS)
+            ),
             Column("index", "Index of extremity", "estimate"),
         ),
         tuple(rows),

@@ -37,7 +37,7 @@ from dialometer.analysis.shared.comparisons import (
     p_columns,
 )
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, Share, dot_interval, stacked_shares
 from dialometer.stats.agreement.fleiss import fleiss_kappa, percent_agreement
@@ -193,7 +193,7 @@ def differences_table(
         Column("category", "Category"),
         Column("first", "More often with"),
         Column("second", "than with"),
-        Column("difference", "Difference of shares", "percent_estimate"),
+        Column("difference", "Difference of shares", "percent_estimate", unit=PERCENTAGE_POINTS),
         *p_columns(options.correction),
     )
     notes = dict.fromkeys(sentence(note) for test in tests.values() for note in test.notes)

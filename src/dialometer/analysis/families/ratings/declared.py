@@ -376,7 +376,9 @@ def _unit(test: DeclaredTest) -> str:
     if test.outcome == CONSISTENCY:
         return "difference in ICC"
     return (
-        "times" if test.measure.is_log else {"points": "points", "percent": "% of the scale"}.get(test.measure.unit, "")
+        "times"
+        if test.measure.is_log
+        else {"points": "points", "percent": "percentage points of the scale"}.get(test.measure.unit, "")
     )
 
 

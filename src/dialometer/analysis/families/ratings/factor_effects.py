@@ -208,7 +208,9 @@ def effect_heading(measure: Measure) -> str:
     """What a column of effects holds."""
     if measure.is_log:
         return "Ratio"
-    return {"percent": "Difference, % of the scale", "z": "Difference, z"}.get(measure.unit, "Difference")
+    return {"percent": "Difference, percentage points of the scale", "z": "Difference, z"}.get(
+        measure.unit, "Difference"
+    )
 
 
 def unit_name(measure: Measure) -> str:

@@ -52,7 +52,6 @@ from dialometer.analysis.families.ratings.consistency import (
 )
 from dialometer.analysis.families.ratings.declared import (
     DeclaredTest,
-    best_headline,
     declared_headlines,
     declared_section,
     declared_tests,
@@ -325,7 +324,6 @@ class _FactorRun(RatingRun):
                 )
                 for contrast in contrasts(self.chief)
             ]
-        made += [best_headline(ratings, self.tests) for ratings in self.systems[1:] or self.systems]
         return tuple(made)
 
     def methods(self) -> tuple[Method, ...]:

@@ -213,8 +213,8 @@ class _RatingRun(RatingRun):
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))
-        others = [ratings for ratings in self.systems if not (made and ratings in self.deciding)]
-        made += [best_headline(ratings, self.tests) for ratings in others]
+        if not made:
+            made = [best_headline(ratings, self.tests) for ratings in self.systems]
         return tuple(made)
 
 

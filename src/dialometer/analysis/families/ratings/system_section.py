@@ -267,10 +267,16 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
     return Figure(
         f"system_means_{number}",
         f"Ratings of the systems: {labels}",
-        dot_interval(dots, value_title=kind),
+        dot_interval(dots, value_title=kind, domain=_axis(measure)),
         alt=f"{kind.capitalize()} of each system with its confidence interval. {details}.",
         caption=f"With {100 * group[0].options.confidence:g}% confidence intervals. {_scope(group[0])}",
     )
+
+
+def _axis(measure: Measure) -> tuple[float, float] | None:
+    """The whole scale, where it has ends, so that a difference looks as large as it is."""
+    low, high = measure.bounds
+    return (low, high) if math.isfinite(high - low) else None
 
 
 def _pair_figure(ratings: SystemRatings) -> list[Figure]:
