@@ -144,7 +144,7 @@ def test_missing_judgments_are_left_out_and_named():
     result = bootstrap_mean([1.0, np.nan, 3.0, 5.0], raters=list("abab"), n_resamples=50)
     assert result.value == 3.0
     assert result.n == 3
-    assert result.notes[0] == "1 missing answer left out"
+    assert result.notes[0] == "1 missing answer excluded"
 
 
 def test_bca_over_clusters_leaves_out_whole_clusters():

@@ -79,4 +79,4 @@ def test_too_little():
     assert not one.has_interval
     assert "recruit" in one.notes[0]
     assert not bootstrap_mean([3.0]).has_interval
-    assert bootstrap_mean([1.0, math.nan, 2.0]).notes == ("1 missing answer left out",)
+    assert bootstrap_mean([1.0, math.nan, 2.0]).notes == ("1 missing answer excluded",)

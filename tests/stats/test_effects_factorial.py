@@ -139,7 +139,7 @@ def test_nothing_to_compare_is_unknown():
 def test_missing_judgments_and_raters_in_several_conditions_are_said():
     y, factors, rater, item = draw_study(9)
     y[:3] = np.nan
-    assert "3 missing answers left out" in factorial_effects(y, factors, rater, item).effect("anchor").notes
+    assert "3 missing answers excluded" in factorial_effects(y, factors, rater, item).effect("anchor").notes
     mixed = factorial_effects(y, factors, item, rater).effect("anchor")
     assert any("several conditions" in note for note in mixed.notes)
 

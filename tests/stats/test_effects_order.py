@@ -65,7 +65,7 @@ def test_correlations_without_enough():
     perfect = pearson([1.0, 2, 3, 4, 5], [2.0, 4, 6, 8, 10])
     assert perfect.value == 1
     assert not perfect.has_interval
-    assert spearman([1, 2, 3, math.nan, 5], [1, 3, 2, 4, 4]).notes[0] == "1 missing answer left out"
+    assert spearman([1, 2, 3, math.nan, 5], [1, 3, 2, 4, 4]).notes[0] == "1 missing answer excluded"
 
 
 SCORES = RNG.integers(1, 5, size=(12, 4)).astype(float)
@@ -107,7 +107,7 @@ def test_mean_ranks():
     assert sum(e.value for e in found.values()) == pytest.approx(6)
     peer = stats.t.interval(0.95, 2, np.mean([2, 3, 2.5]), stats.sem([2, 3, 2.5]))
     assert (found["coherence"].low, found["coherence"].high) == pytest.approx(peer)
-    assert found["fluency"].notes == ("1 incomplete rankings left out",)
+    assert found["fluency"].notes == ("1 incomplete rankings excluded",)
     assert not mean_ranks(np.full((2, 2), np.nan), ["a", "b"])["a"].is_known
     assert not mean_ranks([[1, 2]], ["a", "b"])["a"].has_interval
 
@@ -121,7 +121,7 @@ def test_signed_rank_agrees_with_peers():
     tied = np.array([1.0, -1, 2, 2, 0, 3, -2, 1, 1, math.nan])
     found = wilcoxon_signed_rank(tied)
     assert found.p_value == pytest.approx(stats.wilcoxon(tied[:9], method="asymptotic", correction=True).pvalue)
-    assert found.notes == ("1 missing answer left out", "1 zero differences dropped")
+    assert found.notes == ("1 missing answer excluded", "1 zero differences dropped")
     assert not wilcoxon_signed_rank([0, 0]).is_known
 
 

@@ -69,7 +69,7 @@ def test_paired_drawn_by_binomial_counts():
     )
     assert mine.p_value == pytest.approx(peer.pvalue, abs=0.015)
     assert not permutation_paired([1.0], [1.0]).is_known
-    assert permutation_paired([1.0, math.nan, 3], [0.0, 1, 1]).notes == ("1 missing answer left out",)
+    assert permutation_paired([1.0, math.nan, 3], [0.0, 1, 1]).notes == ("1 missing answer excluded",)
 
 
 def test_paired_normal_limit_meets_the_draws(monkeypatch):

@@ -138,7 +138,7 @@ def test_empty_and_constant_groups(test):
     if test is not cliffs_delta:
         assert not test([2.0, 2.0, 2.0], [2.0, 2.0]).is_known
     noted = test([1.0, 2.0, math.nan, 4.0], [0.0, 1.0, 2.0])
-    assert "1 missing answer left out" in noted.notes
+    assert "1 missing answer excluded" in noted.notes
 
 
 def test_groups_that_do_not_overlap():

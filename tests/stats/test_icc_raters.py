@@ -1,4 +1,4 @@
-"""ICCs with raters and items left out, and intervals that hold where raters are not alike."""
+"""ICCs with raters and items excluded, and intervals that hold where raters are not alike."""
 
 import numpy as np
 import pytest

@@ -181,7 +181,7 @@ def test_mcnemar_agrees_with_statsmodels(pairs):
 def test_mcnemar_leaves_out_missing_pairs():
     estimate = mcnemar([1, 0, 1, math.nan, 1], [0, 0, 0, 1, 1])
     assert estimate.n == 4
-    assert estimate.notes == ("1 missing answer left out",)
+    assert estimate.notes == ("1 missing answer excluded",)
     with pytest.raises(DialometerError, match="yes/no"):
         mcnemar([2], [1])
 

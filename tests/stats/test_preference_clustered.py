@@ -152,7 +152,7 @@ def test_degenerate_answers():
         clustered_proportion([2], ["a"])
     missing = clustered_proportion([1, 0, math.nan, 1], ["a", "a", "b", "b"])
     assert missing.n == 3
-    assert missing.notes == ("1 missing answer left out",)
+    assert missing.notes == ("1 missing answer excluded",)
 
 
 def test_preference_rules_with_repeated_raters():

@@ -179,7 +179,7 @@ def test_percent_agreement_by_hand():
     exact = percent_agreement(ratings, [1, 2, 3])
     assert exact.value == pytest.approx((1 / 3 + 1 + 0) / 3)
     assert exact.n == 3
-    assert "1 of 4 items left out" in exact.notes[0]
+    assert "1 of 4 items excluded" in exact.notes[0]
     assert percent_agreement(ratings, [1, 2, 3], within=1).value == 1
     assert not percent_agreement([[1, NAN]], [1, 2]).is_known
 

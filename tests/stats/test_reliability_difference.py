@@ -93,7 +93,7 @@ def test_holes(form):
     assert "first condition: 1 of 105 cells are missing" in refused.notes[0]
     dropped = icc_difference(first, second, form, missing="drop_items", n_permutations=50)
     assert dropped.n == 13
-    assert "2 of 15 items left out" in dropped.notes[0]
+    assert "2 of 15 items excluded" in dropped.notes[0]
     fewer = icc_difference(first, second, form, missing="drop_raters", n_permutations=50)
     assert fewer.n == 15
     modelled = icc_difference(first, second, form, missing="model", n_permutations=50)

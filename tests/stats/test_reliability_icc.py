@@ -149,7 +149,7 @@ def test_missing_cells_need_a_declared_method():
     complete = np.delete(ratings, [2, 5], axis=0)
     dropped = icc(ratings, missing="drop_items")
     assert dropped.value == icc(complete).value
-    assert dropped.notes == ("2 of 20 items left out as incomplete",)
+    assert dropped.notes == ("2 of 20 items excluded as incomplete",)
     assert icc(ratings, missing="drop_raters").value == pytest.approx(icc(np.delete(ratings, 1, axis=1)).value)
     modelled = icc(ratings, missing="model")
     assert modelled.method == "ICC(2,1) by REML"

@@ -130,7 +130,7 @@ def test_degenerate_and_misuse():
     assert "1 pairs" in cohen_kappa([1], [1], LABELS).notes[0]
     partly = cohen_kappa([1.0, 2.0, np.nan, 4.0], [1.0, 3.0, 2.0, 4.0], LABELS)
     assert partly.n == 3
-    assert "1 of 4 pairs left out" in partly.notes[0]
+    assert "1 of 4 pairs excluded" in partly.notes[0]
     with pytest.raises(NotEnoughData, match="not a label"):
         cohen_kappa([1, 9], [1, 2], LABELS)
     with pytest.raises(NotEnoughData, match="same items"):
@@ -219,7 +219,7 @@ def test_items_with_other_numbers_of_ratings():
     result = kappa_of_pairs(ratings, LABELS, "highest", sides="sorted", n_resamples=20, n_permutations=20)
     first, second = zip((2, 5), (4, 4), (4, 5), (2, 3), strict=True)
     assert result.kappa.value == pytest.approx(cohen_kappa_score(first, second, labels=LABELS, weights="linear"))
-    assert "1 of 5 items left out" in result.kappa.notes[0]
+    assert "1 of 5 items excluded" in result.kappa.notes[0]
     assert "1 items have two ratings only" in result.kappa.notes[1]
     for choice in ("closest", "lowest", "random"):
         assert kappa_of_pairs(ratings, LABELS, choice, n_resamples=20, n_permutations=20).kappa.n == 4

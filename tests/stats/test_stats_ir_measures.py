@@ -136,7 +136,7 @@ def test_questions_without_a_right_answer_are_never_silently_zero():
     assert counted["success_rate@1"].value == pytest.approx(1 / 3)
     assert counted["MAP"].value == pytest.approx(0.5)
     assert counted["recall@2"].value == pytest.approx(1)
-    assert "1 question without a right answer left out" in excluded["MRR"].notes
+    assert "1 question without a right answer excluded" in excluded["MRR"].notes
     assert "counted as 0" in counted["MRR"].notes[0]
     assert excluded["MRR"].details["n_without_right_answer"] == 1
     none = evaluate(ranks_from_scores([[1.0]], [[False]]))

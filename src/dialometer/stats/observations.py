@@ -73,7 +73,7 @@ def missing_note(n_missing: int) -> tuple[str, ...]:
     """The remark that goes with an estimate when answers were missing, so that none vanish in silence."""
     if not n_missing:
         return ()
-    return (f"{n_missing} missing answer{'' if n_missing == 1 else 's'} left out",)
+    return (f"{n_missing} missing answer{'' if n_missing == 1 else 's'} excluded",)
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def fleiss_kappa(
 def _pairable(counts: Floats) -> tuple[Floats, tuple[str, ...]]:
     enough = counts.sum(axis=1) >= 2
     n_left_out = int((~enough).sum())
-    notes = (f"{n_left_out} of {len(counts)} items left out, they have fewer than two ratings",) if n_left_out else ()
+    notes = (f"{n_left_out} of {len(counts)} items excluded, they have fewer than two ratings",) if n_left_out else ()
     return counts[enough], notes
 
 

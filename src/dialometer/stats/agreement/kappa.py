@@ -74,7 +74,7 @@ def cohen_kappa(
         raise NotEnoughData(f"{len(a)} and {len(b)} ratings", remedy="give the two ratings of the same items")
     given = ~(np.isnan(a) | np.isnan(b))
     n_missing = int((~given).sum())
-    notes = (f"{n_missing} of {len(a)} pairs left out, a rating is missing",) if n_missing else ()
+    notes = (f"{n_missing} of {len(a)} pairs excluded, a rating is missing",) if n_missing else ()
     table = confusion(a[given].astype(np.int64), b[given].astype(np.int64), len(labels))
     return kappa_from_table(
         table,
@@ -268,7 +268,7 @@ def _checked(choice: PairChoice, ties: PairTies, sides: Sides) -> _Rule:
 def _counted(counts: Ints) -> tuple[str, ...]:
     notes = []
     if (counts < 2).any():
-        notes.append(f"{int((counts < 2).sum())} of {len(counts)} items left out, they have fewer than two ratings")
+        notes.append(f"{int((counts < 2).sum())} of {len(counts)} items excluded, they have fewer than two ratings")
     if (counts == 2).any():
         notes.append(f"{int((counts == 2).sum())} items have two ratings only, which leaves no choice")
     return tuple(notes)

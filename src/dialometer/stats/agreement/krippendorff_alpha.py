@@ -56,7 +56,7 @@ def krippendorff_alpha(
     n = int(is_pairable.sum())
     notes = []
     if n < len(matrix):
-        notes.append(f"{len(matrix) - n} of {len(matrix)} items left out, they have fewer than two ratings")
+        notes.append(f"{len(matrix) - n} of {len(matrix)} items excluded, they have fewer than two ratings")
     if n == 0:
         return unknown(method, "no item has two ratings; have items judged by more raters", label=label)
     values, counts = _value_counts(matrix[is_pairable])

@@ -29,7 +29,7 @@ def _ranks(scores: ArrayLike) -> tuple[Floats, tuple[str, ...]]:
     is_whole = ~np.isnan(matrix).any(axis=1)
     ranked = stats.rankdata(matrix[is_whole], axis=1) if is_whole.any() else np.empty((0, matrix.shape[1]))
     n_left_out = int(np.sum(~is_whole))
-    return ranked, (f"{n_left_out} incomplete rankings left out",) if n_left_out else ()
+    return ranked, (f"{n_left_out} incomplete rankings excluded",) if n_left_out else ()
 
 
 def mean_ranks(scores: ArrayLike, objects: Sequence[str], *, confidence: float = 0.95) -> dict[str, Estimate]:

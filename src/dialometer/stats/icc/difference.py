@@ -81,7 +81,7 @@ def icc_difference(
     has_holes = bool(np.isnan(a).any() or np.isnan(b).any())
     if has_holes and missing == "drop_items":
         complete = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
-        notes = (f"{int((~complete).sum())} of {len(a)} items left out as incomplete",)
+        notes = (f"{int((~complete).sum())} of {len(a)} items excluded as incomplete",)
         a, b, has_holes = a[complete], b[complete], False
         clusters = None if clusters is None else np.asarray(clusters)[complete]
     method = f"difference in {chosen.name}"

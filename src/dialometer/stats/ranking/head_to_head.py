@@ -84,7 +84,7 @@ def _record(a: str, b: str, wins: float, losses: float, ties: float, confidence:
         # At ½ the distribution is symmetric, so that the exact two-sided test is twice the smaller tail.
         p_value=min(1.0, 2 * float(bdtr(min(n_wins, n_losses), n, 0.5))),
         label=label,
-        notes=(f"{n_ties} ties left out",) if n_ties else (),
+        notes=(f"{n_ties} ties excluded",) if n_ties else (),
     )
     return WinRecord(a, b, n_wins, n_losses, n_ties, share)
 

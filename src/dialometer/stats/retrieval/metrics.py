@@ -250,7 +250,7 @@ def mean_over_questions(
     n_without = int(is_without.sum())
     is_kept = np.ones(len(given), dtype=bool) if unanswerable == "zero" else ~is_without
     y = np.where(is_without, 0.0, given)[is_kept]
-    how = "counted as 0" if unanswerable == "zero" else "left out"
+    how = "counted as 0" if unanswerable == "zero" else "excluded"
     plural = "" if n_without == 1 else "s"
     notes = (f"{n_without} question{plural} without a right answer {how}",) if n_without else ()
     if len(y) == 0:
