@@ -210,7 +210,7 @@ def test_a_draft_that_cannot_be_read_is_one_row_of_the_dashboard(ada, studies_fo
 
 
 def test_a_check_that_fails_is_a_problem_of_that_draft_alone(ada, studies_folder, monkeypatch):
-    monkeypatch.setattr("dialometer.web.dashboard.running_studies.check_all", lambda _: 1 / 0)
+    monkeypatch.setattr("dialometer.web.dashboard.running_studies.check_all", lambda *_: 1 / 0)
     (studies_folder / "draft" / "consent.md").write_text("# Changed\n")
     assert ada.get("/").status == 200
     assert "1 problem to fix" in ada.text

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
 import re
 import time
 import unicodedata
-from collections.abc import Mapping, Sequence
-from functools import cache
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
 from typing import Any
 
 import httpx
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
+from dialometer.agents.access import AgentAccess, address_remedy, refusal, variable_remedy
 from dialometer.agents.interface import Agent, Reply
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
@@ -44,14 +46,39 @@ class Caller(Agent):
                 raise ValueError(f"'{name}' is no header")
         return headers
 
-    def secret_headers(self) -> dict[str, str]:
-        """Headers that an agent adds by itself."""
+    _access: AgentAccess = PrivateAttr(default_factory=AgentAccess)
+
+    def restrict(self, access: AgentAccess) -> None:
+        """Says what this agent may use. One that is not restricted belongs to whoever made it, and may use everything."""
+        self._access = access
+
+    @property
+    @abstractmethod
+    def address(self) -> tuple[str, str]:
+        """The option that holds the address, and the address."""
+
+    def refusals(self, access: AgentAccess) -> Iterator[tuple[str, str, str]]:
+        """What the study may not use, as far as it is known before anybody talks: option, message and remedy."""
+        option, url = self.address
+        parsed = httpx.URL(url)
+        if not access.may_reach_literally(url):
+            port = parsed.port or (443 if parsed.scheme == "https" else 80)
+            yield option, refusal(parsed.host), address_remedy(parsed.host, port)
+        for name in dict.fromkeys(name for value in self.headers.values() for name in _VARIABLE.findall(value)):
+            if not access.may_read(name, parsed.host):
+                message = f"agents may not read the variable {name}"
+                yield "headers", message, variable_remedy(name, parsed.host)
+
+    def secret_headers(self, host: str) -> dict[str, str]:
+        """Headers that an agent adds by itself, for this host."""
         return {}
 
     def ask(self, url: str, body: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The JSON that the system answers with, and how long it took; raises :class:`AgentError`."""
         began = time.monotonic()
-        headers = {**self.secret_headers(), **{name: fill_in(value) for name, value in self.headers.items()}}
+        host = httpx.URL(url).host
+        own = {name: fill_in(value, self._access, host) for name, value in self.headers.items()}
+        headers = {**self.secret_headers(host), **own}
         failure = ""
         for attempt in range(self.n_retries + 1):
             left_s = self.timeout_s - (time.monotonic() - began)
@@ -84,7 +111,7 @@ class Caller(Agent):
         """One try: the status, what came, and how long the system asks to wait; never longer or larger than allowed."""
         until = time.monotonic() + left_s
         content = b""
-        with connections().stream("POST", url, json=body, headers=dict(headers), timeout=left_s) as response:
+        with self._sent(url, json=body, headers=dict(headers), timeout=left_s) as response:
             for part in response.iter_bytes():
                 content += part
                 if len(content) > MAX_ANSWER_BYTES:
@@ -93,6 +120,26 @@ class Caller(Agent):
                     raise httpx.ReadTimeout("too slow")
             after = response.headers.get("retry-after", "")
             return response.status_code, content, float(after) if after.isdigit() else None
+
+    def _sent(self, url: str, *, headers: dict[str, str], **options: Any) -> AbstractContextManager[httpx.Response]:
+        """The request; where addresses are restricted, to the very IP address that was checked."""
+        ip = self._access.ip_for(url)
+        if not ip:
+            return connections().stream("POST", url, headers=headers, **options)
+        named = httpx.URL(url)
+        headers = {"Host": named.netloc.decode("ascii"), **{k: v for k, v in headers.items() if k.lower() != "host"}}
+        extensions = {"sni_hostname": named.host}  # the certificate is that of the name
+        return direct_connections(named.host).stream(
+            "POST", named.copy_with(host=ip), headers=headers, extensions=extensions, **options
+        )
+
+
+@lru_cache(maxsize=64)
+def direct_connections(host: str) -> httpx.Client:  # noqa: ARG001 - one client a host: TLS is checked by name
+    """Connections to one host without proxies and passwords that the environment names (``HTTPS_PROXY``, ``~/.netrc``)."""
+    client = httpx.Client(follow_redirects=False, trust_env=False, limits=httpx.Limits(keepalive_expiry=30))
+    atexit.register(client.close)
+    return client
 
 
 @cache
@@ -103,15 +150,9 @@ def connections() -> httpx.Client:
     return client
 
 
-def fill_in(value: str) -> str:
-    """A text with ``${NAME}`` replaced from the environment; a name that is not there is an error."""
-
-    def look_up(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise AgentError(f"the environment has no {match[1]}", remedy=f"set {match[1]} before serving")
-        return os.environ[match[1]]
-
-    return _VARIABLE.sub(look_up, value)
+def fill_in(value: str, access: AgentAccess, host: str) -> str:
+    """A text with ``${NAME}`` replaced from the environment; a name that is not there, or not allowed, is an error."""
+    return _VARIABLE.sub(lambda match: access.variable(match[1], host), value)
 
 
 def pick(content: Any, path: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
 from dialometer.agents import AGENTS
+from dialometer.agents.access import check_loadable
 from dialometer.agents.interface import Agent, Reply
 from dialometer.errors import AgentError, DialometerError
 from dialometer.model.dialogue import Turn
@@ -51,6 +52,7 @@ class GeneratorAgent(Agent):
     def _is_there(cls, bot: str, info: ValidationInfo) -> str:
         """The whole path; a relative one starts at the study's folder, which the validation context names."""
         path = Path((info.context or {}).get("folder") or ".", bot).resolve()
+        check_loadable(path, bot, info.context or {})
         file = path / "bot.safetensors" if path.is_dir() else path
         if not file.is_file():
             raise ValueError(f"'{bot}' holds no trained bot; write one with 'dialometer bots train'")

@@ -23,6 +23,10 @@ class Http(Caller):
     )
     extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of every request.")
 
+    @property
+    def address(self) -> tuple[str, str]:
+        return "url", self.url
+
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
         messages = [{"role": "user" if turn.role == "user" else "agent", "text": turn.text} for turn in history]
         body = {**self.extra, "messages": messages, "text": last_message(history), "seed": seed}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
+import httpx
 from pydantic import AfterValidator, Field
 
 from dialometer.agents import AGENTS
+from dialometer.agents.access import AgentAccess, variable_remedy
 from dialometer.agents.calling import Caller, as_reply, is_address, pick
 from dialometer.agents.interface import Reply
 from dialometer.errors import AgentError
@@ -26,6 +28,10 @@ class OpenAI(Caller):
     max_tokens: int | None = Field(default=None, ge=1)
     api_key_env: str = Field(default="OPENAI_API_KEY", description="Name of the environment variable with the key.")
     extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of every request.")
+
+    @property
+    def address(self) -> tuple[str, str]:
+        return "base_url", self.base_url
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
         messages = [{"role": "system", "content": self.system_prompt}] if self.system_prompt else []
@@ -47,7 +53,21 @@ class OpenAI(Caller):
             details["usage"] = {key: value for key, value in usage.items() if isinstance(value, int)}
         return as_reply(pick(choice, "message.content"), details)
 
-    def secret_headers(self) -> dict[str, str]:
+    def refusals(self, access: AgentAccess) -> Iterator[tuple[str, str, str]]:
+        yield from super().refusals(access)
+        host = httpx.URL(self.base_url).host
+        if self._names_its_key and not access.may_read(self.api_key_env, host):
+            message = f"agents may not read the variable {self.api_key_env}"
+            yield "api_key_env", message, variable_remedy(self.api_key_env, host)
+
+    @property
+    def _names_its_key(self) -> bool:
+        return bool(self.api_key_env) and "api_key_env" in self.model_fields_set
+
+    def secret_headers(self, host: str) -> dict[str, str]:
         """The key, where there is one; asked for anew each time, so that it is never part of the study."""
-        key = os.environ.get(self.api_key_env, "")
+        is_allowed = self._access.may_read(self.api_key_env, host)
+        if not is_allowed and self._names_its_key:
+            self._access.variable(self.api_key_env, host)  # raises
+        key = os.environ.get(self.api_key_env, "") if is_allowed else ""
         return {"Authorization": f"Bearer {key}"} if key else {}

@@ -12,6 +12,7 @@ from typing import Protocol
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
 from dialometer.agents import AGENTS
+from dialometer.agents.access import check_loadable
 from dialometer.agents.interface import Agent, Reply
 from dialometer.errors import AgentError, DialometerError
 from dialometer.model.dialogue import Turn
@@ -62,6 +63,7 @@ class RetrieverAgent(Agent):
     def _is_there(cls, folder: str, info: ValidationInfo) -> str:
         """The whole path; a relative one starts at the study's folder, which the validation context names."""
         path = Path((info.context or {}).get("folder") or ".", folder).resolve()
+        check_loadable(path, folder, info.context or {})
         if not (path / "retriever.json").is_file():
             raise ValueError(f"'{folder}' holds no trained retriever; write one with 'dialometer retrieval train'")
         return str(path)

@@ -10,6 +10,7 @@ import typer
 from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
+    from dialometer.agents.access import AgentAccess
     from dialometer.model.study import Study
     from dialometer.storage.store import Store
 
@@ -30,11 +31,11 @@ Cache = Annotated[
 ]
 
 
-def open_study(folder: Path) -> Study:
+def open_study(folder: Path, access: AgentAccess | None = None) -> Study:
     """The study, refused when it has errors or was changed after it was frozen."""
     from dialometer.flow.study_check import open_study
 
-    return open_study(folder)
+    return open_study(folder, access)
 
 
 def open_store(folder: Path, database: str, *, create: bool = True) -> Store:

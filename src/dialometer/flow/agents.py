@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dialometer.agents import AGENTS, Agent
+from dialometer.agents.access import AgentAccess
+from dialometer.agents.calling import Caller
 from dialometer.agents.generator import GeneratorAgent
 from dialometer.agents.retriever import RetrieverAgent
 from dialometer.agents.wizard import Wizard
@@ -30,16 +32,19 @@ if TYPE_CHECKING:
     from dialometer.retrieval.avatar import Avatar
 
 
-def build_agent(kind: str, options: Mapping[str, Any], folder: Path | None) -> Agent:
+def build_agent(kind: str, options: Mapping[str, Any], folder: Path | None, access: AgentAccess | None = None) -> Agent:
     """The agent of that registered name, ready to reply; relative paths in its options start at ``folder``."""
-    agent = AGENTS.get(kind).model_validate(dict(options), context={"folder": folder})
+    access = access or AgentAccess.of_environment()
+    agent = AGENTS.get(kind).model_validate(dict(options), context={"folder": folder, "access": access})
     match agent:
+        case Caller():
+            agent.restrict(access)
         case RetrieverAgent():
             agent.connect(_avatar)
         case GeneratorAgent():
             agent.connect(_bot)
         case Wizard():
-            agent.connect(lambda suggesting: build_agent(suggesting.type, suggesting.options, folder))
+            agent.connect(lambda suggesting: build_agent(suggesting.type, suggesting.options, folder, access))
     return agent
 
 
@@ -83,8 +88,9 @@ class _ConversingBot:
         return spoken.text, details
 
 
-def agent_problems(study: Study) -> list[Problem]:
-    """Unknown agents and options that do not fit them, each at its place in study.yaml."""
+def agent_problems(study: Study, access: AgentAccess | None = None) -> list[Problem]:
+    """Unknown agents, options that do not fit them or are not allowed here, each at its place in study.yaml."""
+    access = access or AgentAccess.of_environment()
     declared = [(i, system.agent) for i, system in enumerate(study.spec.systems) if system.agent is not None]
     if not declared or study.folder is None:
         return []
@@ -101,7 +107,11 @@ def agent_problems(study: Study) -> list[Problem]:
             continue
         kind = AGENTS.get(agent.type)
         try:
-            kind.model_validate(agent.options, context={"folder": study.folder})
+            built = kind.model_validate(agent.options, context={"folder": study.folder, "access": access})
         except ValidationError as error:
             problems += explain(error, kind, source, STUDY_FILE, (*path, "options"))
+            continue
+        for option, message, remedy in built.refusals(access) if isinstance(built, Caller) else ():
+            line, column = source.at((*path, "options", option))
+            problems.append(Problem(message, remedy, STUDY_FILE, line, column, f"systems.{i}.agent.options.{option}"))
     return problems

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from dialometer.agents import Agent, Reply
+from dialometer.agents.access import AgentAccess
 from dialometer.errors import AgentError, FlowError, UnknownName
 from dialometer.flow.agents import build_agent
 from dialometer.model.dialogue import Turn, clean_text
@@ -22,8 +23,14 @@ class Chats:
     """The conversations of one study with the agents that its systems declare."""
 
     def __init__(
-        self, study: Study, store: Store, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self,
+        study: Study,
+        store: Store,
+        *,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        access: AgentAccess | None = None,
     ) -> None:
+        self.access = access
         self.study = study
         self.store = store
         self.clock = clock
@@ -35,7 +42,7 @@ class Chats:
             declared = next((s.agent for s in self.study.spec.systems if s.name == system), None)
             if declared is None:
                 raise UnknownName(f"the system '{system}' has no agent", remedy="declare one in study.yaml")
-            self._agents[system] = build_agent(declared.type, declared.options, self.study.folder)
+            self._agents[system] = build_agent(declared.type, declared.options, self.study.folder, self.access)
         return self._agents[system]
 
     def history(self, session: Session, item_id: str) -> list[Turn]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dialometer.agents.access import AgentAccess
 from dialometer.design.load import STUDY_FILE, check_study
 from dialometer.design.lock import verify
 from dialometer.design.positions import parse_yaml
@@ -16,13 +17,13 @@ from dialometer.folder_files import read_text_inside
 from dialometer.model.study import Study
 
 
-def check_all(folder: Path) -> tuple[Study | None, list[Problem]]:
+def check_all(folder: Path, access: AgentAccess | None = None) -> tuple[Study | None, list[Problem]]:
     """The study if it can be understood, and every problem, sorted by file and line."""
     study, problems = check_study(folder)
     if study is not None:
         if study.spec.wording:
             problems += _placed(folder, wording_problems(study.spec.wording))
-        problems = sorted(problems + agent_problems(study), key=lambda p: (p.file, p.line, p.column))
+        problems = sorted(problems + agent_problems(study, access), key=lambda p: (p.file, p.line, p.column))
     return study, problems
 
 
@@ -40,9 +41,9 @@ def _placed(folder: Path, problems: list[Problem]) -> list[Problem]:
     return placed
 
 
-def open_study(folder: Path) -> Study:
+def open_study(folder: Path, access: AgentAccess | None = None) -> Study:
     """The study, refused when it has errors or was changed after it was frozen."""
-    study = without_errors(*check_all(folder))
+    study = without_errors(*check_all(folder, access))
     verify(study, folder)
     return study
 

@@ -17,6 +17,7 @@ from dialometer.cli.options import Database, open_study
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dialometer.agents.access import AgentAccess
     from dialometer.model.study import Study
     from dialometer.web.dashboard.running_studies import StudyFolders
     from dialometer.web.server.settings import Settings
@@ -69,6 +70,33 @@ def add_to(app: typer.Typer) -> None:
         owner_link: Annotated[
             bool, typer.Option("--owner-link", help="Print a link for a new owner even if there are accounts.")
         ] = False,
+        agent_variables: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--agent-variable",
+                metavar="NAME[@HOST]",
+                envvar="DIALOMETER_AGENT_VARIABLES",
+                help="Environment variable that agents may send, to HOST alone if named; repeat for more.",
+            ),
+        ] = None,
+        agent_addresses: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--agent-address",
+                metavar="HOST[:PORT]",
+                envvar="DIALOMETER_AGENT_ADDRESSES",
+                help="Address or network that agents may call although it is not public; repeat for more.",
+            ),
+        ] = None,
+        agent_folders: Annotated[
+            list[Path] | None,
+            typer.Option(
+                "--agent-folder",
+                metavar="DIR",
+                envvar="DIALOMETER_AGENT_FOLDERS",
+                help="Folder from which agents may load trained models; repeat for more.",
+            ),
+        ] = None,
         log_level: Annotated[
             str,
             typer.Option(
@@ -91,8 +119,9 @@ def add_to(app: typer.Typer) -> None:
         if log_level not in ("debug", "info", "warning", "error"):
             raise DialometerError(f"'{log_level}' is no log level", remedy="debug, info, warning or error")
         study_folders = _study_folders(folders, database, accounts)
+        agents = _agent_access(study_folders, agent_variables, agent_addresses, agent_folders)
         studies = {
-            name: open_study(study_folders.folder(name))
+            name: open_study(study_folders.folder(name), agents)
             for name in study_folders.names()
             if study_folders.is_named(name)
         }
@@ -104,6 +133,7 @@ def add_to(app: typer.Typer) -> None:
             wizard_key=new_key() if study_folders.parent or any(map(has_wizard, studies.values())) else "",
             frame_ancestors=tuple(frame_ancestors or ()),
             arrivals_per_minute=arrivals_per_minute,
+            agents=agents,
         )
         listening = Listening(host, port, workers, proxy_headers, forwarded_allow_ips, log_level)
         sock = bind(listening)
@@ -150,6 +180,20 @@ def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFo
             )
     _check_database(database, is_single=len(folders) == 1)
     return StudyFolders(tuple(str(folder) for folder in folders), "", database, accounts, command)
+
+
+def _agent_access(
+    study_folders: StudyFolders, variables: list[str] | None, addresses: list[str] | None, folders: list[Path] | None
+) -> AgentAccess:
+    """What agents may use: everything where studies are named, only what is listed where they can be edited."""
+    from dialometer.agents.access import AgentAccess, listed
+
+    by_default = AgentAccess.of_environment(is_editable=study_folders.may_grow)
+    return AgentAccess(
+        listed(variables) or by_default.variables,
+        listed(addresses) or by_default.addresses,
+        tuple(map(str, folders or ())) or by_default.folders,
+    )
 
 
 def _check_database(database: str, *, is_single: bool) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from dialometer.agents.access import AgentAccess
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.lock import LOCK_FILE
 from dialometer.errors import DialometerError, Problem
@@ -167,6 +168,8 @@ class RunningStudies:
 
     def __init__(self, folders: StudyFolders, settings: Settings) -> None:
         self.folders = folders
+        if settings.agents is None:
+            settings = replace(settings, agents=AgentAccess.of_environment(is_editable=folders.may_grow))
         self.settings = settings
         self._running: dict[str, RunningStudy] = {}
         self._drafts: dict[str, tuple[object, Study | None, list[Problem]]] = {}
@@ -209,7 +212,7 @@ class RunningStudies:
         folder = self.folders.folder(name)
         stamp = tuple(sorted((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in study_files(folder)))
         if self._drafts.get(name, (None,))[0] != stamp:
-            self._drafts[name] = (stamp, *_checked(folder))
+            self._drafts[name] = (stamp, *_checked(folder, self.settings.agents))
         return self._drafts[name][1:]
 
     def loaded(self, name: str) -> Study:
@@ -219,7 +222,7 @@ class RunningStudies:
         return without_errors(*self.checked(name))
 
     def _open(self, name: str, folder: Path) -> RunningStudy:
-        study = open_study(folder)
+        study = open_study(folder, self.settings.agents)
         if self.settings.runtime_folder and has_wizard(study):
             raise DialometerError(
                 "a study with a wizard is served by one process", remedy="start the server without --workers"
@@ -251,10 +254,10 @@ class RunningStudies:
             self._running.clear()
 
 
-def _checked(folder: Path) -> tuple[Study | None, list[Problem]]:
+def _checked(folder: Path, access: AgentAccess | None) -> tuple[Study | None, list[Problem]]:
     """The check of a draft. Where the check itself fails, that is a problem of this draft, and no other page fails with it."""
     try:
-        return check_all(folder)
+        return check_all(folder, access)
     except Exception as error:
         message = f"the study cannot be checked (reference {log_failure(error)})"
         return None, [Problem(message, "undo your last change; the server's log says more", STUDY_FILE, 1, 1)]

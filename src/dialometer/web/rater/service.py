@@ -52,7 +52,7 @@ class Service:
         self.settings = settings
         self.flow = Flow(study, store)
         self.pages = Pages(study)
-        self.chats = Chats(study, store)
+        self.chats = Chats(study, store, access=settings.agents)
         _check_agents(study, self.chats)
         self.arrivals = RateLimits(settings.arrivals_per_minute)
         self.messages = RateLimits(settings.messages_per_minute)

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Self
 
+from dialometer.agents.access import AgentAccess
+
 ENVIRONMENT = "DIALOMETER_SERVE"
 """The variable in which a server leaves its settings for the processes it starts."""
 
@@ -31,6 +33,8 @@ class Settings:
     """Chat messages of one person."""
     pending_s: float = 25.0
     """How long one request waits for a wizard before the page asks again."""
+    agents: AgentAccess | None = None
+    """What agents may use of this machine; by default what the environment says, little where studies can be edited."""
     runtime_folder: str = ""
     """Where the processes of one server share their counters; empty for a single process."""
 
@@ -42,4 +46,5 @@ class Settings:
     def from_json(cls, text: str) -> Self:
         """The settings that :meth:`as_json` wrote."""
         raw = json.loads(text)
-        return cls(**{**raw, "frame_ancestors": tuple(raw["frame_ancestors"])})
+        agents = raw["agents"] and AgentAccess(**{k: v if v is None else tuple(v) for k, v in raw["agents"].items()})
+        return cls(**{**raw, "frame_ancestors": tuple(raw["frame_ancestors"]), "agents": agents})
