@@ -218,3 +218,26 @@ def test_a_check_that_fails_is_a_problem_of_that_draft_alone(ada, studies_folder
     ada.get("/studies/draft/files")
     assert ada.status == 200
     assert "the study cannot be checked (reference " in ada.text.lower()
+
+
+SECRET = ("invitations.txt", "people.csv", "prolific.json", "blocked.txt")
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_secrets_beside_a_study_do_not_leave_with_it(site, ada, studies_folder, is_broken):
+    for name in SECRET:
+        (studies_folder / "draft" / name).write_text("s3cret\n")
+    path = studies_folder / "draft" / "study.yaml"
+    lists = "recruitment:\n  qualifications: {block_list: blocked.txt}\n"
+    path.write_text(("seed: [\n" if is_broken else "") + path.read_text().replace("recruitment:\n", lists, 1))
+    viewer = site.member("viewer")
+    for visitor in (ada, viewer):
+        visitor.get("/studies/draft/study.zip")
+        with zipfile.ZipFile(io.BytesIO(visitor.response.content)) as archive:
+            names = {name.partition("/")[2] for name in archive.namelist()}
+        assert {"study.yaml", "consent.md"} <= names
+        assert not names & set(SECRET)
+        assert ("items.jsonl" in names) != is_broken
+    for name in SECRET:
+        assert viewer.get(f"/studies/draft/files/{name}").status == 404
+        assert ada.get(f"/studies/draft/files/{name}").status == 200

@@ -215,6 +215,21 @@ class RunningStudies:
             self._drafts[name] = (stamp, *_checked(folder, self.settings.agents))
         return self._drafts[name][1:]
 
+    def shared_files(self, name: str) -> list[Path]:
+        """The files of a study that viewers may have: what it declares and its lock, no lists of raters and no secrets.
+
+        Other files beside the study can be invitations, names of people or what a platform has answered, so only files that
+        are known to be harmless are given out.
+        """
+        study, _ = self.checked(name)
+        files = study_files(self.folders.folder(name))
+        if study is None:
+            return [path for path in files if path.name in (STUDY_FILE, LOCK_FILE) or path.suffix == ".md"]
+        lists = study.spec.recruitment.qualifications
+        withheld = {lists.allow_list, lists.block_list, *(getattr(rule, "file", "") for rule in study.spec.quality)}
+        shared = {STUDY_FILE, LOCK_FILE, study.spec.items.file, *study.texts} - withheld
+        return [path for path in files if path.name in shared]
+
     def loaded(self, name: str) -> Study:
         """The study, running or draft; raises :class:`StudyError` when it is not in order."""
         if name in self._running:

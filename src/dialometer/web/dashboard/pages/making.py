@@ -119,17 +119,23 @@ def files(dashboard: Dashboard, request: PageRequest) -> Response:
 @page("/studies/{study}/files/{file}", role="viewer")
 def file(dashboard: Dashboard, request: PageRequest) -> Response:
     """One file to read or edit."""
-    folder = dashboard.studies.folders.folder(request.study)
-    path = next((path for path in study_files(folder) if path.name == request.params["file"]), None)
+    path = next((path for path in _files(dashboard, request) if path.name == request.params["file"]), None)
     if path is None:
         raise NoStudy("there is no such file", remedy="go back to the list of files")
     text = path.read_text(encoding="utf-8", errors="replace")
     return _page(dashboard, request, open_file=path.name, text=text if len(text) <= MAX_SHOWN else None)
 
 
+def _files(dashboard: Dashboard, request: PageRequest) -> list[Path]:
+    """Editors see all files of a study; viewers those without invitations, names of people and other secrets."""
+    studies = dashboard.studies
+    if request.may("editor"):
+        return study_files(studies.folders.folder(request.study))
+    return studies.shared_files(request.study)
+
+
 def _page(dashboard: Dashboard, request: PageRequest, *, open_file: str = "", text: str | None = "") -> Response:
     studies = dashboard.studies
-    folder = studies.folders.folder(request.study)
     study, problems = studies.checked(request.study)
     n_errors = sum(problem.severity == "error" for problem in problems)
     is_frozen = studies.folders.is_frozen(request.study)
@@ -138,7 +144,7 @@ def _page(dashboard: Dashboard, request: PageRequest, *, open_file: str = "", te
         request,
         study=request.study,
         spec=study.spec if study else None,
-        files=[(path.name, path.stat().st_size) for path in study_files(folder)],
+        files=[(path.name, path.stat().st_size) for path in _files(dashboard, request)],
         problems=problems,
         n_errors=n_errors,
         is_frozen=is_frozen,

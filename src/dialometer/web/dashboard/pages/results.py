@@ -16,7 +16,6 @@ from dialometer.model.report import Headline, Report, Section
 from dialometer.storage.looks import Look
 from dialometer.web.dashboard.charts import band, interval
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.running_studies import study_files
 
 _DECIMAL = re.compile(r"\d\.\d")
 ON_AGREEMENT = ("agreement", "consistency")
@@ -126,9 +125,8 @@ def export(dashboard: Dashboard, request: PageRequest) -> Response:
 
 @page("/studies/{study}/study.zip", role="viewer")
 def download(dashboard: Dashboard, request: PageRequest) -> Response:
-    """The study's folder: its file, items, texts and lock; never what was collected."""
-    folder = dashboard.studies.folders.folder(request.study)
-    return _download(zipped(study_files(folder), request.study), f"{request.study}.zip")
+    """The study's file, items, texts and lock; never what was collected, who was invited or who is on a list."""
+    return _download(zipped(dashboard.studies.shared_files(request.study), request.study), f"{request.study}.zip")
 
 
 def zipped(files: list[Path], folder: str) -> bytes:
