@@ -102,6 +102,8 @@ def test_answers_that_are_not_in_order_are_named(make_study, site):
         b'{"screen": "consent", "token": "a\\u0000b", "shown_at_ms": 1}',
         b'{"screen": "consent", "token": "t", "shown_at_ms": "1"}',
         b'{"screen": "consent", "token": "t", "shown_at_ms": -1}',
+        b'{"screen": "consent", "token": "t", "shown_at_ms": 9007199254740992}',
+        b'{"screen": "consent", "token": "t", "shown_at_ms": 1, "submitted_at_ms": 4102444800001}',
         b'{"screen": "consent", "token": "t", "shown_at_ms": 1, "answers": []}',
         b'{"screen": "consent", "token": "t", "shown_at_ms": 1, "more": 1}',
         b'{"screen": "\\ud800", "token": "t", "shown_at_ms": 1}',
@@ -166,6 +168,15 @@ def test_only_simulated_raters_have_a_clock_of_their_own(site):
     assert there.store.sessions.get(simulated.session_id).started_at_ms == 1_000_000
     assert real.submitted_at_ms > 1_700_000_000_000
     assert real.shown_at_ms >= there.store.sessions.get(model.session_id).started_at_ms
+
+
+@pytest.mark.parametrize("at_ms", [4_102_444_800_001, 2**53])
+def test_a_clock_outside_reason_is_refused(site, at_ms):
+    there = site()
+    body = {"rater": "s", "source": "simulated", "at_ms": at_ms}
+    answer = there.client.post("/api/v1/sessions", json=body, headers={"Authorization": f"Bearer {KEY}"})
+    assert answer.status_code == 422, answer.text
+    assert "at_ms" in answer.text
 
 
 def test_earlier_screens_can_be_seen_where_the_study_allows_it(make_study, site):

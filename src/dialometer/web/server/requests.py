@@ -18,7 +18,8 @@ from dialometer.web.server.submissions import SentScreen
 Form = dict[str, list[str]]
 
 MAX_FIELDS = 2000
-MAX_MS = 2**53
+MAX_MS = 4_102_444_800_000
+"""The year 2100. A later time is no date that export and dashboard could write."""
 _SUBMISSION = re.compile(r"[\x21-\x7e]{1,200}")
 _DEVICE = re.compile(r"[a-z][a-z \-]{0,31}")
 
