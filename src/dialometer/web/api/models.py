@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from dialometer.model.session import Outcome, Source, State
 from dialometer.web.server.requests import MAX_MS
 
-Milliseconds = Annotated[int, Field(ge=0, le=MAX_MS, description="Milliseconds since 1970 (UTC), before the year 2100.")]
+Milliseconds = Annotated[
+    int, Field(ge=0, le=MAX_MS, description="Milliseconds since 1970 (UTC), before the year 2100.")
+]
 # Texts that are stored: no control characters.
 Plain = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=300)]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.\-]*$", max_length=64)]
