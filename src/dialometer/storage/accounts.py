@@ -15,7 +15,7 @@ from dialometer.storage.schema import account_links, accounts, desk_log, sign_in
 Role = Literal["owner", "editor", "viewer"]
 ROLES: tuple[Role, ...] = get_args(Role)
 FORGOTTEN_AFTER_MS = 24 * 3600 * 1000
-"""A failed sign-in counts against a name for so long."""
+"""A failed sign-in counts against a name (with a hash of the address it came from) for so long."""
 
 
 @dataclass(frozen=True, slots=True)

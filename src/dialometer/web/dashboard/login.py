@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import threading
@@ -106,19 +107,23 @@ class Login:
             self.accounts.see_again(secret, at_ms)
         return account
 
-    def sign_in(self, name: str, password: str, at_ms: int) -> tuple[str, Account]:
-        """A new secret for a browser; raises :class:`WrongPassword`, or :class:`TooOften` after several of them."""
+    def sign_in(self, name: str, password: str, at_ms: int, address: str = "") -> tuple[str, Account]:
+        """A new secret for a browser; raises :class:`WrongPassword`, or :class:`TooOften` after several from this address.
+
+        A name is slowed for one address only: a stranger who guesses passwords must not lock the owner out.
+        """
         clean = name.strip().lower()[:64]
-        wait = wait_s(*self.accounts.failures(clean, at_ms), at_ms)
+        guessing = f"{clean} {hashlib.blake2b(address.encode(), digest_size=8).hexdigest()}"
+        wait = wait_s(*self.accounts.failures(guessing, at_ms), at_ms)
         if wait:
             raise TooOften(wait)
         account = self.accounts.named(clean)
         is_known = account is not None and account.is_active
         if not is_right(password, account.password_hash if account is not None and is_known else None):
-            self.accounts.note_failure(clean, at_ms)
+            self.accounts.note_failure(guessing, at_ms)
             raise WrongPassword("name and password do not belong together")
         assert account is not None
-        self.accounts.forget_failures(clean)
+        self.accounts.forget_failures(guessing)
         return self._remember(account, at_ms), account
 
     def _remember(self, account: Account, at_ms: int) -> str:

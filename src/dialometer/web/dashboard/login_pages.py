@@ -63,9 +63,10 @@ class LoginPages:
         check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
         wanted, name = self._next(last_value(form, "next")), last_value(form, "name")
         try:
-            self.attempts.take(client_address(request.scope))
+            address = client_address(request.scope)
+            self.attempts.take(address)
             secret, _ = await run_in_threadpool(
-                self.dashboard.login.sign_in, name, last_value(form, "password"), now_ms()
+                self.dashboard.login.sign_in, name, last_value(form, "password"), now_ms(), address
             )
         except DialometerError as error:
             message = str(error) if isinstance(error, TooOften) else error.message
