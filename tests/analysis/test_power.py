@@ -146,7 +146,7 @@ def test_a_test_that_could_not_be_made_is_not_significant():
 
 
 def test_more_items_are_tried_where_no_number_of_raters_is_enough():
-    study = study_of("strategies")
+    study = resized(study_of("strategies"), 10)
     analysis = PowerAnalysis(study, 1.5, n_simulations=10, seed=2, n_processes=1, needs_all=True)
     result = analysis.run([20])
     assert result.smallest is None

@@ -81,7 +81,7 @@ def test_the_avatar_rule_is_shown_with_and_without(avatar, no_answer):
 
 
 def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path, no_answer):
-    study = template("strategies", ("at_least_s: 180, action: exclude", "at_least_s: 420, action: flag"))
+    study = template("strategies", ("at_least_s: 180, action: exclude", "at_least_s: 480, action: flag"))
     with collect(study, tmp_path / "s.db", careless=0.0) as store:
         flagged = {logged.session_id for logged in store.records.findings()}
         assert 2 <= len(flagged) < 29

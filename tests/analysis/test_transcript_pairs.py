@@ -15,6 +15,7 @@ from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.common.costs import cost_section
 from dialometer.analysis.families.pairs.choices import pair_choices, pair_items
 from dialometer.analysis.families.pairs.results import all_shares, declared_shares, share_here
+from dialometer.analysis.planning.simulated_study import resized
 from dialometer.analysis.reproduce.guerini import COUNTS, QUESTIONS
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.design.load import load_study
@@ -35,7 +36,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(folder):
-    return load_study(folder)
+    """The template with two pairs a strategy."""
+    return resized(load_study(folder), 10)
 
 
 def made(study, choose, *, n_raters, first_shown=None, items_per_block=1, seed=0):
