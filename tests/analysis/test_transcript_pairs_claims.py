@@ -120,7 +120,9 @@ def test_what_holds_for_these_texts_only_is_worded_so(study):
     assert found.answer.endswith("two pairs are too few to say that a strategy is preferred in general.")
     assert not general_claims(found.answer)
     assert [claim.is_general for claim in found.claims] == [False] * 5
-    assert found.headlines[1].sentence.startswith("In general (the confidence interval shown) not significant, corrected p = ")
+    assert found.headlines[1].sentence.startswith(
+        "In general (the confidence interval shown) not significant, corrected p = "
+    )
     assert "two pairs are too few. In these two pairs, " in found.headlines[1].sentence
     declared = next(table for table in tables(found) if table.name == "pairs-declared-strategies_preferred")
     assert [c.label for c in declared.columns if c.name in ("share", "share_here")] == [

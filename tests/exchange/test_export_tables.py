@@ -272,6 +272,7 @@ def test_raters_who_arrive_meanwhile_are_in_the_sessions(collect, tmp_path, monk
             timing = Timing(1, 2)
             first = {"adult": "Yes", "reads_english": "Yes"}
             flow.submit(arrival.session.id, flow.screen(arrival.session).key, first, timing, "t1")
+            flow.submit(arrival.session.id, "consent", {"consent": "agree"}, timing, "t2")
             return screens(*arguments)
 
         monkeypatch.setattr(export_module, "screen_frames", arrive_first)

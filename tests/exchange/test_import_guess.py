@@ -94,7 +94,7 @@ def test_a_guessed_scale_of_numbers_takes_the_values_it_was_guessed_from(values)
     scale = guess(*values)
     parsed = SCALES.get(scale["type"]).model_validate(scale)
     for value in values:
-        assert float(parsed.parse(value)) == float(value)
+        assert float(parsed.parse_collected(value)) == float(value)
 
 
 @pytest.mark.parametrize(

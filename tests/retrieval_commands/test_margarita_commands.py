@@ -14,7 +14,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score
 
-from dialometer.analysis.reproduce.avatar import PUBLISHED, avatar_with
+from dialometer.analysis.reproduce.avatar import FIRST_WORDS, FIRST_WORDS_ASKED, PUBLISHED, avatar_with
 from dialometer.analysis.reproduce.compared import expected
 from dialometer.errors import DialometerError
 from dialometer.retrieval.retriever import make_retriever
@@ -120,7 +120,9 @@ def test_the_second_implementation_with_sentence_transformers(second):
 def test_reproduce_avatar_within_what_is_allowed():
     found = avatar_with(Path(DATA), {"Random": make_retriever("random"), "TF-IDF q-Q": make_retriever("tfidf")})
     assert found.is_within
-    assert sum(len(comparison.rows) for comparison in found.comparisons) == 4 + len(PUBLISHED) + 8
+    assert sum(len(comparison.rows) for comparison in found.comparisons) == 4 + len(PUBLISHED) + 8 + len(
+        FIRST_WORDS
+    ) + len(FIRST_WORDS_ASKED)
     rows = {row.label: row for row in found.grids[0].rows}
     assert rows["TF-IDF q-Q"].other == PUBLISHED["TF-IDF q-Q"]
     assert rows["TF-IDF q-Q"].ours[5] == pytest.approx(57.35, abs=0.01)

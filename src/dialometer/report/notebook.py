@@ -54,7 +54,7 @@ def estimate_html(estimate: Estimate) -> str:
     text = f"<b>{write_number(estimate.value, n_digits)}</b>"
     if estimate.has_interval:
         low, high = (write_number(end, n_digits) for end in (estimate.low, estimate.high))
-        text += f" ({estimate.confidence:.0%} interval {low} to {high})"
+        text += f" ({estimate.confidence:.0%} confidence interval {low} to {high})"
     if not math.isnan(estimate.p_value):
         text += f", {escape(write_p(estimate.p_value))}"
     small = "; ".join([f"{estimate.method}, n = {estimate.n:,}", *estimate.notes])
