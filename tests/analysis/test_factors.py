@@ -218,7 +218,7 @@ def test_scales_with_different_ends_meet_in_percent(template, quick):
     assert all(m.raw.min() >= 0 and m.raw.max() <= 100 for m in measures.all)
     report = analyse(study, quick(study, n_raters=16), n_resamples=100)
     heading = next(c.label for c in table_of(report, "condition_effects").columns if c.name == "estimate")
-    assert heading == "Difference, % of the scale"
+    assert heading == "Difference, percentage points of the scale"
 
 
 def test_sizes_on_unlike_scales_are_not_compared(template, quick):
