@@ -111,7 +111,7 @@ def come_in(browser: Browser, served: ServedSite) -> Any:
     page.get_by_role("button", name="Create account").click()
     for study in ("travel", "anchors"):
         page.goto(f"{served.url}/dashboard/studies/{study}/results")
-        page.get_by_role("heading", name="The answer").wait_for(timeout=120_000)
+        page.get_by_role("heading", name="The answer").first.wait_for(timeout=120_000)
     return context.storage_state()
 
 
