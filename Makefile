@@ -31,8 +31,7 @@ browser: $(VENV)/.dev
 
 # What Python compiles is kept, whatever the machine's settings: tests and the processes they start need not do it again.
 test test-slow test-fast test-lowest: export PYTHONDONTWRITEBYTECODE =
-# Three workers for two cores: page and server tests also wait.
-PYTEST = $(BIN)/python -m pytest -n 3 --dist worksteal
+PYTEST = $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test: $(VENV)/.dev browser  ## every test but those of test-slow
 	$(PYTEST) -m "not slow" $(ARGS)
