@@ -11,7 +11,7 @@ from test_accessibility import STILL, examine
 
 from dialometer.design.templates import template_folder
 from dialometer.retrieval.knowledge_base import read_knowledge_base
-from dialometer.retrieval.labelling import AnswerFinder, MakerLabels, open_labels
+from dialometer.retrieval.labels.labelling import AnswerFinder, MakerLabels, open_labels
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.web.rater.labelling import create_labelling_app
 from loopback import serving_app

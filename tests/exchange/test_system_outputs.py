@@ -9,8 +9,8 @@ import pytest
 
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
-from dialometer.exchange.study_from_outputs import study_from_outputs
-from dialometer.exchange.system_outputs import read_outputs
+from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
+from dialometer.exchange.own_systems.system_outputs import read_outputs
 
 TABLE = """\
 id,prompt,Small model,Llama 3,category

@@ -6,11 +6,11 @@ import pytest
 
 from dialometer.errors import DialometerError, ReadError
 from dialometer.model.dialogue import Turn
-from dialometer.retrieval.coreference import MarksError, proposals, proposed, read_marks, write_marks
 from dialometer.retrieval.evaluation import Resampling, evaluate, judges_of
 from dialometer.retrieval.knowledge_base import read_knowledge_base
 from dialometer.retrieval.queries import Query, read_queries
-from dialometer.retrieval.question_groups import WITH, WITHOUT, coreference_groups, group_scores
+from dialometer.retrieval.questions.coreference import MarksError, proposals, proposed, read_marks, write_marks
+from dialometer.retrieval.questions.question_groups import WITH, WITHOUT, coreference_groups, group_scores
 from dialometer.stats.retrieval.metrics import ranks_from_lists
 
 BEFORE = (Turn("User", "Hi.", "user"), Turn("Agent", "I worked with Oddvar in Paris and New York.", "agent"))

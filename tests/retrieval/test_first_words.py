@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dialometer.analysis.reproduce.avatar import FIRST_WORDS
-from dialometer.retrieval.first_words import MOST_SHOWN, first_words, joined, words_figure, words_table
 from dialometer.retrieval.knowledge_base import read_knowledge_base
+from dialometer.retrieval.questions.first_words import MOST_SHOWN, first_words, joined, words_figure, words_table
 
 DATA = Path(os.environ.get("DIALOMETER_DATA", "")) / "mdc"
 TEXTS = ["What's your name?", "What’s your age?", "what is it", "Why?", "Why?", "...", "What's your name?"]

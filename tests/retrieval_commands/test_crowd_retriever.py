@@ -5,8 +5,8 @@ import pytest
 
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
-from dialometer.retrieval.crowd_ratings import RatingsError, crowd_ratings, read_crowd_ratings
 from dialometer.retrieval.knowledge_base import Answer, assemble
+from dialometer.retrieval.labels.crowd_ratings import RatingsError, crowd_ratings, read_crowd_ratings
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.retrieval.retrievers.crowd import Crowd, FittedCrowd

@@ -6,7 +6,6 @@ from scipy import stats
 from sklearn.metrics import average_precision_score
 
 from dialometer.errors import DialometerError
-from dialometer.retrieval.crowd_ratings import crowd_ratings
 from dialometer.retrieval.evaluate_retrievers import relevant_ranks
 from dialometer.retrieval.evaluation import (
     Resampling,
@@ -17,6 +16,7 @@ from dialometer.retrieval.evaluation import (
     metric_values,
     rated_share,
 )
+from dialometer.retrieval.labels.crowd_ratings import crowd_ratings
 from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.stats.retrieval.metrics import ranks_from_scores

@@ -11,7 +11,7 @@ from retrieval_files import DIALOGUES, KB
 from starlette.testclient import TestClient
 
 from dialometer.errors import DialometerError
-from dialometer.retrieval.labelling import AnswerFinder, MakerLabels, open_labels
+from dialometer.retrieval.labels.labelling import AnswerFinder, MakerLabels, open_labels
 from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.retriever import make_retriever
 from dialometer.web.rater.labelling import create_labelling_app

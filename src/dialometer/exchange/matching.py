@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dialometer.errors import AnswerError
-from dialometer.exchange.candidate_index import CandidateIndex
+from dialometer.exchange.candidates.index import CandidateIndex
 from dialometer.exchange.data_dictionary import questions_of
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.mismatch import Mismatch

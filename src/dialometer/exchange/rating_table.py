@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TypedDict
 
 from dialometer.errors import DialometerError
-from dialometer.exchange.candidate_columns import CandidateColumns, names_candidates
+from dialometer.exchange.candidates.columns import CandidateColumns, names_candidates
 from dialometer.exchange.cell_reader import CellReader, Cells
 from dialometer.exchange.columns import Columns, Role, Roles
 from dialometer.exchange.import_format import Intake

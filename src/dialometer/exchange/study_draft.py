@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from dialometer.exchange.candidate_draft import CRITERION, CandidateDrafts, gold_rule
+from dialometer.exchange.candidates.draft import CRITERION, CandidateDrafts, gold_rule
 from dialometer.exchange.dictionary_beside import DataDictionary
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.records import (

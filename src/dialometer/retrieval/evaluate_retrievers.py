@@ -13,7 +13,6 @@ import numpy as np
 from dialometer.errors import DialometerError
 from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.cross_validation import add_queries, check_not_learned, cross_validated_scores
-from dialometer.retrieval.crowd_ratings import CrowdRatings
 from dialometer.retrieval.evaluation import (
     CUTOFFS,
     QUESTIONS,
@@ -25,6 +24,7 @@ from dialometer.retrieval.evaluation import (
     rated_share,
 )
 from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.labels.crowd_ratings import CrowdRatings
 from dialometer.retrieval.queries import QuerySet
 from dialometer.retrieval.retriever import FittedRetriever, Retriever
 from dialometer.retrieval.retrievers.crowd import Crowd, FittedCrowd

@@ -39,9 +39,9 @@ from dialometer.stats.retrieval.metrics import (
 )
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.crowd_ratings import CrowdRatings
+    from dialometer.retrieval.labels.crowd_ratings import CrowdRatings
     from dialometer.retrieval.queries import QuerySet
-    from dialometer.retrieval.question_groups import GroupScores
+    from dialometer.retrieval.questions.question_groups import GroupScores
 
 Marks = NDArray[np.bool_]
 

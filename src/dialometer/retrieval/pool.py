@@ -13,8 +13,8 @@ import numpy as np
 
 from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Turn
-from dialometer.retrieval.crowd_ratings import CrowdRatings
 from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.labels.crowd_ratings import CrowdRatings
 from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import RankedAnswers
 

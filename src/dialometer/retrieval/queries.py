@@ -83,7 +83,7 @@ def read_queries(
 
     Right answers stand in the dialogue's metadata under ``exchanges``: for each turn of the user an object with
     ``answers`` (ids or texts), as the Margarita corpus is read. Dialogues without them have no labels. Where ``answers`` is
-    null, the maker has not come to the question yet (:mod:`dialometer.retrieval.labelling`), and it is excluded: asked with
+    null, the maker has not come to the question yet (:mod:`dialometer.retrieval.labels.labelling`), and it is excluded: asked with
     no right answer, it would count as one that has none.
     ``coreference`` in the same object (true or false) marks a question that needs the turns before it.
     """

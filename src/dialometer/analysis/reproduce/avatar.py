@@ -21,10 +21,10 @@ from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.cross_validation import check_not_learned
 from dialometer.retrieval.evaluate_retrievers import relevant_ranks
 from dialometer.retrieval.evaluation import CUTOFFS, metric_names, metric_values
-from dialometer.retrieval.first_words import first_words
 from dialometer.retrieval.knowledge_base import KnowledgeBase, read_knowledge_base
 from dialometer.retrieval.published import published_label
 from dialometer.retrieval.queries import QuerySet, read_queries
+from dialometer.retrieval.questions.first_words import first_words
 from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Retriever, retriever_name
 from dialometer.retrieval.saving import load_retriever
 from dialometer.retrieval.selection import retriever_label, select_retrievers

@@ -88,7 +88,7 @@ def add_to(app: typer.Typer) -> None:
 def _write(out: Path, rows: list[dict[str, Any]], bots: Mapping[str, Bot]) -> None:
     """Both files at once: the items, and beside them who made them."""
     from dialometer._version import __version__
-    from dialometer.exchange.study_from_outputs import PROVENANCE_SUFFIX
+    from dialometer.exchange.own_systems.study_from_outputs import PROVENANCE_SUFFIX
 
     about = {
         "dialometer": __version__,
@@ -119,7 +119,7 @@ def _tell(out: Path, rows: list[dict[str, Any]], refused: dict[str, list[str]], 
     from rich.markup import escape
 
     from dialometer.cli.console import results
-    from dialometer.exchange.study_from_outputs import PROVENANCE_SUFFIX
+    from dialometer.exchange.own_systems.study_from_outputs import PROVENANCE_SUFFIX
 
     if as_json:
         content = {"items": str(out), "n_items": len(rows), "systems": list(rows[0]["responses"]), "unwanted": refused}

@@ -65,9 +65,9 @@ def read_both(
 ) -> tuple[KnowledgeBase, QuerySet]:
     """A knowledge base and the questions asked of it, with marks of co-reference from a table where one is given."""
     from dialometer.cli.console import errors
-    from dialometer.retrieval.coreference import read_marks
     from dialometer.retrieval.knowledge_base import read_knowledge_base
     from dialometer.retrieval.queries import read_queries
+    from dialometer.retrieval.questions.coreference import read_marks
 
     kb = read_knowledge_base(kb_file)
     query_set = read_queries(dialogues, kb, unknown_gold="leave_out" if lenient else "error")

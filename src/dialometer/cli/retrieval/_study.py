@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.crowd_ratings import CrowdRatings
     from dialometer.retrieval.knowledge_base import KnowledgeBase
+    from dialometer.retrieval.labels.crowd_ratings import CrowdRatings
     from dialometer.retrieval.queries import QuerySet
 
 
@@ -124,7 +124,7 @@ def crowd_of(
 ) -> StudyRatings:
     """Ratings from a table, or from the folder of a judged study (raters left out by its rules do not count)."""
     from dialometer.cli.console import errors
-    from dialometer.retrieval.crowd_ratings import read_crowd_ratings
+    from dialometer.retrieval.labels.crowd_ratings import read_crowd_ratings
 
     if path.is_dir():
         rated = _crowd_of_study(path, kb, query_set, database)
@@ -143,7 +143,7 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, query_set: QuerySet, databa
     from dialometer.analysis.families.candidates.pool import pool_of
     from dialometer.cli.options import open_store, open_study
     from dialometer.errors import DialometerError
-    from dialometer.retrieval.crowd_ratings import QuestionNames, crowd_ratings
+    from dialometer.retrieval.labels.crowd_ratings import QuestionNames, crowd_ratings
 
     study = open_study(folder)
     if study.spec.items.kind != "candidate":

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dialometer.model.estimate import Estimate
     from dialometer.retrieval.evaluation import Evaluation
     from dialometer.retrieval.queries import Query
-    from dialometer.retrieval.question_groups import GroupScores
+    from dialometer.retrieval.questions.question_groups import GroupScores
     from dialometer.retrieval.retriever import ExplainedAnswer
     from dialometer.retrieval.threshold import Calibration
 

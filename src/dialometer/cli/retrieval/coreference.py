@@ -12,7 +12,7 @@ from dialometer.cli.options import AsJson
 from dialometer.cli.retrieval._shared import DialogueFile, KbFile, Lenient, MarksFile
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.coreference import Proposal
+    from dialometer.retrieval.questions.coreference import Proposal
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.cli.retrieval._shared import read_both
         from dialometer.errors import DialometerError
-        from dialometer.retrieval.coreference import proposals, write_marks
+        from dialometer.retrieval.questions.coreference import proposals, write_marks
 
         if out is not None and out.exists():
             raise DialometerError(f"'{out}' exists", remedy="choose another name, so that corrections are not lost")

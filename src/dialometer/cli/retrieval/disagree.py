@@ -14,7 +14,7 @@ from dialometer.cli.retrieval._shared import DialogueFile, KbFile, Lenient, Retr
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dialometer.retrieval.disagreement import Disputed
+    from dialometer.retrieval.labels.disagreement import Disputed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -53,7 +53,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.retrieval._shared import read_both
         from dialometer.cli.retrieval._study import crowd_of
         from dialometer.errors import DialometerError
-        from dialometer.retrieval.disagreement import disputed_answers, write_disputed
+        from dialometer.retrieval.labels.disagreement import disputed_answers, write_disputed
         from dialometer.retrieval.selection import fit_or_load, retriever_label, select_retrievers
 
         selected = select_retrievers(retrievers)

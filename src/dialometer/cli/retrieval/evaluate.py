@@ -73,7 +73,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.retrieval.evaluate_retrievers import evaluate_retrievers
         from dialometer.retrieval.evaluation import Resampling
         from dialometer.retrieval.evaluation import as_json as plain
-        from dialometer.retrieval.question_groups import coreference_groups, group_scores
+        from dialometer.retrieval.questions.question_groups import coreference_groups, group_scores
         from dialometer.retrieval.retrievers.crowd import Crowd
         from dialometer.retrieval.selection import CROWD, retriever_label, select_retrievers
 

@@ -12,7 +12,7 @@ from dialometer.cli.options import AsJson, Cache, Device
 from dialometer.cli.retrieval._shared import DialogueFile, KbFile, OneRetriever
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.labelling import AnswerFinder, MakerLabels
+    from dialometer.retrieval.labels.labelling import AnswerFinder, MakerLabels
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.cli.console import working
         from dialometer.retrieval.knowledge_base import read_knowledge_base
-        from dialometer.retrieval.labelling import AnswerFinder, open_labels
+        from dialometer.retrieval.labels.labelling import AnswerFinder, open_labels
         from dialometer.retrieval.selection import select_one
 
         kb = read_knowledge_base(kb_file)

@@ -14,7 +14,7 @@ from dialometer.cli.retrieval._shared import KbFile, Lenient
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dialometer.retrieval.first_words import FirstWords
+    from dialometer.retrieval.questions.first_words import FirstWords
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,8 +42,8 @@ def add_to(app: typer.Typer) -> None:
         base is what retrievers have not seen.
         """
         from dialometer.cli.retrieval._shared import read_both
-        from dialometer.retrieval.first_words import first_words
         from dialometer.retrieval.knowledge_base import read_knowledge_base
+        from dialometer.retrieval.questions.first_words import first_words
 
         texts: dict[str, list[str]] = {}
         if dialogues is None:
@@ -68,7 +68,7 @@ def _write(folder: Path, found: Mapping[str, FirstWords], fewest: int) -> list[P
     from dialometer.errors import DialometerError
     from dialometer.report.drawing import draw_svg
     from dialometer.report.formats.csv_tables import csv_text
-    from dialometer.retrieval.first_words import words_figure, words_table
+    from dialometer.retrieval.questions.first_words import words_figure, words_table
 
     if folder.exists() and not folder.is_dir():
         raise DialometerError(f"'{folder}' is a file", remedy="name a folder")
@@ -88,7 +88,7 @@ def _show(found: Mapping[str, FirstWords], fewest: int, written: list[Path]) -> 
     from rich.table import Table
 
     from dialometer.cli.console import results
-    from dialometer.retrieval.first_words import joined
+    from dialometer.retrieval.questions.first_words import joined
 
     for kind, own in found.items():
         shown = own.shown(fewest)

@@ -77,7 +77,7 @@ def add_to(app: typer.Typer) -> None:
         target = folder or Path(template)
         notes: list[str] = []
         if responses:
-            from dialometer.exchange.study_from_outputs import study_from_outputs
+            from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 
             columns = [name.strip() for name in systems.split(",") if name.strip()]
             copied, notes = study_from_outputs(template, responses, target, systems=columns, n_items=n_items)

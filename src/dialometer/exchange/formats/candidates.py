@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dialometer.exchange.candidate_columns import SCORE_PREFIX
+from dialometer.exchange.candidates.columns import SCORE_PREFIX
 from dialometer.exchange.columns import Role, Roles
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import RATING_ROLES, rating_records

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from dialometer.errors import DialometerError
 from dialometer.neural.work import QUIET, Work
-from dialometer.retrieval.crowd_ratings import CrowdRatings, read_crowd_ratings
 from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.labels.crowd_ratings import CrowdRatings, read_crowd_ratings
 from dialometer.retrieval.queries import Query
 from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, Retriever
 

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp
 
-from dialometer.retrieval.labelling import AnswerFinder, MakerLabels
+from dialometer.retrieval.labels.labelling import AnswerFinder, MakerLabels
 from dialometer.web.server.failures import as_json, headers_of, status_of
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.logs import log_failure, set_up

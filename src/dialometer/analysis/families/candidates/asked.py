@@ -5,7 +5,7 @@ from __future__ import annotations
 from dialometer.analysis.base.wording import n_of
 from dialometer.analysis.families.candidates.pool import Pool
 from dialometer.model.report import Column, Section, Table
-from dialometer.retrieval.first_words import first_words, words_figure
+from dialometer.retrieval.questions.first_words import first_words, words_figure
 
 MOST_SHOWN = 15
 

@@ -10,7 +10,7 @@ from dialometer.analysis.families.candidates.first_answers import group_means
 from dialometer.analysis.families.candidates.pool import Marks, Pool
 from dialometer.analysis.families.candidates.retrieval import FIRST, Retrieval
 from dialometer.model.report import Cell, Column, Section, Table
-from dialometer.retrieval.question_groups import WITH, WITHOUT
+from dialometer.retrieval.questions.question_groups import WITH, WITHOUT
 from dialometer.stats.retrieval.metrics import mean_over_questions
 
 TITLE = "Questions with and without co-reference"

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialometer.retrieval.crowd_ratings import CrowdRatings
 from dialometer.retrieval.evaluation import GOOD_FROM
 from dialometer.retrieval.knowledge_base import KnowledgeBase
+from dialometer.retrieval.labels.crowd_ratings import CrowdRatings
 from dialometer.retrieval.queries import Query, QuerySet
 from dialometer.retrieval.retriever import RankedAnswers
 

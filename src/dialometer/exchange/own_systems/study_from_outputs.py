@@ -14,7 +14,7 @@ import yaml
 from dialometer.design.load import check_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, StudyError
-from dialometer.exchange.system_outputs import SystemOutputs, read_outputs
+from dialometer.exchange.own_systems.system_outputs import SystemOutputs, read_outputs
 
 TEMPLATES = ("compare", "anchoring")
 """Those whose texts fit any domain, or whose texts are adapted here."""

@@ -1,0 +1,1 @@
+"""Answers to questions in imported tables: their columns, their texts, and finding them in a study."""

@@ -1,0 +1,1 @@
+"""A study of your own systems from the files of their outputs."""

@@ -1,0 +1,1 @@
+"""What is asked: how questions begin, what they refer to, and groups of them."""
