@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dialometer.model.session import Draw, Judgment, ScreenVisit, Snapshot, Submission
 from dialometer.storage import ImportedSession, Store
+from dialometer.storage.sessions import Patience
 
 N_SESSIONS = 256
 N_SCREENS = 40
@@ -39,7 +40,7 @@ def open_sessions(store: Store, prefix: str, n_sessions: int) -> list[str]:
             source="simulated",
             study_version=version,
             at_ms=1,
-            stale_before_ms=0,
+            patience=Patience(0),
             choose=choose,
             conditions=[{"anchor": str(cell)} for cell in range(4)],
         )

@@ -21,7 +21,6 @@ from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
-from dialometer.storage.withdrawals import withdrawal_code
 
 TEMPLATES = ("acute", "anchoring", "avatar", "best-worst", "likert", "strategies", "chat")
 RESAMPLES = ("--resamples", "100")
@@ -144,7 +143,8 @@ def test_who_withdrew_is_in_no_archive(tmp_path):
     with Store.open(folder / "study.db") as store:
         gone = next(session for session in store.sessions.all() if session.state == "completed")
         texts = [json.dumps(answer.value) for answer in store.records.answers(gone.id)]
-    dialometer("privacy", folder, "--withdraw", withdrawal_code(gone.id), "--yes")
+        code = store.withdrawals.code(gone.id, "the browser's token")
+    dialometer("privacy", folder, "--withdraw", code, "--yes")
     dialometer("archive", folder, *RESAMPLES)
     with opened_archive(tmp_path / "study-archive.zip") as (inside, _):
         name = f"S{gone.ordinal:04d}"

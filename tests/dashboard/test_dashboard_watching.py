@@ -14,7 +14,7 @@ from dashboard_cases import KEY, collect, cut
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.submissions import Timing
-from dialometer.storage.sessions import release_stale
+from dialometer.storage.sessions import Patience, release_stale
 from dialometer.web.dashboard.numbers import count_study, over_time, screen_times
 from dialometer.web.dashboard.running_studies import StudyFolders
 
@@ -347,7 +347,7 @@ def straight_liner(site, name="likert"):
         flow.submit(session.id, screen.key, answers, Timing(at_ms - 60_000, at_ms), f"t-{session.step}")
         session = running.store.sessions.get(session.id)
     with running.store.database.writing() as connection:
-        release_stale(connection, now_ms() + 10_000)
+        release_stale(connection, "person", Patience(now_ms() + 10_000))
     return running.store.sessions.get(session.id)
 
 

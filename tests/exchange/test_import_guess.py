@@ -122,6 +122,12 @@ def test_what_is_no_time(text):
         read_time_ms(text)
 
 
+@pytest.mark.parametrize("text", ["0001-01-01", "1969-12-31", "4102444800001", "9999-12-31T23:59:59Z"])
+def test_a_time_outside_reason_is_refused(text):
+    with pytest.raises(ValueError, match="is not between the years 1970 and 2100"):
+        read_time_ms(text)
+
+
 def test_times_in_a_form_that_is_given():
     assert read_time_ms("11/4/2017 12:37:13", "%m/%d/%Y %H:%M:%S") == 1_509_799_033_000
     assert read_time_ms("11/4/2017 12:37:13", "%d/%m/%Y %H:%M:%S") == 1_491_914_233_000

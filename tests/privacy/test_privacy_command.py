@@ -23,7 +23,6 @@ from dialometer.simulate.truth import draw_truth
 from dialometer.storage.erasing import DAY_MS
 from dialometer.storage.schema import metadata
 from dialometer.storage.store import Store
-from dialometer.storage.withdrawals import withdrawal_code
 
 SECRET = "I am Maria Quimby of Elm Street"
 PERSON = "PID-5f0c-quimby"
@@ -100,11 +99,12 @@ def test_a_withdrawal_reaches_database_export_and_new_copies(folder, run, tmp_pa
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         gone = take_part(study, store, PERSON, now_ms(), SECRET)
+        code = store.withdrawals.code(gone.id, "the browser's token")
         take_part(study, store, "PID-other", now_ms())
         before = export_study(study, store, folder / "export")
     files = lambda where: [path for path in where.rglob("*") if path.is_file()]  # noqa: E731
     assert any(SECRET.encode() in path.read_bytes() for path in files(folder / "export"))
-    done = json.loads(run("--withdraw", withdrawal_code(gone.id).lower(), "--yes", "--json").stdout)
+    done = json.loads(run("--withdraw", code.lower(), "--yes", "--json").stdout)
     assert done["withdrawn"]
     assert done["judgments"] > 0
     assert done["made_before"] == [str(folder / "export")], "copies made before are named"
@@ -118,7 +118,7 @@ def test_a_withdrawal_reaches_database_export_and_new_copies(folder, run, tmp_pa
     assert after.states == {"completed": 1, "withdrawn": 1}, "the counts stay honest"
     assert before.n_raters == 2
     assert after.n_raters == 1
-    again = json.loads(run("--withdraw", withdrawal_code(gone.id), "--json").stdout)
+    again = json.loads(run("--withdraw", code, "--json").stdout)
     assert (again["withdrawn"], again["judgments"]) == (False, done["judgments"])
 
 
@@ -137,7 +137,8 @@ def test_without_yes_it_asks_first(folder, run):
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         session = take_part(study, store, PERSON, now_ms())
-    assert run("--withdraw", withdrawal_code(session.id), fails=True).exit_code == 1
+        code = store.withdrawals.code(session.id, "the browser's token")
+    assert run("--withdraw", code, fails=True).exit_code == 1
     with Store.open(folder / "study.db") as store:
         assert store.sessions.get(session.id).state == "completed"
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from dialometer.model.session import Answer, Draw, Judgment, ScreenVisit, Session, Snapshot, Submission
 from dialometer.storage import Store
+from dialometer.storage.sessions import Patience
 
 CONDITIONS = [{"anchor": anchor, "layout": layout} for anchor in ("none", "both") for layout in ("a", "b")]
 ITEMS = tuple(f"item{n}" for n in range(6))
@@ -37,11 +38,11 @@ def arrive(store: Store, external_id: str | None = None, **changes: Any) -> Sess
         "source": "person",
         "study_version": 1,
         "at_ms": T0,
-        "stale_before_ms": T0 - 120 * MINUTE,
         "choose": choose_balanced,
         "conditions": CONDITIONS,
     }
-    return store.sessions.arrive(**arguments | changes)
+    stale = changes.pop("stale_before_ms", T0 - 120 * MINUTE)
+    return store.sessions.arrive(**{"patience": Patience(stale), **arguments, **changes})
 
 
 def judgment(session: Session | str, item: str, value: Any = 4, **changes: Any) -> Judgment:

@@ -8,7 +8,7 @@ from storage_cases import CONDITIONS, ITEMS, MINUTE, T0, arrive, judgment, place
 from dialometer.errors import AssignmentError, StorageError
 from dialometer.model.session import Draw, Session, Snapshot
 from dialometer.storage import Store
-from dialometer.storage.sessions import load_session
+from dialometer.storage.sessions import Patience, SessionElsewhere, TooManyArrivals, load_session
 
 
 def test_an_arrival_is_drawn_counted_and_given_back_whole(store: Store) -> None:
@@ -115,6 +115,56 @@ def test_a_session_that_was_left_gives_back_what_it_has_not_used(store: Store) -
     assert (receipt.outcome, receipt.state) == ("ended", "stale")
 
 
+def test_the_clock_of_simulated_raters_takes_nothing_from_people(store: Store) -> None:
+    person, earlier = arrive(store), arrive(store, source="simulated")
+    far = T0 + 1_000_000 * MINUTE
+    arrive(store, source="simulated", at_ms=far, stale_before_ms=far - 120 * MINUTE)
+    assert store.sessions.get(earlier.id).state == "stale", "programs have their own clock"
+    assert store.sessions.get(person.id).state == "active"
+    assert snapshot_of(store).cell_counts == {0: 1}
+    assert sum(snapshot_of(store).item_counts.values()) == 3
+
+
+def test_slots_wait_only_briefly_for_the_first_answer(store: Store) -> None:
+    silent, answering = arrive(store, "P1"), arrive(store, "P2")
+    for session, steps in ((silent, 1), (answering, 2)):
+        for step in range(steps):
+            store.submissions.record([screen(session, step)], T0)
+    patience = Patience(stale_before_ms=T0 - 120 * MINUTE, idle_before_ms=T0 + 10 * MINUTE, n_opening=1)
+    arrive(store, patience=patience, at_ms=T0 + 20 * MINUTE)
+    assert store.sessions.get(silent.id).state == "stale"
+    assert store.sessions.get(answering.id).state == "active"
+    assert store.sessions.revive(silent.id, T0 + 21 * MINUTE).state == "active", "who comes back goes on"
+
+
+def test_a_name_alone_takes_over_no_session(store: Store) -> None:
+    patience = Patience(stale_before_ms=T0 - 120 * MINUTE, idle_before_ms=T0 - 10 * MINUTE, n_opening=1)
+    alice = arrive(store, "alice", token="hers", patience=patience)
+    assert store.sessions.has_session("link", "alice", patience)
+    with pytest.raises(SessionElsewhere):
+        arrive(store, "alice", token="theirs", patience=patience, is_proven=False)
+    assert store.sessions.by_token("hers") is not None
+    assert store.sessions.by_token("theirs") is None
+    # Left without an answer, the session holds nothing, and its rater may begin in another browser.
+    later = replace(patience, idle_before_ms=T0 + 1)
+    assert arrive(store, "alice", token="new", patience=later, is_proven=False).id == alice.id
+    for step in range(2):
+        store.submissions.record([screen(alice, step)], T0)
+    with pytest.raises(SessionElsewhere):
+        arrive(store, "alice", patience=later, is_proven=False)
+    assert arrive(store, "alice", token="shown", patience=later).id == alice.id
+
+
+def test_only_so_many_raters_arrive_in_a_minute(store: Store) -> None:
+    for n in range(3):
+        arrive(store, at_ms=T0 + n, per_minute=3)
+        arrive(store, at_ms=T0 + n, source="simulated")
+    with pytest.raises(TooManyArrivals) as refused:
+        arrive(store, at_ms=T0 + 20_000, per_minute=3)
+    assert refused.value.retry_after_s == 40
+    assert arrive(store, at_ms=T0 + 60_000, per_minute=3)
+
+
 def test_a_stale_session_can_always_go_on(store: Store) -> None:
     left = arrive(store)
     store.submissions.record([screen(left, 0, [judgment(left, "item0")], done_item="item0")], T0)
@@ -182,7 +232,7 @@ def test_sessions_are_listed_and_counted(store: Store) -> None:
         (3, "active"): 1,
     }
     assert store.counts.session_counts()[0, "active"] == 2
-    with pytest.raises(StorageError, match="no session 'x'"):
+    with pytest.raises(StorageError, match="no session with this id"):
         store.sessions.get("x")
 
 

@@ -95,5 +95,5 @@ def test_several_sessions_are_read_at_once_and_an_unknown_one_is_named(store: St
     ids = [session.id for session in two]
     assert store.sessions.several(ids) == {session: store.sessions.get(session) for session in ids}
     assert store.sessions.several([]) == {}
-    with pytest.raises(StorageError, match="there is no session 'nobody'"):
+    with pytest.raises(StorageError, match="there is no session with this id"):
         store.sessions.several([*ids, "nobody"])

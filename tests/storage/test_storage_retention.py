@@ -5,9 +5,10 @@ from __future__ import annotations
 from storage_cases import T0, arrive, judgment, register, screen
 
 from dialometer.storage import Store
+from dialometer.storage.codes import withdrawal_code
 from dialometer.storage.erasing import DAY_MS
 from dialometer.storage.imports import ImportedSession
-from dialometer.storage.withdrawals import Due, withdrawal_code
+from dialometer.storage.withdrawals import Due
 
 NOW = T0 + 100 * DAY_MS
 
@@ -60,8 +61,7 @@ def test_one_person_has_one_number(store: Store) -> None:
 
 def test_a_code_finds_its_session_however_it_is_typed(store: Store) -> None:
     register(store)
-    sessions = [arrive(store) for _ in range(5)]
-    codes = {withdrawal_code(session.id): session.id for session in sessions}
+    codes = {withdrawal_code(f"token{n}"): arrive(store, token=f"token{n}").id for n in range(5)}
     assert len(codes) == 5
     for code, session_id in codes.items():
         assert store.withdrawals.session_of_code(code) == session_id

@@ -15,6 +15,7 @@ from dialometer.model.session import Draw, Snapshot
 from dialometer.storage import ChatTurn, Store
 from dialometer.storage.database import open_database
 from dialometer.storage.migrate import upgrade
+from dialometer.storage.migrations.versions.r0005_links_and_codes import earlier_code
 from dialometer.storage.rows import token_hash
 
 STUDY = "INSERT INTO study_versions (id, name, fingerprint, spec, at_ms) VALUES (1, 'trial', 'sha-1', '{}', 1)"
@@ -107,6 +108,17 @@ def test_an_upgrade_erases_what_earlier_versions_kept_of_who_declined(database_u
         assert (left.state, left.rater_id, left.ordinal) == ("declined", "", 1)
         assert list(store.records.answers()) == []
         assert store.sessions.person("s1") is None
+
+
+def test_codes_that_raters_noted_before_an_upgrade_stay_valid(old_database: str) -> None:
+    with Store.open(old_database) as store:
+        assert store.withdrawals.session_of_code("8R2V-FST9-3PWY-7D9B") == "s1", "as that version showed it"
+        new = store.withdrawals.code("s1", "secret")
+        assert store.withdrawals.session_of_code(new) == "s1"
+        later = arrive(store, token="other")
+        assert store.withdrawals.session_of_code(earlier_code(later.id)) is None
+        store.withdrawals.withdraw("s1", T0)
+        assert store.withdrawals.session_of_code("8r2vfst93pwy7d9b") == "s1", "a used code is still known"
 
 
 def test_several_processes_may_upgrade_at_once(old_database: str, crew: Any) -> None:

@@ -54,6 +54,7 @@ def test_logs_are_lines_of_json_that_name_no_person(make_study, site, logged):
     assert all(line["duration_ms"] >= 0 for line in requests)
     token = browser.client.cookies["dialometer_session"]
     for secret in (
+        *(session.id for session in there.store.sessions.all()),
         "pid-5f3a9c",
         "s77",
         "v31",

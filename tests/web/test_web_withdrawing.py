@@ -8,7 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 from taking_part import Browser
 
-from dialometer.storage.withdrawals import withdrawal_code
+from dialometer.storage.codes import withdrawal_code
+from dialometer.storage.migrations.versions.r0005_links_and_codes import earlier_code
 
 CODE = re.compile(r"[0-9A-Z]{4}(?:-[0-9A-Z]{4}){3}")
 
@@ -27,7 +28,8 @@ def test_the_last_page_shows_a_code_that_withdraws(site):
     assert session.state == "completed"
     assert session.consent_version == here.app.service.flow.consent_version
     (code,) = set(CODE.findall(browser.page))
-    assert code == withdrawal_code(session.id)
+    assert code == withdrawal_code(browser.client.cookies["dialometer_session"])
+    assert here.store.withdrawals.session_of_code(earlier_code(session.id)) is None, "a session's id does not yield it"
     assert session.id not in browser.page
 
     browser.get("/withdraw")
@@ -59,8 +61,7 @@ def test_the_last_page_shows_a_code_that_withdraws(site):
 
 def test_a_forged_form_withdraws_nobody(site):
     here = site()
-    finish(here)
-    code = withdrawal_code(here.only_session().id)
+    code = withdrawal_code(finish(here).client.cookies["dialometer_session"])
     stranger: Browser = here.browser()
     stranger.post("/withdraw", {"csrf": "forged", "code": code})
     assert stranger.status == 403

@@ -21,6 +21,7 @@ LOCK_FILE = "study.lock.json"
 LATER: dict[str, tuple[str, ...]] = {
     "analysis": ("bins",),
     "authors": (),
+    "design": ("hold_minutes",),
     "licence": (),
     "privacy": (),
     "presentation": ("anchor_values", "task"),

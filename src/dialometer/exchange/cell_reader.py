@@ -8,7 +8,7 @@ from sys import intern
 
 from dialometer.exchange.columns import Columns
 from dialometer.exchange.import_format import Intake
-from dialometer.exchange.records import UNKNOWN_MS, Condition, read_time_ms
+from dialometer.exchange.records import UNKNOWN_MS, Condition, checked_time_ms, read_time_ms
 from dialometer.model.dialogue import clean_text
 from dialometer.model.values import to_number
 from dialometer.registry import did_you_mean
@@ -69,7 +69,7 @@ class CellReader:
         seconds = self.columns.text(cells, "duration_s")
         if seconds and answered and not shown:
             try:
-                shown = answered - round(float(seconds) * 1000)
+                shown = checked_time_ms(answered - round(float(seconds) * 1000), seconds)
             except (ValueError, OverflowError):
                 message = f"'{seconds}' is no number of seconds"
                 self.intake.wrong(line, message, "correct the cell", self.column("duration_s"))

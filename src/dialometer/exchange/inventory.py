@@ -61,6 +61,8 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept("drafts", "forms that are not sent yet", "nothing is lost when a page is closed", ANSWERS),
     Kept("chat_turns", "what was said in live conversations", "the study's data", ANSWERS),
     Kept("withdrawals", "that a session was erased, when, and how much it held", "counts stay honest", STUDY),
+    Kept("withdrawal_codes", "hashes of the codes with which raters withdraw", "to let raters withdraw", STUDY),
+    Kept("secrets", "the secret that signs the links of raters", "to let in only raters with such a link", STUDY),
     Kept("controls", "who started, paused or closed the study, and why", "no decision goes unrecorded", STUDY),
     Kept("imports", "names and hashes of imported files", "no file is counted twice", STUDY),
     Kept("study_versions", "the study file as raters saw it", "every answer can be read in its context", STUDY),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 
-from dialometer.model.session import Source, State
+from dialometer.model.session import LAST_MS, Source, State
 from dialometer.registry import did_you_mean
 
 Condition = tuple[tuple[str, str], ...]
@@ -186,9 +186,17 @@ def read_time_ms(text: str, time_format: str = "") -> int:
     text = text.strip()
     try:
         moment = datetime.strptime(text, time_format) if time_format else _read(text)
-        return round(_with_zone(moment).timestamp() * 1000)
+        time_ms = round(_with_zone(moment).timestamp() * 1000)
     except (ValueError, OverflowError, OSError) as error:
         raise ValueError(_why(text, time_format)) from error
+    return checked_time_ms(time_ms, text)
+
+
+def checked_time_ms(time_ms: int, text: str) -> int:
+    """The time where it is one that judgments can be from; raises ValueError for others."""
+    if not 0 <= time_ms < LAST_MS:
+        raise ValueError(f"'{text[:40]}' is not between the years 1970 and 2100")
+    return time_ms
 
 
 def _read(text: str) -> datetime:

@@ -31,6 +31,7 @@ from dialometer.model.session import (
     Submission,
 )
 from dialometer.model.study import Study
+from dialometer.storage.sessions import Patience
 from dialometer.storage.store import Store
 
 T = TypeVar("T")
@@ -85,9 +86,14 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def new_token() -> str:
+    """A secret that opens a session: 144 bits, short enough for a link that a rater copies."""
+    return secrets.token_urlsafe(18)
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A session and the secret that opens it; the secret is shown once and stored only as a hash."""
+    """A session and the secret that opens it; the secret is known to the rater only and stored as a hash."""
 
     session: Session
     token: str
@@ -117,12 +123,17 @@ class Flow:
         params: Mapping[str, str] | None = None,
         source: Source = "person",
         at_ms: int | None = None,
+        is_proven: bool = True,
+        per_minute: int = 0,
     ) -> Arrival:
-        """A new session for a rater, or the one the rater already has."""
+        """A new session for a rater, or the one the rater already has.
+
+        Where the caller cannot tell that it is the rater who comes back (``is_proven``), that session stays closed;
+        ``per_minute`` limits new sessions. See :meth:`dialometer.storage.sessions.Sessions.arrive`.
+        """
         at_ms = self.clock() if at_ms is None else at_ms
         self._refuse_blocked(external_id)
-        session_id, token = secrets.token_urlsafe(12), secrets.token_urlsafe(32)
-        stale_ms = int(self.study.spec.design.stale_after_minutes * 60_000)
+        session_id, token = secrets.token_urlsafe(12), new_token()
         session = self.store.sessions.arrive(
             session_id=session_id,
             token=token,
@@ -132,11 +143,22 @@ class Flow:
             source=source,
             study_version=self.version,
             at_ms=at_ms,
-            stale_before_ms=at_ms - stale_ms,
+            patience=self.patience(at_ms),
             choose=self._choose,
             conditions=self.study.cells,
+            is_proven=is_proven,
+            per_minute=per_minute,
         )
         return Arrival(session, token, is_new=session.id == session_id)
+
+    def patience(self, at_ms: int) -> Patience:
+        """Which sessions have left their slots by now, by the study's design."""
+        design = self.study.spec.design
+        return Patience(
+            stale_before_ms=at_ms - int(design.stale_after_minutes * 60_000),
+            idle_before_ms=at_ms - int(design.hold_minutes * 60_000),
+            n_opening=2 if self.study.spec.screening else 1,
+        )
 
     def _choose(self, snapshot: Snapshot) -> Draw:
         if snapshot.quota is None:

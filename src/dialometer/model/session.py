@@ -14,6 +14,8 @@ LIVE_STATES: tuple[State, ...] = ("active", "completed")
 ERASED_STATES: tuple[State, ...] = ("declined", "withdrawn")
 """Nothing is left of such a session but its row, without a rater and with times that tell only the day."""
 
+LAST_MS = 4_102_444_800_000
+"""The year 2100. A later time is no date that export and dashboard could write, and no time that a study is from."""
 NO_DATE_MS = 1
 """When imported sessions begin of which only the length is known; a time of 0 means that nothing is known."""
 

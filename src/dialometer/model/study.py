@@ -182,7 +182,12 @@ class Design(Part):
     )
     criterion_order: Order = "fixed"
     stale_after_minutes: float = Field(
-        default=120, gt=0, description="An idle session's place is given away after this time."
+        default=120, gt=0, description="An idle session's slots are given away after this time."
+    )
+    hold_minutes: float = Field(
+        default=10,
+        gt=0,
+        description="How long the slots of a rater who agreed and has not answered anything yet are held.",
     )
     may_go_back: bool = Field(
         default=False, description="Whether raters may return to earlier screens and correct answers."

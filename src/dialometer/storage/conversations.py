@@ -63,7 +63,7 @@ class Conversations(StorePart):
                 return True
             if tuple(stored) != (turn.role, turn.text):
                 raise StorageError(
-                    f"turn {turn.n} of item '{turn.item_id}' in session '{turn.session_id}' already says something else",
+                    f"turn {turn.n} of item '{turn.item_id}' already says something else",
                     remedy="read the conversation again and go on after its last turn",
                 )
             return False

@@ -109,7 +109,7 @@ class _Import:
         for session in chunk:
             entries: list[Judgment | Answer] = [*session.judgments, *session.answers]
             if any(entry.session_id != session.id or entry.replaces is not None for entry in entries):
-                raise StorageError(f"session '{session.id}' holds entries of another one, or corrections")
+                raise StorageError("a session holds entries of another one, or corrections")
         rater_ids = self._raters(chunk)
         insert_sessions(self.connection, [self._row(session, rater_ids[session.rater]) for session in chunk])
         judged = [judgment_values(judgment) for session in chunk for judgment in session.judgments]

@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0004"
+HEAD = "0005"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -111,6 +111,7 @@ sessions = Table(
     UniqueConstraint("token_hash"),
     UniqueConstraint("ordinal"),
     Index("ix_sessions_places", "state", "source", "is_excluded", "cell"),
+    Index("ix_sessions_started", "source", "started_at_ms"),
 )
 
 # One place per item of a session: reserved, done (it has a time), or released (it does not count, and others may have it).
@@ -257,6 +258,25 @@ withdrawals = Table(
     Column("n_judgments", Integer, nullable=False),
     Column("n_answers", Integer, nullable=False),
     Column("n_visits", Integer, nullable=False),
+)
+
+# Since 0005. Which session a rater's withdrawal code erases; of the code only the hash is kept. A row outlives its session's
+# answers, so that a code that was used before is still known.
+withdrawal_codes = Table(
+    "withdrawal_codes",
+    metadata,
+    Column("code_hash", Text, primary_key=True),
+    _session(),
+    Index("ix_withdrawal_codes_session_id", "session_id"),
+)
+
+# Since 0005. What only this study's servers know, such as the secret that signs the links of raters.
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
 )
 
 # Since 0002. The log of decisions is also the state: the newest row of each kind (and cell) is in force.

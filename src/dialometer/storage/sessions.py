@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, select, update
 
 from dialometer.errors import StorageError
 from dialometer.model.session import ERASED_STATES, LIVE_STATES, Draw, Session, Snapshot, Source, State
+from dialometer.storage.codes import note_code
 from dialometer.storage.controls import current_controls
 from dialometer.storage.database import StorePart, Values, insert_many
 from dialometer.storage.rows import draw_to_json, mapping_from_json, session_from, slot_rows, to_json, token_hash
@@ -52,6 +53,35 @@ class SessionMark:
     finished_at_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long slots wait for their raters: who was not seen since ``stale_before_ms`` loses the unused ones.
+
+    Who agreed and has answered nothing yet (at most ``n_opening`` screens) loses them sooner, from ``idle_before_ms`` on.
+    """
+
+    stale_before_ms: int
+    idle_before_ms: int = 0
+    n_opening: int = 0
+
+    def has_left(self, session: Session) -> bool:
+        """Whether a session that holds no answer is free to be begun anew, from any browser."""
+        is_idle = session.state == "stale" or session.last_seen_at_ms < self.idle_before_ms
+        return session.state in ("active", "stale") and session.step <= self.n_opening and is_idle
+
+
+class SessionElsewhere(StorageError):
+    """This person has a session already, and who asks has not shown that it is theirs."""
+
+
+class TooManyArrivals(StorageError):
+    """More raters arrive in a minute than the study lets in; ``retry_after_s`` says when there is room."""
+
+    def __init__(self, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__("too many raters are arriving at once", remedy=f"try again in {retry_after_s:.0f} s")
+
+
 class Sessions(StorePart):
     """All sessions of the study, whatever their state."""
 
@@ -67,7 +97,7 @@ class Sessions(StorePart):
             found = {row.id: session_from(row) for row in rows}
         for session_id in session_ids:
             if session_id not in found:
-                raise _unknown(session_id)
+                raise _unknown()
         return found
 
     def by_token(self, token: str) -> Session | None:
@@ -144,24 +174,29 @@ class Sessions(StorePart):
         source: Source,
         study_version: int,
         at_ms: int,
-        stale_before_ms: int,
+        patience: Patience,
         choose: Callable[[Snapshot], Draw],
         conditions: Sequence[Mapping[str, str]],
         rater_id: str = "",
+        is_proven: bool = True,
+        per_minute: int = 0,
     ) -> Session:
         """Open a session for an arriving rater, or give back the one this person has, whatever its state.
 
-        Sessions not seen since ``stale_before_ms`` lose the places they have not used. ``choose`` then draws from what
-        is free; if it raises, nothing is stored. A person who comes back is seen now and gets ``token`` as the session's
-        new token; the old one ends. Without ``external_id`` nobody can be recognised. ``rater_id`` is drawn at random if left out.
+        Sessions of this source that were left lose the slots they have not used (``patience``). ``choose`` then draws
+        from what is free; if it raises, nothing is stored. A person who comes back is seen now and gets ``token`` as the
+        session's new token; the old one ends. A name in a link is no proof: without ``is_proven`` an existing session
+        stays with the browser that has it, unless it was left without an answer. Without ``external_id`` nobody can be
+        recognised. ``rater_id`` is drawn at random if left out. ``per_minute`` limits new sessions of this source.
         """
         with self.database.assigning() as connection:
             known = _session_of(connection, platform, external_id) if external_id else None
             if known is not None:
-                seen = {"token_hash": token_hash(token), "last_seen_at_ms": max(at_ms, known.last_seen_at_ms)}
-                connection.execute(update(sessions).where(sessions.c.id == known.id).values(**seen))
-                return load_session(connection, known.id)
-            release_stale(connection, stale_before_ms)
+                if not is_proven and not patience.has_left(known):
+                    raise SessionElsewhere("this rater has a session already", remedy="open the rater's resume link")
+                return _hand_over(connection, known, token, at_ms)
+            _refuse_crowd(connection, source, per_minute, at_ms)
+            release_stale(connection, source, patience)
             snapshot = take_snapshot(connection, source, ordinal=next_ordinal(connection))
             draw = choose(snapshot)
             if draw.ordinal != snapshot.ordinal:
@@ -185,16 +220,26 @@ class Sessions(StorePart):
             connection.execute(insert(people), person)
             insert_sessions(connection, [row])
             insert_many(connection, slots, slot_rows(session_id, draw, source, at_ms))
+            note_code(connection, session_id, token)
             return load_session(connection, session_id)
+
+    def has_session(self, platform: str, external_id: str, patience: Patience) -> bool:
+        """Whether this person has a session that only its own browser or its resume link may go on with."""
+        with self.database.reading() as connection:
+            known = _session_of(connection, platform, external_id)
+        return known is not None and not patience.has_left(known)
+
+    def renew_token(self, session_id: str, token: str, at_ms: int) -> Session:
+        """Give a session a new token, for a rater who has lost the old one; that one ends."""
+        with self.database.writing() as connection:
+            return _hand_over(connection, present_session(connection, session_id), token, at_ms)
 
     def extend(self, session_id: str, choose: Callable[[Session, Snapshot], Draw], at_ms: int) -> Session:
         """Give an active session more items; the new draw begins with everything the old one had."""
         with self.database.assigning() as connection:
             session = load_session(connection, session_id, for_update=True)
             if session.state != "active":
-                raise StorageError(
-                    f"session '{session_id}' is {session.state}", remedy="only active sessions get more items"
-                )
+                raise StorageError(f"this session is {session.state}", remedy="only active sessions get more items")
             seen = connection.scalars(
                 select(slots.c.item_id).join(sessions).where(sessions.c.rater_id == session.rater_id)
             )
@@ -228,9 +273,7 @@ class Sessions(StorePart):
             if session.state == "active":
                 return session
             if session.state != "stale":
-                raise StorageError(
-                    f"session '{session_id}' is {session.state}", remedy="only a stale session can go on"
-                )
+                raise StorageError(f"this session is {session.state}", remedy="only a stale session can go on")
             connection.execute(
                 update(sessions)
                 .where(sessions.c.id == session_id)
@@ -264,19 +307,20 @@ def load_session(connection: Connection, session_id: str, *, for_update: bool = 
     """A session inside a transaction; ``for_update`` keeps others from changing it until the end (PostgreSQL)."""
     row = connection.execute(_LOCKED_BY_ID if for_update else _BY_ID, {"session_id": session_id}).one_or_none()
     if row is None:
-        raise _unknown(session_id)
+        raise _unknown()
     return session_from(row)
 
 
-def _unknown(session_id: str) -> StorageError:
-    return StorageError(f"there is no session '{session_id}'", remedy="check the id")
+def _unknown() -> StorageError:
+    # Messages of the store are logged, and logs hold no ids of sessions.
+    return StorageError("there is no session with this id", remedy="check the id")
 
 
 def present_session(connection: Connection, session_id: str) -> Session:
     """A session about to be changed; one that was withdrawn or declined takes nothing any more."""
     session = load_session(connection, session_id, for_update=True)
     if session.state in ERASED_STATES:
-        raise StorageError(f"session '{session_id}' was {session.state}", remedy="leave it as it is")
+        raise StorageError(f"this session was {session.state}", remedy="leave it as it is")
     return session
 
 
@@ -301,14 +345,18 @@ def insert_sessions(connection: Connection, rows: Sequence[Values]) -> None:
     insert_many(connection, sessions, [{**blank, "last_seen_at_ms": row["started_at_ms"], **row} for row in rows])
 
 
-def release_stale(connection: Connection, stale_before_ms: int) -> None:
-    """Mark sessions that were left and free the places they have not used.
+def release_stale(connection: Connection, source: Source, patience: Patience) -> None:
+    """Mark sessions of a source that were left and free the slots they have not used.
 
-    A session that is being written to at this moment is passed over: it is not stale.
+    Only of this source: simulated raters bring a clock of their own, which says nothing about when people were seen. A
+    session that is being written to at this moment is passed over: it is not stale.
     """
+    seen = sessions.c.last_seen_at_ms
+    is_idle = and_(seen < patience.idle_before_ms, sessions.c.step <= patience.n_opening)
     left = (
         select(sessions.c.id)
-        .where(sessions.c.state == "active", sessions.c.last_seen_at_ms < stale_before_ms)
+        .where(sessions.c.state == "active", sessions.c.source == source)
+        .where(or_(seen < patience.stale_before_ms, is_idle))
         .with_for_update(skip_locked=True)
     )
     ids = connection.scalars(left).all()
@@ -346,6 +394,27 @@ def take_snapshot(
         is_open=controls.state == "running",
         seen_items=seen_items,
     )
+
+
+MINUTE_MS = 60_000
+
+
+def _refuse_crowd(connection: Connection, source: Source, per_minute: int, at_ms: int) -> None:
+    """Counted in the database, so that all processes and machines of a study share one limit."""
+    if not per_minute:
+        return
+    recent = (sessions.c.source == source, sessions.c.started_at_ms > at_ms - MINUTE_MS)
+    n_recent, first = connection.execute(select(func.count(), func.min(sessions.c.started_at_ms)).where(*recent)).one()
+    if n_recent >= per_minute:
+        raise TooManyArrivals(max(1.0, (first + MINUTE_MS - at_ms) / 1000))
+
+
+def _hand_over(connection: Connection, session: Session, token: str, at_ms: int) -> Session:
+    """The session under a new token."""
+    seen = {"token_hash": token_hash(token), "last_seen_at_ms": max(at_ms, session.last_seen_at_ms)}
+    connection.execute(update(sessions).where(sessions.c.id == session.id).values(**seen))
+    note_code(connection, session.id, token)
+    return load_session(connection, session.id)
 
 
 def _session_of(connection: Connection, platform: str, external_id: str) -> Session | None:

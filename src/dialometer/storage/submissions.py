@@ -197,7 +197,7 @@ class _Writes:
             return receipt
         position = self.positions.get(session_id)
         if position is None:
-            raise SubmissionRefused(f"there is no session '{session_id}'", token=token)
+            raise SubmissionRefused("there is no session with this id", token=token)
         if position.state != "active":
             return Receipt(token, "ended", position.step, position.state)
         if position.step != submission.step:

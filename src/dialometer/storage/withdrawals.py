@@ -1,28 +1,19 @@
-"""Erasing what raters gave: when they withdraw, and when the study has kept it for as long as it promised.
-
-The code with which a rater withdraws follows from the session, so nothing has to be stored for it. A session's id is drawn
-at random and leaves the database nowhere, so only a person who saw the code can know it; and the code, being a hash, does
-not reveal the id.
-"""
+"""Erasing what raters gave: when they withdraw, and when the study has kept it for as long as it promised."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, case, func, insert, select, update
 
 from dialometer.model.session import ERASED_STATES, Session
 from dialometer.storage import schema
+from dialometer.storage.codes import code_hash, is_code, note_code, withdrawal_code
 from dialometer.storage.database import StorePart
 from dialometer.storage.erasing import DAY_MS, day_of, erase_sessions, n_rows, scrub
-from dialometer.storage.schema import imports, people, sessions, withdrawals
+from dialometer.storage.schema import imports, people, sessions, withdrawal_codes, withdrawals
 from dialometer.storage.sessions import load_session
 
-LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Digits and letters that are not taken for one another when they are copied by hand (Crockford's base 32)."""
-N_LETTERS = 16
-_READ_AS = str.maketrans("OIL", "011")
 OF_PEOPLE = ("person", "imported")
 """Sources behind which people stand; a program's name is not personal."""
 
@@ -90,12 +81,20 @@ class Withdrawals(StorePart):
 
     def session_of_code(self, code: str) -> str | None:
         """The id of the session with this withdrawal code, however it was typed; None where there is none."""
-        wanted = _plain(code)
-        if len(wanted) != N_LETTERS:
+        if not is_code(code):
             return None
+        query = select(withdrawal_codes.c.session_id).where(withdrawal_codes.c.code_hash == code_hash(code))
         with self.database.reading() as connection:
-            ids = connection.scalars(select(sessions.c.id)).all()
-        return next((known for known in ids if _plain(withdrawal_code(known)) == wanted), None)
+            session_id: str | None = connection.scalar(query)
+        return session_id
+
+    def code(self, session_id: str, token: str) -> str:
+        """The code that the holder of this token withdraws with. Sessions of earlier versions get theirs when it is shown."""
+        code = withdrawal_code(token)
+        if self.session_of_code(code) is None:
+            with self.database.writing() as connection:
+                note_code(connection, session_id, token)
+        return code
 
     # what the study promised to keep only for a time
 
@@ -115,18 +114,6 @@ class Withdrawals(StorePart):
                 forgotten = update(people).where(people.c.rater_id.in_(due.raters))
                 connection.execute(forgotten.values(external_id=None, params="{}"))
             scrub(self.database)
-
-
-def withdrawal_code(session_id: str) -> str:
-    """The code of a session, such as ``7Q4M-0ZKP-XW2T-93GB``: 80 bits, too many to guess."""
-    digest = hashlib.sha256(b"dialometer withdrawal\x00" + session_id.encode()).digest()
-    number = int.from_bytes(digest[:10], "big")
-    letters = "".join(LETTERS[number >> 5 * place & 31] for place in reversed(range(N_LETTERS)))
-    return "-".join(letters[at : at + 4] for at in range(0, N_LETTERS, 4))
-
-
-def _plain(code: str) -> str:
-    return "".join(sign for sign in code.upper().translate(_READ_AS) if sign in LETTERS)
 
 
 def _erase(connection: Connection, session: Session, at_ms: int) -> Withdrawal:

@@ -21,6 +21,7 @@ from dialometer.exchange.records import (
     JudgmentRecord,
     Record,
     SessionFacts,
+    checked_time_ms,
     read_time_ms,
 )
 from dialometer.model.session import Source, State
@@ -72,7 +73,8 @@ class ExportedRow:
         """A moment, or the sign for an unknown one."""
         value = self.cells.get(name)
         if isinstance(value, datetime):
-            return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return checked_time_ms(round(moment.timestamp() * 1000), str(value))
         return _time_ms(str(value)) if value not in (None, "") else UNKNOWN_MS
 
     def json(self, name: str) -> Any:

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from dialometer.model.session import Outcome, Source, State
-from dialometer.web.server.requests import MAX_MS
+from dialometer.model.session import LAST_MS, Outcome, Source, State
 
 Milliseconds = Annotated[
-    int, Field(ge=0, le=MAX_MS, description="Milliseconds since 1970 (UTC), before the year 2100.")
+    int, Field(ge=0, le=LAST_MS, description="Milliseconds since 1970 (UTC), before the year 2100.")
 ]
 # Texts that are stored: no control characters.
 Plain = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=300)]

@@ -100,7 +100,7 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
         at_ms = given.at_ms if given.source == "simulated" else None
         arrival = await service.arrive(request.scope, arriving, source=given.source, at_ms=at_ms)
         session = arrival.session
-        log("arrival", session=session.id, is_new=arrival.is_new, cell=session.draw.cell, source=given.source)
+        log("arrival", rater=session.ordinal, is_new=arrival.is_new, cell=session.draw.cell, source=given.source)
         content = {"session_id": session.id, "session_token": arrival.token, "is_new": arrival.is_new}
         return JSONResponse({**content, "state": session.state, "step": session.step}, 201)
 

@@ -111,7 +111,7 @@ class ChatRoom:
             )
         except AgentError as error:
             self.service.metrics.add("dialometer_replies_total", label="by", value="failed")
-            log("agent_failed", session=session.id, system=item.system, reason=error.message)
+            log("agent_failed", rater=session.ordinal, system=item.system, reason=error.message)
             return self._outcome(item, turns, None, error="The reply did not come.", may_retry=True)
         except StorageError:
             # Another process was asked at the same time and has stored its reply; that one counts.

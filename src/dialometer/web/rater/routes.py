@@ -16,7 +16,6 @@ from dialometer.model.scale import Value
 from dialometer.model.session import ERASED_STATES, Receipt, Session
 from dialometer.recruit.platforms import platform_of
 from dialometer.storage.submissions import SubmissionRefused
-from dialometer.storage.withdrawals import withdrawal_code
 from dialometer.web.rater.arrival import ArrivingRater, read_arrival, way_back
 from dialometer.web.rater.chat import ChatRoom
 from dialometer.web.rater.layout import checked_answers
@@ -144,7 +143,7 @@ class RaterPages:
         return person is not None and (person.platform, person.external_id) == (arriving.platform, arriving.external_id)
 
     def _to_session(self, request: Request, arrival: Arrival) -> Response:
-        log("arrival", session=arrival.session.id, is_new=arrival.is_new, cell=arrival.session.draw.cell)
+        log("arrival", rater=arrival.session.ordinal, is_new=arrival.is_new, cell=arrival.session.draw.cell)
         response = self._to_screen()
         self._set_cookie(request, response, SESSION_COOKIE, arrival.token)
         response.delete_cookie(START_COOKIE, path=self.root or "/")
@@ -180,7 +179,8 @@ class RaterPages:
         chat = None
         if screen.kind == "done":
             return_url, code = way_back(service.study, session, service.store.sessions.person(session.id))
-            withdrawal = withdrawal_code(session.id) if session.state in MAY_WITHDRAW else ""
+            if session.state in MAY_WITHDRAW:
+                withdrawal = service.store.withdrawals.code(session.id, cookie(request, SESSION_COOKIE))
             end = ending_of(service.flow, session)
         elif screen.item is not None and screen.item.kind == "chat":
             chat = service.chats.history(session, screen.item.id)
@@ -309,9 +309,13 @@ class WithdrawPages:
     async def show(self, request: Request) -> Response:
         """The form; it needs no session, but where the browser has one, its code is in it."""
         token = cookie(request, SESSION_COOKIE)
-        session = await self.service.in_thread(lambda: self.service.store.sessions.by_token(token)) if token else None
-        is_own = session is not None and session.state not in ERASED_STATES
-        return self._form(request, code=withdrawal_code(session.id) if session and is_own else "")
+        return self._form(request, code=await self.service.in_thread(lambda: self._own_code(token)) if token else "")
+
+    def _own_code(self, token: str) -> str:
+        session = self.service.store.sessions.by_token(token)
+        if session is None or session.state in ERASED_STATES:
+            return ""
+        return self.service.store.withdrawals.code(session.id, token)
 
     async def erase(self, request: Request) -> Response:
         """Erases the person whose code was given; a code that was used before gets the same answer."""
@@ -334,7 +338,7 @@ class WithdrawPages:
         if session_id is None:
             return False
         self.service.store.withdrawals.withdraw(session_id, self.service.flow.clock())
-        log("withdrawal", session=session_id)
+        log("withdrawal")
         return True
 
     def _form(self, request: Request, *, code: str = "", is_unknown: bool = False, status: int = 200) -> Response:

@@ -87,7 +87,7 @@ class Service:
         receipt = result.receipt
         self.metrics.add("dialometer_submissions_total", label="outcome", value=receipt.outcome)
         if receipt.outcome == "stored" and receipt.state != "active":
-            log("end", session=result.session_id, state=receipt.state)
+            log("end", rater=result.rater, state=receipt.state)
         return result
 
     async def arrive(

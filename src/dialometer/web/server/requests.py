@@ -12,14 +12,13 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from dialometer.flow.engine import RawAnswers
+from dialometer.model.session import LAST_MS
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.submissions import SentScreen
 
 Form = dict[str, list[str]]
 
 MAX_FIELDS = 2000
-MAX_MS = 4_102_444_800_000
-"""The year 2100. A later time is no date that export and dashboard could write."""
 _SUBMISSION = re.compile(r"[\x21-\x7e]{1,200}")
 _DEVICE = re.compile(r"[a-z][a-z \-]{0,31}")
 
@@ -77,8 +76,8 @@ def sent_from_form(form: Form, token: str, answers: RawAnswers) -> SentScreen:
         screen=last_value(form, "screen"),
         submission=submission,
         answers=answers,
-        shown_at_ms=_whole(last_value(form, "shown_at_ms"), MAX_MS),
-        first_input_at_ms=_whole(last_value(form, "first_input_at_ms"), MAX_MS),
+        shown_at_ms=_whole(last_value(form, "shown_at_ms"), LAST_MS),
+        first_input_at_ms=_whole(last_value(form, "first_input_at_ms"), LAST_MS),
         focus_lost_n=_whole(last_value(form, "focus_lost_n"), 100_000) or 0,
         focus_lost_s=_seconds(last_value(form, "focus_lost_s")),
         device=device if _DEVICE.fullmatch(device) else "",

@@ -60,7 +60,8 @@ class SentScreen:
 class SubmissionResult:
     """What became of a screen, and how many judgments were stored."""
 
-    session_id: str
+    rater: int
+    """The number of the session, for logs: ids of sessions stay in the database."""
     receipt: Receipt
     n_judgments: int = 0
 
@@ -108,7 +109,7 @@ class Submitter:
             elif is_known:
                 again[i] = sent
             else:
-                results[i] = SubmissionResult(session.id, outcome)
+                results[i] = SubmissionResult(session.ordinal, outcome)
         for i, session, stored in self._store(prepared, now_ms):
             if (
                 isinstance(stored, SubmissionResult)
@@ -159,7 +160,7 @@ class Submitter:
                     stored.append((i, session, outcome))
                 else:
                     n_judgments = len(submission.judgments) if outcome.outcome == "stored" else 0
-                    stored.append((i, session, SubmissionResult(session.id, outcome, n_judgments)))
+                    stored.append((i, session, SubmissionResult(session.ordinal, outcome, n_judgments)))
         return stored
 
     def _remember(self, token: str, session: Session, outcome: SubmissionResult | Exception, now_ms: int) -> None:
