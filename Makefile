@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest size lint format bench calibrate docs pictures browser clean help
+.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench calibrate docs pictures browser clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -69,6 +69,18 @@ format: $(VENV)/.dev  ## put the code in its usual form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+$(VENV)-audit:
+	$(PYTHON) -m venv $@
+	$@/bin/pip install --quiet bandit pip-audit uv
+
+audit: $(VENV)-audit  ## bandit over the code, known weaknesses of the libraries in deploy/requirements.lock
+	$(VENV)-audit/bin/bandit --quiet --configfile pyproject.toml --recursive src
+	$(VENV)-audit/bin/pip-audit --disable-pip --require-hashes --requirement deploy/requirements.lock
+
+lock: $(VENV)-audit  ## deploy/requirements.lock anew: the newest libraries of the server, with hashes
+	$(VENV)-audit/bin/uv pip compile pyproject.toml --extra postgres --universal --generate-hashes --python-version 3.11 \
+	  --quiet --no-header --upgrade --output-file deploy/requirements.lock
+
 bench: $(VENV)/.dev  ## speed beside peers, as ratios in one run
 	$(BIN)/python -m bench
 
@@ -82,4 +94,4 @@ pictures: $(VENV)/.dev browser  ## every picture of the documentation, anew
 	$(BIN)/python scripts/pictures.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest site build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit site build dist .pytest_cache .mypy_cache .ruff_cache

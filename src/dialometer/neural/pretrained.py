@@ -33,8 +33,8 @@ def load_model(model: str, device: str) -> tuple[Any, Any]:
     library.disable_progress_bar()
     path = model_path(model)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        network = AutoModel.from_pretrained(path, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(path)  # nosec B615  # the user names the model
+        network = AutoModel.from_pretrained(path, dtype=torch.float32)  # nosec B615  # the user names the model
     except (OSError, ValueError) as error:
         remedy = "name a folder with the model's files, or a model that can be fetched from here"
         raise DialometerError(f"the encoder '{model}' cannot be loaded: {error}", remedy=remedy) from error

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
-from xml.etree import ElementTree as Xml
+from xml.etree import ElementTree as Xml  # nosec B405
 
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.records import UNKNOWN_MS, Record, read_time_ms

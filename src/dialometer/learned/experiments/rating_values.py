@@ -218,7 +218,7 @@ def noisy_page(noisy: Sequence[Noisy], valued: Valued, *, title: str, command: s
     """The whole page, which needs nothing else."""
     known = valued.values[~np.isnan(valued.values)]
     return _template().render(
-        style=Markup(page_style()),
+        style=Markup(page_style()),  # nosec B704  # our own stylesheet
         title=title,
         command=command,
         noisy=noisy,
