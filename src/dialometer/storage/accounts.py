@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, or_, select, update
 
 from dialometer.errors import StorageError
 from dialometer.storage.database import StorePart
 from dialometer.storage.rows import token_hash
-from dialometer.storage.schema import account_links, accounts, desk_log, sign_in_failures, sign_ins
+from dialometer.storage.schema import (
+    account_links,
+    accounts,
+    desk_log,
+    recovery_codes,
+    sign_in_failures,
+    sign_ins,
+    study_roles,
+)
 
-Role = Literal["owner", "editor", "viewer"]
+Role = Literal["owner", "editor", "viewer", "guest"]
 ROLES: tuple[Role, ...] = get_args(Role)
+"""A guest sees only the studies in which it has a role of its own; the others see all."""
+STUDY_ROLES: tuple[Role, ...] = ("editor", "viewer")
+"""What an account can be in one study."""
 FORGOTTEN_AFTER_MS = 24 * 3600 * 1000
 """A failed sign-in counts against a name (with a hash of the address it came from) for so long."""
 
@@ -28,14 +40,23 @@ class Account:
     password_hash: str
     is_active: bool
     created_at_ms: int
+    totp_secret: str | None = None
+    totp_step: int | None = None
+    """The newest period whose digits were used: each is good once."""
+
+    @property
+    def has_second_factor(self) -> bool:
+        """Whether signing in takes more than the password."""
+        return self.totp_secret is not None
 
 
 @dataclass(frozen=True, slots=True)
 class AccountLink:
-    """What a one-time link is for: a new account of that role, or a new password for the account it names."""
+    """What a one-time link is for: a new account of that role (in one study alone, if it names one), or a new password."""
 
     role: Role
     account_id: int | None
+    study: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +112,15 @@ class Accounts(StorePart):
         by: str,
         expires_at_ms: int,
         account_id: int | None = None,
+        study: str | None = None,
         replaces: bool = False,
     ) -> None:
         """Keep a link that can be used once. ``replaces`` ends the earlier ones by the same maker."""
         row = {
             "token_hash": token_hash(token),
-            "role": _checked(role),
+            "role": _checked(role, STUDY_ROLES if study else ROLES),
             "account_id": account_id,
+            "study": study,
             "made_by": by,
             "expires_at_ms": expires_at_ms,
         }
@@ -108,12 +131,12 @@ class Accounts(StorePart):
 
     def link(self, token: str, at_ms: int) -> AccountLink | None:
         """What a link is for, or None when it is unknown, used or too old."""
-        query = select(account_links.c.role, account_links.c.account_id).where(
+        query = select(account_links.c.role, account_links.c.account_id, account_links.c.study).where(
             account_links.c.token_hash == token_hash(token), account_links.c.expires_at_ms > at_ms
         )
         with self.database.reading() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else AccountLink(row.role, row.account_id)
+        return None if row is None else AccountLink(*row)
 
     def use_link(self, token: str, name: str, password_hash: str, at_ms: int) -> Account:
         """Make the account, or set the password, that a link is for; the link is used up in the same transaction."""
@@ -135,7 +158,7 @@ class Accounts(StorePart):
                     raise StorageError(f"there is an account '{clean}' already", remedy="choose another name")
                 new = {
                     "name": clean,
-                    "role": row.role,
+                    "role": "guest" if row.study else row.role,
                     "password_hash": password_hash,
                     "is_active": True,
                     "created_at_ms": at_ms,
@@ -143,19 +166,30 @@ class Accounts(StorePart):
                 key = connection.execute(insert(accounts), new).inserted_primary_key
                 assert key is not None
                 account_id = int(key[0])
+                if row.study:
+                    given = {"account_id": account_id, "study": row.study, "role": row.role}
+                    connection.execute(insert(study_roles), given)
             return Account(*connection.execute(select(accounts).where(accounts.c.id == account_id)).one())
 
     # sign-ins
 
-    def sign_in(self, token: str, account_id: int, at_ms: int, *, expired_before_ms: int) -> None:
+    def sign_in(
+        self, token: str, account_id: int, at_ms: int, *, expired_before_ms: int, needs_code: bool = False
+    ) -> None:
         """Remember a browser by its secret; those not seen since ``expired_before_ms`` are forgotten."""
         row = {"token_hash": token_hash(token), "account_id": account_id, "began_at_ms": at_ms, "seen_at_ms": at_ms}
+        row["needs_code"] = needs_code
         with self.database.writing() as connection:
             connection.execute(delete(sign_ins).where(sign_ins.c.seen_at_ms < expired_before_ms))
             connection.execute(insert(sign_ins), row)
 
-    def signed_in(self, token: str, *, seen_since_ms: int, began_since_ms: int) -> tuple[Account, int] | None:
-        """The active account behind a browser's secret and when it was last seen; None for strangers and expired ones."""
+    def signed_in(
+        self, token: str, *, seen_since_ms: int, began_since_ms: int, needs_code: bool = False
+    ) -> tuple[Account, int] | None:
+        """The active account behind a browser's secret and when it was last seen; None for strangers and expired ones.
+
+        A browser that has yet to give its second factor is a stranger, but for the page that asks for it (``needs_code``).
+        """
         query = (
             select(accounts, sign_ins.c.seen_at_ms)
             .join(sign_ins, sign_ins.c.account_id == accounts.c.id)
@@ -163,6 +197,7 @@ class Accounts(StorePart):
                 sign_ins.c.token_hash == token_hash(token),
                 sign_ins.c.seen_at_ms >= seen_since_ms,
                 sign_ins.c.began_at_ms >= began_since_ms,
+                sign_ins.c.needs_code.is_(needs_code),
                 accounts.c.is_active,
             )
         )
@@ -181,6 +216,73 @@ class Accounts(StorePart):
         """Forget a browser."""
         with self.database.writing() as connection:
             connection.execute(delete(sign_ins).where(sign_ins.c.token_hash == token_hash(token)))
+
+    # second factor
+
+    def set_second_factor(self, account_id: int, secret: str | None, codes: Iterable[str] = (), step: int = 0) -> None:
+        """Turn the second factor on with its recovery codes, or off without a secret; browsers signed in stay so."""
+        with self.database.assigning() as connection:
+            connection.execute(
+                update(accounts).where(accounts.c.id == account_id).values(totp_secret=secret, totp_step=step)
+            )
+            connection.execute(delete(recovery_codes).where(recovery_codes.c.account_id == account_id))
+            rows = [{"account_id": account_id, "code_hash": token_hash(code)} for code in codes]
+            if rows and secret is not None:
+                connection.execute(insert(recovery_codes), rows)
+
+    def use_step(self, account_id: int, step: int) -> bool:
+        """Use the digits of a period up; False where they, or later ones, were used before."""
+        unused = or_(accounts.c.totp_step.is_(None), accounts.c.totp_step < step)
+        with self.database.assigning() as connection:
+            changed = connection.execute(
+                update(accounts).where(accounts.c.id == account_id, unused).values(totp_step=step)
+            )
+        return changed.rowcount == 1
+
+    def use_recovery_code(self, account_id: int, code: str) -> bool:
+        """Use a recovery code up; False where there is none such."""
+        same = (recovery_codes.c.account_id == account_id, recovery_codes.c.code_hash == token_hash(code))
+        with self.database.assigning() as connection:
+            return connection.execute(delete(recovery_codes).where(*same)).rowcount == 1
+
+    def n_recovery_codes(self, account_id: int) -> int:
+        """How many recovery codes are left."""
+        with self.database.reading() as connection:
+            counted = select(func.count()).where(recovery_codes.c.account_id == account_id)
+            return int(connection.scalar(counted) or 0)
+
+    def complete_sign_in(self, token: str) -> None:
+        """The second factor was right: the browser is signed in."""
+        with self.database.writing() as connection:
+            connection.execute(
+                update(sign_ins).where(sign_ins.c.token_hash == token_hash(token)).values(needs_code=False)
+            )
+
+    # roles in single studies
+
+    def study_roles(self) -> dict[int, dict[str, Role]]:
+        """By account, the roles it has in single studies."""
+        roles: dict[int, dict[str, Role]] = {}
+        query = select(study_roles).order_by(study_roles.c.account_id, study_roles.c.study)
+        with self.database.reading() as connection:
+            for row in connection.execute(query):
+                roles.setdefault(row.account_id, {})[row.study] = row.role
+        return roles
+
+    def studies_of(self, account_id: int) -> dict[str, Role]:
+        """The roles of one account in single studies."""
+        query = select(study_roles.c.study, study_roles.c.role).where(study_roles.c.account_id == account_id)
+        with self.database.reading() as connection:
+            return {row.study: row.role for row in connection.execute(query)}
+
+    def set_study_role(self, account_id: int, study: str, role: Role | None) -> None:
+        """Give an account a role in one study, or take it away."""
+        same = (study_roles.c.account_id == account_id, study_roles.c.study == study)
+        with self.database.assigning() as connection:
+            connection.execute(delete(study_roles).where(*same))
+            if role is not None:
+                row = {"account_id": account_id, "study": study, "role": _checked(role, STUDY_ROLES)}
+                connection.execute(insert(study_roles), row)
 
     # failed sign-ins
 
@@ -226,7 +328,7 @@ class Accounts(StorePart):
             return [LoggedAction(row.made_by, row.what, row.detail, row.at_ms) for row in connection.execute(query)]
 
 
-def _checked(role: Role) -> Role:
-    if role not in ROLES:
-        raise StorageError(f"there is no role '{role}'", remedy=f"one of {', '.join(ROLES)}")
+def _checked(role: Role, known: tuple[Role, ...] = ROLES) -> Role:
+    if role not in known:
+        raise StorageError(f"there is no role '{role}'", remedy=f"one of {', '.join(known)}")
     return role

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    PrimaryKeyConstraint,
     Table,
     Text,
     UniqueConstraint,
@@ -318,7 +319,28 @@ accounts = Table(
     Column("password_hash", Text, nullable=False),
     Column("is_active", Boolean, nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
+    Column("totp_secret", Text),
+    Column("totp_step", BigInteger),
     UniqueConstraint("name"),
+)
+
+# What an account may do in one study, beside what its own role allows everywhere.
+study_roles = Table(
+    "study_roles",
+    metadata,
+    Column("account_id", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("study", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    PrimaryKeyConstraint("account_id", "study"),
+)
+
+# Codes on paper that replace the phone once each; only their hashes.
+recovery_codes = Table(
+    "recovery_codes",
+    metadata,
+    Column("account_id", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("code_hash", Text, nullable=False),
+    PrimaryKeyConstraint("account_id", "code_hash"),
 )
 
 # One row per browser that is signed in; of its secret only the hash is kept.
@@ -329,6 +351,7 @@ sign_ins = Table(
     Column("account_id", BigInteger, ForeignKey("accounts.id"), nullable=False),
     Column("began_at_ms", BigInteger, nullable=False),
     Column("seen_at_ms", BigInteger, nullable=False),
+    Column("needs_code", Boolean, nullable=False, server_default=false()),
     Index("ix_sign_ins_account_id", "account_id"),
 )
 
@@ -341,6 +364,7 @@ account_links = Table(
     Column("account_id", BigInteger, ForeignKey("accounts.id")),
     Column("made_by", Text, nullable=False),
     Column("expires_at_ms", BigInteger, nullable=False),
+    Column("study", Text),
 )
 
 sign_in_failures = Table(

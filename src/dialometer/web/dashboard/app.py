@@ -148,7 +148,8 @@ async def _read(dashboard: Dashboard, request: Request, page: Page) -> PageReque
     at_ms = now_ms()
     secret = cookie(request, DASHBOARD_COOKIE)
     account = await run_in_threadpool(dashboard.login.account_of, secret, at_ms)
-    if not is_allowed(account.role, page.role):
+    role = await run_in_threadpool(dashboard.role_in, account, request.path_params.get("study", ""))
+    if not is_allowed(role, page.role):
         raise NotAllowed(f"your account may not do this; it needs the role {page.role}", remedy="ask an owner")
     fields: dict[str, list[str]] = {}
     files: dict[str, tuple[str, bytes]] = {}
@@ -165,6 +166,7 @@ async def _read(dashboard: Dashboard, request: Request, page: Page) -> PageReque
         opened = await run_in_threadpool(dashboard.studies.running, request.path_params["study"])
     return PageRequest(
         account=account,
+        role=role,
         secret=secret,
         root=dashboard.root,
         path=request.url.path,

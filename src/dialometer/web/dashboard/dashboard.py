@@ -81,7 +81,7 @@ class Cache:
             self._entries.clear()
 
 
-RANKS: Mapping[Role, int] = {"viewer": 0, "editor": 1, "owner": 2}
+RANKS: Mapping[Role, int] = {"guest": 0, "viewer": 1, "editor": 2, "owner": 3}
 
 
 def is_allowed(role: Role, needed: Role) -> bool:
@@ -94,6 +94,8 @@ class PageRequest:
     """A request of somebody who is signed in. ``fields`` holds every value of each field of a submitted form."""
 
     account: Account
+    role: Role
+    """What the account may do here: its own role, or a higher one that it has in the study of this address."""
     secret: str
     root: str
     path: str
@@ -144,8 +146,8 @@ class PageRequest:
         return text if text and hmac.compare_digest(self.sign(text).encode(), signature) else ""
 
     def may(self, needed: Role) -> bool:
-        """Whether the account has the needed role."""
-        return is_allowed(self.account.role, needed)
+        """Whether the account has the needed role here."""
+        return is_allowed(self.role, needed)
 
     def number(self, name: str) -> int | None:
         """A whole number of at least 0 from the form; None for anything else."""
@@ -246,6 +248,19 @@ class Dashboard:
         self.cache = Cache()
         self.templates = Templates(self.root)
         self.reports = LiveReports(studies.folders.report_command)
+
+    def role_in(self, account: Account, study: str) -> Role:
+        """What an account is in a study: its own role, or the one it has there, whichever allows more."""
+        here = self.accounts.studies_of(account.id).get(study, account.role) if study else account.role
+        return max(here, account.role, key=RANKS.__getitem__)
+
+    def visible(self, account: Account) -> list[str]:
+        """The names of the studies that an account may see."""
+        names = self.studies.folders.names()
+        if is_allowed(account.role, "viewer"):
+            return names
+        own = self.accounts.studies_of(account.id)
+        return [name for name in names if name in own]
 
     def show(self, template: str, request: PageRequest, **content: object) -> Response:
         """A page for somebody who is signed in."""

@@ -14,6 +14,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Account, AccountLink, Accounts, Role
+from dialometer.web.dashboard.second_factor import clean_code, matching_step
 from dialometer.web.server.security import TooOften
 
 MIN_LENGTH = 12
@@ -70,6 +71,8 @@ LONGEST_MS = 7 * 24 * 3600 * 1000
 """After this time everybody must sign in again."""
 SEEN_EVERY_MS = 60_000
 LINK_MS = 3 * 24 * 3600 * 1000
+CODE_MS = 10 * 60_000
+"""For so long after the password the second factor can be given."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@+\-]{1,63}")
 
 
@@ -87,6 +90,10 @@ class DeadLink(DialometerError):
 
 class WrongPassword(DialometerError):
     """Name and password do not match; the message does not say which is wrong."""
+
+
+class WrongCode(DialometerError):
+    """The second factor is wrong, or was used already."""
 
 
 class Login:
@@ -110,13 +117,11 @@ class Login:
     def sign_in(self, name: str, password: str, at_ms: int, address: str = "") -> tuple[str, Account]:
         """A new secret for a browser; raises :class:`WrongPassword`, or :class:`TooOften` after several from this address.
 
-        A name is slowed for one address only: a stranger who guesses passwords must not lock the owner out.
+        A name is slowed for one address only: a stranger who guesses passwords must not lock the owner out. Where the account
+        has a second factor, the secret opens nothing but the page that asks for it.
         """
         clean = name.strip().lower()[:64]
-        guessing = f"{clean} {hashlib.blake2b(address.encode(), digest_size=8).hexdigest()}"
-        wait = wait_s(*self.accounts.failures(guessing, at_ms), at_ms)
-        if wait:
-            raise TooOften(wait)
+        guessing = self._slow_down(clean, at_ms, address)
         account = self.accounts.named(clean)
         is_known = account is not None and account.is_active
         if not is_right(password, account.password_hash if account is not None and is_known else None):
@@ -124,11 +129,55 @@ class Login:
             raise WrongPassword("name and password do not belong together")
         assert account is not None
         self.accounts.forget_failures(guessing)
-        return self._remember(account, at_ms), account
+        return self._remember(account, at_ms, needs_code=account.has_second_factor), account
 
-    def _remember(self, account: Account, at_ms: int) -> str:
+    def _slow_down(self, name: str, at_ms: int, address: str) -> str:
+        """Raises :class:`TooOften` after several failures; what a failure is counted under."""
+        guessing = f"{name} {hashlib.blake2b(address.encode(), digest_size=8).hexdigest()}"
+        wait = wait_s(*self.accounts.failures(guessing, at_ms), at_ms)
+        if wait:
+            raise TooOften(wait)
+        return guessing
+
+    def asked_for_code(self, secret: str, at_ms: int) -> Account:
+        """The account whose password was right a moment ago and whose second factor is still to come."""
+        since = at_ms - CODE_MS
+        known = (
+            self.accounts.signed_in(secret, seen_since_ms=since, began_since_ms=since, needs_code=True)
+            if secret
+            else None
+        )
+        if known is None:
+            raise NotSignedIn("please sign in", remedy="open the dashboard's address")
+        return known[0]
+
+    def give_code(self, secret: str, code: str, at_ms: int, address: str = "") -> Account:
+        """The second factor: six digits of the app, or a recovery code. Each is good once; wrong ones are slowed like passwords."""
+        account = self.asked_for_code(secret, at_ms)
+        guessing = self._slow_down(f"code of {account.name}", at_ms, address)
+        if not self._is_right_code(account, code, at_ms):
+            self.accounts.note_failure(guessing, at_ms)
+            raise WrongCode(
+                "this code is wrong or was used already", remedy="wait for the next one, and check the clock"
+            )
+        self.accounts.forget_failures(guessing)
+        self.accounts.complete_sign_in(secret)
+        return account
+
+    def _is_right_code(self, account: Account, code: str, at_ms: int) -> bool:
+        step = matching_step(account.totp_secret or "", code[:20], at_ms)
+        if step is not None:
+            return self.accounts.use_step(account.id, step)
+        if self.accounts.use_recovery_code(account.id, clean_code(code[:40])):
+            left = self.accounts.n_recovery_codes(account.id)
+            self.accounts.log_action(account.name, "signed in with a recovery code", f"{left} left", at_ms)
+            return True
+        return False
+
+    def _remember(self, account: Account, at_ms: int, *, needs_code: bool = False) -> str:
         secret = secrets.token_urlsafe(32)
-        self.accounts.sign_in(secret, account.id, at_ms, expired_before_ms=at_ms - IDLE_MS)
+        expired = at_ms - IDLE_MS
+        self.accounts.sign_in(secret, account.id, at_ms, expired_before_ms=expired, needs_code=needs_code)
         return secret
 
     def link(self, token: str, at_ms: int) -> AccountLink | None:
@@ -146,12 +195,15 @@ class Login:
         account = self.accounts.use_link(token, clean, hash_password(password, clean), at_ms)
         what = "made the account" if link.account_id is None else "set a new password"
         self.accounts.log_action(account.name, what, account.role, at_ms)
-        return self._remember(account, at_ms), account
+        return self._remember(account, at_ms, needs_code=account.has_second_factor), account
 
-    def invite(self, role: Role, *, by: str, at_ms: int, account_id: int | None = None) -> str:
+    def invite(
+        self, role: Role, *, by: str, at_ms: int, account_id: int | None = None, study: str | None = None
+    ) -> str:
         """The token of a new one-time link."""
         token = secrets.token_urlsafe(24)
-        self.accounts.make_link(token, role, by=by, expires_at_ms=at_ms + LINK_MS, account_id=account_id)
+        expires_at_ms = at_ms + LINK_MS
+        self.accounts.make_link(token, role, by=by, expires_at_ms=expires_at_ms, account_id=account_id, study=study)
         return token
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -11,8 +12,9 @@ from starlette.routing import Route
 
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
+from dialometer.storage.accounts import Account
 from dialometer.web.dashboard.dashboard import Dashboard
-from dialometer.web.dashboard.login import LONGEST_MS, MIN_LENGTH, DeadLink
+from dialometer.web.dashboard.login import LONGEST_MS, MIN_LENGTH, DeadLink, WrongCode
 from dialometer.web.server.failures import headers_of
 from dialometer.web.server.requests import last_value, read_form
 from dialometer.web.server.security import (
@@ -44,6 +46,8 @@ class LoginPages:
             Route("/dashboard", self.enter, methods=["GET"]),
             Route("/dashboard/login", self.ask, methods=["GET"]),
             Route("/dashboard/login", self.sign_in, methods=["POST"]),
+            Route("/dashboard/code", self.ask_code, methods=["GET"]),
+            Route("/dashboard/code", self.give_code, methods=["POST"]),
             Route("/dashboard/join", self.welcome, methods=["GET"]),
             Route("/dashboard/join", self.join, methods=["POST"]),
             Route("/dashboard/logout", self.sign_out, methods=["POST"]),
@@ -65,7 +69,7 @@ class LoginPages:
         try:
             address = client_address(request.scope)
             self.attempts.take(address)
-            secret, _ = await run_in_threadpool(
+            secret, account = await run_in_threadpool(
                 self.dashboard.login.sign_in, name, last_value(form, "password"), now_ms(), address
             )
         except DialometerError as error:
@@ -74,7 +78,28 @@ class LoginPages:
             response = self._page(request, "login.html", status=status, next=wanted, error=message, name=name[:64])
             response.headers.update(headers_of(error))
             return response
-        return self._signed_in(request, secret, wanted or f"{self.dashboard.root}/dashboard/")
+        return self._signed_in(request, secret, wanted, account)
+
+    async def ask_code(self, request: Request) -> Response:
+        """The form for the second factor, after the password."""
+        await run_in_threadpool(self.dashboard.login.asked_for_code, cookie(request, DASHBOARD_COOKIE), now_ms())
+        return self._page(request, "code.html", next=self._next(request.query_params.get("next", "")))
+
+    async def give_code(self, request: Request) -> Response:
+        """The right digits open the dashboard."""
+        form = await read_form(request)
+        check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
+        secret, address = cookie(request, DASHBOARD_COOKIE), client_address(request.scope)
+        wanted = self._next(last_value(form, "next"))
+        try:
+            self.attempts.take(address)
+            await run_in_threadpool(self.dashboard.login.give_code, secret, last_value(form, "code"), now_ms(), address)
+        except (WrongCode, TooOften) as error:
+            status = 429 if isinstance(error, TooOften) else 422
+            response = self._page(request, "code.html", status=status, next=wanted, error=str(error))
+            response.headers.update(headers_of(error))
+            return response
+        return self._signed_in(request, secret, wanted)
 
     async def welcome(self, request: Request) -> Response:
         """What a one-time link opens."""
@@ -97,10 +122,10 @@ class LoginPages:
         if password != last_value(form, "again"):
             return await self._welcome(request, token, error="The two passwords differ.", name=name[:64])
         try:
-            secret, _ = await run_in_threadpool(self.dashboard.login.join, token, name, password, now_ms())
+            secret, account = await run_in_threadpool(self.dashboard.login.join, token, name, password, now_ms())
         except DialometerError as error:
             return await self._welcome(request, token, error=str(error), name=name[:64])
-        return self._signed_in(request, secret, f"{self.dashboard.root}/dashboard/")
+        return self._signed_in(request, secret, "", account)
 
     async def sign_out(self, request: Request) -> Response:
         """Signs this browser out."""
@@ -120,11 +145,17 @@ class LoginPages:
         is_own = wanted.startswith(f"{self._path}/") and "\\" not in wanted and wanted.isprintable()
         return wanted if is_own else ""
 
-    def _signed_in(self, request: Request, secret: str, wanted: str) -> Response:
-        response = RedirectResponse(wanted, 303)
+    def _signed_in(self, request: Request, secret: str, wanted: str, account: Account | None = None) -> Response:
+        """To the page that was wanted; first to the second factor, where the account of this password has one."""
+        needs_code = account is not None and account.has_second_factor
+        target = wanted or f"{self._path}/"
+        if needs_code:
+            target = f"{self._path}/code" + (f"?{urlencode({'next': wanted})}" if wanted else "")
+        response = RedirectResponse(target, 303)
         kept_s = LONGEST_MS // 1000
         set_cookie(request, response, DASHBOARD_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=kept_s)
-        response.delete_cookie(LOGIN_COOKIE, path=self._path)
+        if not needs_code:
+            response.delete_cookie(LOGIN_COOKIE, path=self._path)
         return response
 
     def _page(self, request: Request, template: str, *, status: int = 200, **content: object) -> Response:

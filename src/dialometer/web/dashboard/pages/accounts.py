@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import hmac
+from urllib.parse import urlsplit
+
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
-from dialometer.storage.accounts import ROLES, Account, Role
+from dialometer.storage.accounts import ROLES, STUDY_ROLES, Account, Role
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import MIN_LENGTH, hash_password, is_right
+from dialometer.web.dashboard.qr_code import qr_svg
+from dialometer.web.dashboard.second_factor import (
+    app_address,
+    clean_code,
+    matching_step,
+    new_recovery_codes,
+    new_secret,
+)
 
 
 @page("/accounts", role="owner")
@@ -17,17 +28,26 @@ def accounts(dashboard: Dashboard, request: PageRequest) -> Response:
 
 
 def _page(dashboard: Dashboard, request: PageRequest, link: str = "", about: str = "") -> Response:
-    content = {"accounts": dashboard.accounts.all(), "deeds": dashboard.accounts.actions(), "roles": ROLES}
+    content = {
+        "accounts": dashboard.accounts.all(),
+        "deeds": dashboard.accounts.actions(),
+        "roles": ROLES,
+        "study_roles": STUDY_ROLES,
+        "roles_in": dashboard.accounts.study_roles(),
+        "names": dashboard.studies.folders.names(),
+    }
     return dashboard.show("accounts.html", request, link=link, about=about, tab="accounts", **content)
 
 
 @page("/accounts/invite", role="owner", method="POST")
 def invite(dashboard: Dashboard, request: PageRequest) -> Response:
-    """A one-time link for a new account; it is shown once."""
-    role = _role(request)
-    token = dashboard.login.invite(role, by=request.account.name, at_ms=request.at_ms)
-    dashboard.note(request, "invited", role)
-    return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new account with the role {role}")
+    """A one-time link for a new account, with a role everywhere or in one study; it is shown once."""
+    study = _study(dashboard, request) if request.form.get("study") else None
+    role = _role(request, STUDY_ROLES if study else ROLES)
+    what = f"{role} of {study}" if study else role
+    token = dashboard.login.invite(role, by=request.account.name, at_ms=request.at_ms, study=study)
+    dashboard.note(request, "invited", what)
+    return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new account with the role {what}")
 
 
 @page("/accounts/{id:int}/reset", role="owner", method="POST")
@@ -51,19 +71,78 @@ def change(dashboard: Dashboard, request: PageRequest) -> Response:
     elif what in ("close", "open"):
         dashboard.accounts.change(account.id, is_active=what == "open")
         message = f"The account {account.name} is {'open again' if what == 'open' else 'closed'}."
+    elif what == "no second factor":
+        dashboard.accounts.set_second_factor(account.id, None)
+        message = f"The second factor of {account.name} is off."
+    elif what == "study":
+        study, role_there = _study(dashboard, request), request.form.get("role", "")
+        given = _role(request, STUDY_ROLES) if role_there else None
+        dashboard.accounts.set_study_role(account.id, study, given)
+        message = (
+            f"{account.name} is now {given} of {study}."
+            if given
+            else f"{account.name} has no role of its own in {study}."
+        )
     else:
         raise DialometerError("this is no change", remedy="go back and choose again")
     dashboard.note(request, "changed an account", message)
     return dashboard.redirect("/accounts", request, message)
 
 
-@page("/me", role="viewer")
+@page("/me", role="guest")
 def me(dashboard: Dashboard, request: PageRequest) -> Response:
     """One's own account."""
-    return dashboard.show("me.html", request, min_length=MIN_LENGTH, error="", tab="me")
+    return _own_page(dashboard, request)
 
 
-@page("/me", role="viewer", method="POST")
+def _own_page(dashboard: Dashboard, request: PageRequest, **content: object) -> Response:
+    left = dashboard.accounts.n_recovery_codes(request.account.id)
+    shown = {"error": "", "factor_error": "", "min_length": MIN_LENGTH, "n_codes": left, "tab": "me"} | content
+    return dashboard.show("me.html", request, **shown)
+
+
+@page("/me/second-factor", role="guest")
+def second_factor(dashboard: Dashboard, request: PageRequest) -> Response:
+    """A new secret to take over into an app; it counts once its first digits are typed."""
+    return _new_factor(dashboard, request, new_secret())
+
+
+def _new_factor(dashboard: Dashboard, request: PageRequest, secret: str, error: str = "") -> Response:
+    address = app_address(secret, request.account.name, urlsplit(request.origin).netloc)
+    content = {"secret": secret, "signature": request.sign(secret), "code": qr_svg(address, "QR code for your app")}
+    return dashboard.show("second_factor.html", request, **content, error=error, codes=(), tab="me")
+
+
+@page("/me/second-factor", role="guest", method="POST")
+def turn_on(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Turns the second factor on; its recovery codes are shown once."""
+    secret, signature = request.form.get("secret", ""), request.form.get("signature", "")
+    if not hmac.compare_digest(request.sign(secret).encode(), signature.encode("utf-8", "replace")):
+        raise DialometerError("this form is too old", remedy="begin again")
+    if not is_right(request.form.get("password", ""), request.account.password_hash):
+        return _new_factor(dashboard, request, secret, "The password is not right.")
+    step = matching_step(secret, request.form.get("code", "")[:20], request.at_ms)
+    if step is None:
+        return _new_factor(
+            dashboard, request, secret, "These digits are not right. Check the clock of the phone, and type the newest."
+        )
+    codes = new_recovery_codes()
+    dashboard.accounts.set_second_factor(request.account.id, secret, [clean_code(code) for code in codes], step)
+    dashboard.note(request, "turned the second factor on", request.account.name)
+    return dashboard.show("second_factor.html", request, codes=codes, error="", tab="me")
+
+
+@page("/me/second-factor/off", role="guest", method="POST")
+def turn_off(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Turns the second factor off, with the password."""
+    if not is_right(request.form.get("old", ""), request.account.password_hash):
+        return _own_page(dashboard, request, factor_error="The password is not right.")
+    dashboard.accounts.set_second_factor(request.account.id, None)
+    dashboard.note(request, "turned the second factor off", request.account.name)
+    return dashboard.redirect("/me", request, "The second factor is off.")
+
+
+@page("/me", role="guest", method="POST")
 def new_password(dashboard: Dashboard, request: PageRequest) -> Response:
     """Sets a new password; every browser must sign in again, this one too."""
     form = request.form
@@ -81,15 +160,22 @@ def new_password(dashboard: Dashboard, request: PageRequest) -> Response:
             dashboard.accounts.change(request.account.id, password_hash=hashed)
             dashboard.note(request, "changed the password", request.account.name)
             return dashboard.redirect("/login", request)
-    return dashboard.show("me.html", request, min_length=MIN_LENGTH, error=error, tab="me")
+    return _own_page(dashboard, request, error=error)
 
 
-def _role(request: PageRequest) -> Role:
+def _role(request: PageRequest, known: tuple[Role, ...] = ROLES) -> Role:
     given = request.form.get("role", "")
-    role = next((role for role in ROLES if role == given), None)
+    role = next((role for role in known if role == given), None)
     if role is None:
-        raise DialometerError("there is no such role", remedy=f"one of {', '.join(ROLES)}")
+        raise DialometerError("there is no such role", remedy=f"one of {', '.join(known)}")
     return role
+
+
+def _study(dashboard: Dashboard, request: PageRequest) -> str:
+    name = request.form.get("study", "")
+    if name not in dashboard.studies.folders.names():
+        raise DialometerError("there is no such study", remedy="choose one of the list")
+    return name
 
 
 def _account(dashboard: Dashboard, request: PageRequest) -> Account:

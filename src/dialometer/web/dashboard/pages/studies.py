@@ -24,10 +24,10 @@ def numbers_of(dashboard: Dashboard, running: RunningStudy, at_ms: int, group: s
     return dashboard.cached(running, ("numbers", group), make)
 
 
-@page("/", role="viewer")
+@page("/", role="guest")
 def studies(dashboard: Dashboard, request: PageRequest) -> Response:
-    """Every study with how far it has come; drafts and broken ones too."""
-    cards = [_card(dashboard, name, request.at_ms) for name in dashboard.studies.folders.names()]
+    """Every study that the account may see, with how far it has come; drafts and broken ones too."""
+    cards = [_card(dashboard, name, request.at_ms) for name in dashboard.visible(request.account)]
     return dashboard.show("studies.html", request, cards=cards, may_grow=dashboard.studies.folders.may_grow)
 
 
