@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0005"
+HEAD = "0006"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
