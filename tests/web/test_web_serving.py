@@ -127,6 +127,99 @@ def _children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")
+@pytest.mark.parametrize("n_processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
+    """Raters submit all the time, on connections that are kept and on new ones, while the processes are replaced."""
+    study = make_study("best-worst", n_items=4, design={"judgments_per_item": None}, recruitment={"quota": None})
+    acknowledged, failed, stop = [], [], threading.Event()
+
+    def rate(url, key, number, *, is_kept):
+        while not stop.is_set():
+            program, number = None, number + 100
+            client = httpx.Client(timeout=30)
+            try:
+                program = join_in(client, url, key, f"rater-{number}")
+                while not stop.is_set():
+                    shown = program.screen()
+                    if shown["kind"] == "done":
+                        break
+                    answer = program.submit(shown["screen"], json_answers(study, shown))
+                    assert answer.status_code == 200, answer.text
+                    acknowledged.append((program.session_id, shown["screen"]))
+                    if not is_kept:
+                        client.close()
+                        program.client = client = httpx.Client(timeout=30)
+            except Exception as error:
+                failed.append(repr(error))
+            finally:
+                client.close()
+
+    with serving(study.folder, "--workers", str(n_processes)) as (server, url, key):
+        threads = [
+            threading.Thread(target=rate, args=(url, key, n), kwargs={"is_kept": bool(n % 2)}, daemon=True)
+            for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        server.send_signal(signal.SIGHUP)
+        until = time.monotonic() + 60
+        log = study.folder / "out.txt"
+        while log.read_text().count("Finished server process") < n_processes:
+            assert time.monotonic() < until, log.read_text()
+            assert server.poll() is None, log.read_text()
+            time.sleep(0.1)
+        n_then = len(acknowledged)
+        while len(acknowledged) < n_then + 10:
+            assert time.monotonic() < until, (failed, log.read_text())
+            time.sleep(0.05)
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(40) == 0
+    assert failed == []
+    with Store.open(study.folder / "study.db", create=False) as store:
+        stored = [(visit.session_id, visit.screen) for visit in store.records.visits()]
+    assert set(acknowledged) <= set(stored)
+    assert len(stored) == len(set(stored))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")
+def test_a_restart_that_cannot_start_changes_nothing(make_study):
+    study = make_study("best-worst", n_items=3)
+    with serving(study.folder) as (server, url, _key):
+        good = (study.folder / "study.yaml").read_text()
+        (study.folder / "study.yaml").write_text("title: [")
+        server.send_signal(signal.SIGHUP)
+        until = time.monotonic() + 60
+        while "worker_not_replaced" not in (study.folder / "out.txt").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        (study.folder / "study.yaml").write_text(good)
+
+
+def test_a_socket_of_the_service_manager_is_used(monkeypatch):
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        given = socket.socket(fileno=os.dup(listening.fileno()))
+        monkeypatch.setattr("dialometer.web.run.FIRST_GIVEN", given.detach())
+        monkeypatch.setenv("LISTEN_FDS", "1")
+        monkeypatch.setenv("LISTEN_PID", "1")  # of another process
+        with bind(Listening(port=0)) as own:
+            assert own.getsockname() != listening.getsockname()
+        monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
+        with bind(Listening(port=0)) as taken:
+            assert taken.getsockname() == listening.getsockname()
+        assert "LISTEN_FDS" not in os.environ
+        monkeypatch.setenv("LISTEN_FDS", "2")
+        monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
+        with pytest.raises(Exception, match="one listening TCP socket"):
+            bind(Listening(port=0))
+
+
 def test_it_says_where_to_go_and_leaves_word_for_programs(make_study):
     agent = {"type": "wizard", "options": {"canned": ["Yes."]}}
     study = make_study("chat", n_items=2, systems=[{"name": name, "agent": agent} for name in ("juno", "tak")])

@@ -5,8 +5,12 @@ It runs in one process, or in several that share a socket and a database.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import gc
+import json
+import logging
 import multiprocessing
 import os
 import secrets
@@ -16,10 +20,16 @@ import socket
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
+import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -31,14 +41,14 @@ from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
 from dialometer.web.rater.pages import Pages
 from dialometer.web.rater.wizard import has_wizard
-from dialometer.web.server.logs import log_failure, set_up
+from dialometer.web.server.connections import Door, Guarded, Limits, TrustedProxies
+from dialometer.web.server.logs import log, log_failure, set_up
+from dialometer.web.server.metrics import METRICS_TYPE
+from dialometer.web.server.refused import refusals
 from dialometer.web.server.security import safe_headers
-from dialometer.web.server.settings import ENVIRONMENT, Settings
+from dialometer.web.server.settings import Settings, known_fields
+from dialometer.web.server.supervisor import READY_S, REPLACE, RETIRE, Supervisor, Worker
 from dialometer.web.server.turns import HAS_PROCESS_LOCKS, TurnTakingStore
-
-if TYPE_CHECKING:
-    from uvicorn import Config
-
 
 DASHBOARD = "/dashboard"
 EARLIER_DASHBOARD = "/desk"
@@ -112,6 +122,8 @@ class ServerApp:
             return RedirectResponse(f"{self._root}{DASHBOARD}/", 303)
         if path == "/healthz":
             return JSONResponse({"status": "ok", "studies": len(self.studies.folders.names())})
+        if path == "/metrics":
+            return PlainTextResponse(refusals.metrics.render({}), media_type=METRICS_TYPE)
         return PlainTextResponse("There is nothing here. Open the study by the link you were given.", 404)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -160,13 +172,13 @@ def _accounts(studies: RunningStudies) -> Store:
     return TurnTakingStore.open(target)
 
 
-_FOLDERS, _LEVEL = f"{ENVIRONMENT}_FOLDERS", f"{ENVIRONMENT}_LOG_LEVEL"
 SWITCH_INTERVAL_S = 0.001
 """How long the writer thread may keep the answering thread waiting; Python's default of 5 ms would slow every answer."""
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 """Garbage collection runs less often than by default, since it stops everything."""
 GRACE_S = 30
-KEEP_ALIVE_S = 65
+DRAIN_S = 3.0
+"""How long a process that was replaced still answers on connections that are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +191,9 @@ class Listening:
     trusts_proxy: bool = True
     trusted_proxies: str = "127.0.0.1"
     log_level: str = "info"
+    limits: Limits = field(default_factory=Limits)
+    may_reload: bool = True
+    """Whether SIGHUP replaces the processes. On a terminal it ends the server, as closing the terminal should."""
 
 
 def new_key() -> str:
@@ -187,7 +202,10 @@ def new_key() -> str:
 
 
 def bind(listening: Listening) -> socket.socket:
-    """The socket of a server; port 0 takes a free one."""
+    """The socket of a server; port 0 takes a free one. A socket that systemd has opened is used as it is."""
+    given = _given_socket()
+    if given is not None:
+        return given
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     server = socket.socket(family, socket.SOCK_STREAM)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -203,6 +221,27 @@ def bind(listening: Listening) -> socket.socket:
         ) from error
     server.set_inheritable(True)
     return server
+
+
+FIRST_GIVEN = 3
+"""The file in which systemd hands a socket over (sd_listen_fds(3))."""
+
+
+def _given_socket() -> socket.socket | None:
+    """The socket that systemd listens on for this server: connections wait there while the server is restarted."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or not os.environ.get("LISTEN_FDS", "").isdigit():
+        return None
+    n_given = int(os.environ["LISTEN_FDS"])
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
+        os.environ.pop(name, None)
+    given = socket.socket(fileno=FIRST_GIVEN) if n_given == 1 else None
+    if given is None or given.family not in (socket.AF_INET, socket.AF_INET6) or given.type != socket.SOCK_STREAM:
+        raise DialometerError(
+            "the service manager handed over something else than one listening TCP socket",
+            remedy="one ListenStream=ADDRESS:PORT in the .socket unit",
+        )
+    given.set_inheritable(True)
+    return given
 
 
 def address_of(server: socket.socket, root_path: str) -> str:
@@ -223,21 +262,23 @@ def check_processes(study: Study, n_processes: int) -> None:
 
 
 def serve(folders: StudyFolders, listening: Listening, settings: Settings, sock: socket.socket) -> None:
-    """Serves until a signal ends it. Running requests are finished, and every acknowledged screen is on disk."""
+    """Serves until a signal ends it. Running requests are finished, and every acknowledged screen is on disk.
+
+    SIGHUP replaces the processes one by one; a single process is then followed by another one, and only watches over it.
+    """
     set_up(listening.log_level)
     signal.signal(signal.SIGTERM, _end)
     if listening.n_processes == 1:
-        serve_app(open_server(folders, settings), listening, sock)
+        start = _starting(folders, listening, settings, sock)
+        following = _serve_until_replaced(open_server(folders, settings), listening, sock, start)
+        if following is not None:
+            _supervise(start, [following], listening)
         return
     runtime = tempfile.mkdtemp(prefix="dialometer-")
-    shared = replace(settings, runtime_folder=runtime)
-    os.environ |= {
-        ENVIRONMENT: shared.as_json(),
-        _FOLDERS: folders.as_json(),
-        _LEVEL: listening.log_level,
-    }
+    Path(runtime, REFUSED_FOLDER).mkdir()
+    start = _starting(folders, listening, replace(settings, runtime_folder=runtime), sock)
     try:
-        _serve_in_processes(listening, sock)
+        _supervise(start, [start() for _ in range(listening.n_processes)], listening)
     finally:
         shutil.rmtree(runtime, ignore_errors=True)
 
@@ -249,26 +290,112 @@ def _end(_signal: int, _frame: object) -> None:
 
 def serve_app(app: ASGIApp, listening: Listening, sock: socket.socket) -> None:
     """Serves an application in this process until a signal ends it."""
-    from uvicorn import Server  # noqa: PLC0415 - the rest of the package works without it
-
     _tune()
-    Server(_config(app, listening)).run(sockets=[sock])
+    GracefulServer(app, listening).run(sockets=[sock])
 
 
-def _serve_in_processes(listening: Listening, sock: socket.socket) -> None:
-    from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
+def _supervise(start: Callable[[], Worker], workers: list[Worker], listening: Listening) -> None:
+    supervisor = Supervisor(start, workers, replaces=listening.may_reload)
+    supervisor.run()
+    if supervisor.has_failed:
+        raise DialometerError("the server's processes could not be started", remedy="the log above says why")
 
-    config = _config("dialometer.web.run:app_of_process", listening)
-    Multiprocess(config, sockets=[sock]).run()
+
+def _serve_until_replaced(
+    app: ASGIApp, listening: Listening, sock: socket.socket, start: Callable[[], Worker]
+) -> Worker | None:
+    """Serves in this process. After SIGHUP gives the process that has taken over; None when a signal ended the server."""
+    _tune()
+    server = GracefulServer(app, listening)
+    following: list[Worker] = []
+
+    started: list[Worker] = []
+
+    def follow() -> None:
+        worker = start()
+        started.append(worker)
+        while worker.is_alive and not worker.look() and time.monotonic() - worker.since < READY_S:
+            time.sleep(0.05)
+        if worker.is_ready:
+            following.append(worker)
+            server.retire()
+        else:  # this process goes on
+            log("worker_not_replaced", level=logging.ERROR, exit_code=worker.process.exitcode)
+            worker.process.kill()
+            worker.end()
+
+    threads: list[threading.Thread] = []
+
+    def replace_this(_signal: int, _frame: object) -> None:
+        if not any(thread.is_alive() for thread in threads):
+            threads.append(threading.Thread(target=follow, name="follow", daemon=True))
+            threads[-1].start()
+
+    if listening.may_reload and REPLACE is not None:
+        signal.signal(REPLACE, replace_this)
+    try:
+        # The socket is kept for those who follow: uvicorn closes the one it is given.
+        server.run(sockets=[sock.dup()])
+    except BaseException:
+        for worker in started:
+            worker.tell(signal.SIGTERM)
+            worker.end()
+        raise
+    return following[0] if following else None
 
 
-def app_of_process() -> ASGIApp:
-    """The application of one of several processes, with the settings that the first process left in the environment."""
+class GracefulServer(uvicorn.Server):
+    """uvicorn's server within the limits of a :class:`Door`, which can hand over to another process."""
+
+    def __init__(self, app: ASGIApp, listening: Listening, when_ready: Callable[[], None] = lambda: None) -> None:
+        self.door = Door(listening.limits, TrustedProxies(listening.trusted_proxies if listening.trusts_proxy else ""))
+        self._when_ready = when_ready
+        super().__init__(_config(app, listening, self.door))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts, and says so."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._when_ready()
+
+    def retire(self) -> None:
+        """Ends because another process has taken over: requests on their way to this one are still answered."""
+        self.door.drain_s = self.door.drain_s or DRAIN_S
+        self.should_exit = True
+
+
+REFUSED_FOLDER = ".refused"
+"""Where the processes of a server count together what they refused; not the name of a study."""
+
+
+def _starting(
+    folders: StudyFolders, listening: Listening, settings: Settings, sock: socket.socket
+) -> Callable[[], Worker]:
+    """Starts one more process. Its settings are text, because after an update it runs newer code than this one."""
+    job = {"folders": folders.as_json(), "settings": settings.as_json(), "listening": asdict(listening)}
+    return lambda: Worker(serve_as_worker, json.dumps(job), sock)
+
+
+def serve_as_worker(job: str, sock: socket.socket, ready: Connection) -> None:
+    """One of several processes, or the one that follows a single one. Earlier versions call it by this name."""
     threading.Thread(target=_end_with_first_process, daemon=True).start()
-    set_up(os.environ[_LEVEL])
-    app = open_server(StudyFolders.from_json(os.environ[_FOLDERS]), Settings.from_json(os.environ[ENVIRONMENT]))
+    if REPLACE is not None:
+        signal.signal(REPLACE, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    told = json.loads(job)
+    listening = known_fields(Listening, told["listening"])
+    listening = replace(listening, limits=known_fields(Limits, told["listening"]["limits"]))
+    settings = Settings.from_json(told["settings"])
+    set_up(listening.log_level)
+    if settings.runtime_folder:
+        refusals.count_in(str(Path(settings.runtime_folder) / REFUSED_FOLDER))
+    app = open_server(StudyFolders.from_json(told["folders"]), settings)
     _tune()
-    return app
+    server = GracefulServer(app, listening, lambda: ready.send(True))
+    if RETIRE != signal.SIGTERM:
+        signal.signal(RETIRE, lambda _signal, _frame: server.retire())
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl+C reaches all processes
+        server.run(sockets=[sock])
 
 
 def _end_with_first_process() -> None:
@@ -287,20 +414,17 @@ def _tune() -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
-def _config(app: ASGIApp | str, listening: Listening) -> Config:
-    from uvicorn import Config  # noqa: PLC0415
-
-    return Config(
+def _config(app: ASGIApp, listening: Listening, door: Door) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
-        factory=isinstance(app, str),
-        workers=listening.n_processes,
+        http=cast("type[asyncio.Protocol]", partial(Guarded, door)),
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=listening.trusts_proxy,
         forwarded_allow_ips=listening.trusted_proxies,
         timeout_graceful_shutdown=GRACE_S,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_keep_alive=listening.limits.idle_s,
         lifespan="on",
         ws="none",
         backlog=2048,

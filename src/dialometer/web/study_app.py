@@ -23,7 +23,8 @@ from dialometer.web.rater.wizard import WizardPages, WizardQueue
 from dialometer.web.server.failures import as_json, wants_json
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.media import study_media
-from dialometer.web.server.metrics import RequestCounter
+from dialometer.web.server.metrics import METRICS_TYPE, RequestCounter
+from dialometer.web.server.refused import refusals
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.static_files import STATIC, Assets
 
@@ -111,6 +112,7 @@ def _monitoring(service: Service) -> Iterable[Route]:
             "dialometer_sessions": ("Sessions by state.", sessions),
             "dialometer_waiting": ("Screens waiting to be stored, in this process.", waiting),
         }
-        return PlainTextResponse(service.metrics.render(gauges), media_type="text/plain; version=0.0.4")
+        text = service.metrics.render(gauges) + refusals.metrics.render({})
+        return PlainTextResponse(text, media_type=METRICS_TYPE)
 
     return [Route("/healthz", health), Route("/metrics", metrics)]

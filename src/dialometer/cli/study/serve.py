@@ -61,6 +61,21 @@ def add_to(app: typer.Typer) -> None:
         arrivals_per_minute: Annotated[
             int, typer.Option("--arrivals-per-minute", min=0, help="New raters from one address; 0 for no limit.")
         ] = 60,
+        max_connections: Annotated[
+            int, typer.Option("--max-connections", min=10, help="Open connections of one process.")
+        ] = 4_000,
+        connections_per_address: Annotated[
+            int, typer.Option("--connections-per-address", min=1, help="Open connections of one client.")
+        ] = 256,
+        header_time: Annotated[
+            float, typer.Option("--header-time", min=1, help="Seconds for the header of a request.")
+        ] = 15.0,
+        body_time: Annotated[
+            float, typer.Option("--body-time", min=1, help="Seconds for its body; large bodies get more.")
+        ] = 30.0,
+        idle_time: Annotated[
+            int, typer.Option("--idle-time", min=1, help="Seconds that a connection without requests is kept.")
+        ] = 65,
         api_key: Annotated[
             str, typer.Option("--api-key", envvar="DIALOMETER_API_KEY", help="Key for programs; a new one by default.")
         ] = "",
@@ -109,10 +124,12 @@ def add_to(app: typer.Typer) -> None:
         """Serve studies: raters answer in their browsers, programs through the JSON API, experimenters at /dashboard.
 
         What a rater sends is on disk before it is acknowledged. Stop with Ctrl+C: requests under way are finished.
+        SIGHUP replaces the processes one by one, without a refused connection, so that they use an updated program.
         """
         from dialometer.errors import DialometerError
         from dialometer.web.rater.wizard import has_wizard
-        from dialometer.web.run import Listening, address_of, bind, check_processes, new_key, serve
+        from dialometer.web.run import DRAIN_S, Listening, address_of, bind, check_processes, new_key, serve
+        from dialometer.web.server.connections import Limits
         from dialometer.web.server.settings import Settings
 
         log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
@@ -135,7 +152,18 @@ def add_to(app: typer.Typer) -> None:
             arrivals_per_minute=arrivals_per_minute,
             agents=agents,
         )
-        listening = Listening(host, port, workers, proxy_headers, forwarded_allow_ips, log_level)
+        limits = Limits(
+            connections=max_connections,
+            per_address=connections_per_address,
+            header_s=header_time,
+            body_s=body_time,
+            idle_s=idle_time,
+            drain_s=DRAIN_S if "LISTEN_FDS" in os.environ else 0.0,
+        )
+        is_terminal = sys.stdin is not None and sys.stdin.isatty()
+        listening = Listening(
+            host, port, workers, proxy_headers, forwarded_allow_ips, log_level, limits, may_reload=not is_terminal
+        )
         sock = bind(listening)
         token = _prepare(study_folders, is_asked=owner_link)
         address = address_of(sock, settings.root_path)

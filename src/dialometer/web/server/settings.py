@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self, TypeVar
 
 from dialometer.agents.access import AgentAccess
 
-ENVIRONMENT = "DIALOMETER_SERVE"
-"""The variable in which a server leaves its settings for the processes it starts."""
+T = TypeVar("T")
+
+
+def known_fields(kind: type[T], raw: Mapping[str, Any]) -> T:
+    """A dataclass from what another version of this program wrote: fields that are not known here are left out."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in raw.items() if name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,4 +53,4 @@ class Settings:
         """The settings that :meth:`as_json` wrote."""
         raw = json.loads(text)
         agents = raw["agents"] and AgentAccess(**{k: v if v is None else tuple(v) for k, v in raw["agents"].items()})
-        return cls(**{**raw, "frame_ancestors": tuple(raw["frame_ancestors"]), "agents": agents})
+        return known_fields(cls, {**raw, "frame_ancestors": tuple(raw["frame_ancestors"]), "agents": agents})
