@@ -11,7 +11,7 @@ import uvicorn
 
 from dialometer.web.run import GracefulServer, Listening
 from dialometer.web.server import connections
-from dialometer.web.server.connections import Door, Limits, TrustedProxies, counted_address
+from dialometer.web.server.connections import ConnectionLimits, Door, TrustedProxies, counted_address
 from dialometer.web.server.refused import Refusals
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
@@ -45,7 +45,7 @@ def guarded(monkeypatch, trusted="", **limits):
     """A server with these limits, whose sweeps come often."""
     monkeypatch.setattr(connections, "SWEEP_S", 0.02)
     counted = Refusals()
-    listening = Listening(limits=Limits(**limits), trusted_proxies=trusted)
+    listening = Listening(limits=ConnectionLimits(**limits), trusted_proxies=trusted)
     server = GracefulServer(echo, listening)
     server.door.refused = counted
     sock = socket.socket()
@@ -291,7 +291,7 @@ def test_an_ipv6_client_is_its_network():
 
 def test_connections_stay_below_what_the_system_lets_it_open(monkeypatch):
     monkeypatch.setattr(connections, "allow_open_files", lambda: 17)
-    assert Door(Limits(), TrustedProxies("")).max_connections == 17
+    assert Door(ConnectionLimits(), TrustedProxies("")).max_connections == 17
     assert connections.RESERVED_FILES < 1024
 
 

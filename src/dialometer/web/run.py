@@ -41,7 +41,7 @@ from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
 from dialometer.web.rater.pages import Pages
 from dialometer.web.rater.wizard import has_wizard
-from dialometer.web.server.connections import Door, Guarded, Limits, TrustedProxies
+from dialometer.web.server.connections import ConnectionLimits, Door, Guarded, TrustedProxies
 from dialometer.web.server.logs import log, log_failure, set_up
 from dialometer.web.server.metrics import METRICS_TYPE
 from dialometer.web.server.refused import refusals
@@ -191,7 +191,7 @@ class Listening:
     trusts_proxy: bool = True
     trusted_proxies: str = "127.0.0.1"
     log_level: str = "info"
-    limits: Limits = field(default_factory=Limits)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     may_reload: bool = True
     """Whether SIGHUP replaces the processes. On a terminal it ends the server, as closing the terminal should."""
 
@@ -384,7 +384,7 @@ def serve_as_worker(job: str, sock: socket.socket, ready: Connection) -> None:
     signal.signal(signal.SIGTERM, _end)
     told = json.loads(job)
     listening = known_fields(Listening, told["listening"])
-    listening = replace(listening, limits=known_fields(Limits, told["listening"]["limits"]))
+    listening = replace(listening, limits=known_fields(ConnectionLimits, told["listening"]["limits"]))
     settings = Settings.from_json(told["settings"])
     set_up(listening.log_level)
     if settings.runtime_folder:

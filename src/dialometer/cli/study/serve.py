@@ -129,7 +129,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.errors import DialometerError
         from dialometer.web.rater.wizard import has_wizard
         from dialometer.web.run import DRAIN_S, Listening, address_of, bind, check_processes, new_key, serve
-        from dialometer.web.server.connections import Limits
+        from dialometer.web.server.connections import ConnectionLimits
         from dialometer.web.server.settings import Settings
 
         log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
@@ -152,7 +152,7 @@ def add_to(app: typer.Typer) -> None:
             arrivals_per_minute=arrivals_per_minute,
             agents=agents,
         )
-        limits = Limits(
+        limits = ConnectionLimits(
             connections=max_connections,
             per_address=connections_per_address,
             header_s=header_time,

@@ -136,11 +136,11 @@ def serve_avatar(avatar: Avatar, sock: socket.socket, *, title: str = "", log_le
     """Serves until a signal ends it."""
     from uvicorn import Config, Server  # noqa: PLC0415 - the rest of the package works without it
 
-    from dialometer.web.server.connections import Limits, guarded  # noqa: PLC0415 - as above
+    from dialometer.web.server.connections import ConnectionLimits, guarded  # noqa: PLC0415 - as above
 
     set_up(log_level)
     app = create_avatar_app(avatar, title=title)
-    http = guarded(Limits())
+    http = guarded(ConnectionLimits())
     config = Config(app, http=http, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none")
     Server(config).run(sockets=[sock])
 

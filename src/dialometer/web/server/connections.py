@@ -1,4 +1,4 @@
-"""Limits on connections, below the application: strangers and slow clients cannot use up what raters need.
+"""ConnectionLimits on connections, below the application: strangers and slow clients cannot use up what raters need.
 
 A request is only seen by the application once its header is complete. Until then a client can send a header without an end,
 or open connections and say nothing, so the limits are part of the protocol that reads the socket. Where there are too many
@@ -40,7 +40,7 @@ RESERVED_FILES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What one process takes. The number of connections is also limited by the files that the system lets it open."""
 
     connections: int = 4_000
@@ -123,7 +123,7 @@ def allow_open_files() -> int:
 class Door:
     """All connections of one process: who may come in, who must go, and who has taken too long."""
 
-    def __init__(self, limits: Limits, trusted: TrustedProxies, refused: Refusals = refusals) -> None:
+    def __init__(self, limits: ConnectionLimits, trusted: TrustedProxies, refused: Refusals = refusals) -> None:
         self.limits = limits
         self.trusted = trusted
         self.refused = refused
@@ -408,6 +408,6 @@ class Guarded(HttpToolsProtocol):
             self.transport.close()
 
 
-def guarded(limits: Limits, trusted: str = "") -> type[asyncio.Protocol]:
+def guarded(limits: ConnectionLimits, trusted: str = "") -> type[asyncio.Protocol]:
     """The protocol of a server with these limits, as uvicorn takes it."""
     return cast("type[asyncio.Protocol]", partial(Guarded, Door(limits, TrustedProxies(trusted))))
