@@ -91,14 +91,14 @@ def test_signing_in_and_out(site):
     site.owner()
     visitor = site.visitor().sign_in("ADA ")
     assert "ada (owner)" in visitor.text
-    cookie = next(c for c in visitor.client.cookies.jar if c.name == "dialometer_desk")
+    cookie = next(c for c in visitor.client.cookies.jar if c.name == "dialometer_dashboard")
     assert cookie.path == "/dashboard"
     assert cookie.has_nonstandard_attr("HttpOnly")
     visitor.post("/logout")
     assert "Sign in" in visitor.text
     assert visitor.get("/").text.startswith("Sign in")
     assert (
-        site.visitor().client.get("/dashboard/", headers={"cookie": f"dialometer_desk={cookie.value}"}).url.path
+        site.visitor().client.get("/dashboard/", headers={"cookie": f"dialometer_dashboard={cookie.value}"}).url.path
         == "/dashboard/login"
     )
 

@@ -41,7 +41,7 @@ def test_a_stranger_gets_nothing_from_any_route(site, cookie):
     site.owner()
     for page in PAGES:
         for method in METHODS:
-            stranger = site.visitor(**({"cookie": f"dialometer_desk={cookie}"} if cookie else {}))
+            stranger = site.visitor(**({"cookie": f"dialometer_dashboard={cookie}"} if cookie else {}))
             path = address(page)
             data = {"csrf": "0" * 64} if method == "POST" else None
             response = stranger.client.request(method, path, data=data, follow_redirects=False)
@@ -106,7 +106,7 @@ def test_every_form_needs_its_mark(site):
 def owner_mark(owner):
     from dialometer.web.server.security import csrf_for
 
-    return csrf_for(owner.client.cookies["dialometer_desk"])
+    return csrf_for(owner.client.cookies["dialometer_dashboard"])
 
 
 def test_every_page_opens_for_a_viewer(site):

@@ -174,6 +174,7 @@ def test_an_erased_session_keeps_its_place_in_the_chart():
             at,
             at,
             at,
+            is_erased=n in (2, 4),
         )
         for n, at in times.items()
     ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from storage_cases import T0, arrive, judgment, register, screen
+import pytest
+from storage_cases import T0, answer, arrive, judgment, register, screen
 
+from dialometer.errors import StorageError
 from dialometer.storage import Store
 from dialometer.storage.codes import withdrawal_code
 from dialometer.storage.erasing import DAY_MS
 from dialometer.storage.imports import ImportedSession
+from dialometer.storage.sessions import Patience
 from dialometer.storage.withdrawals import Due
 
 NOW = T0 + 100 * DAY_MS
@@ -67,3 +70,32 @@ def test_a_code_finds_its_session_however_it_is_typed(store: Store) -> None:
         assert store.withdrawals.session_of_code(code) == session_id
         assert store.withdrawals.session_of_code(f" {code.lower().replace('-', '')} ") == session_id
         assert store.withdrawals.session_of_code(code[:-1]) is None
+
+
+def test_who_leaves_before_consenting_leaves_nothing(store: Store) -> None:
+    register(store)
+    left = arrive(store, "PID-left", token="left")
+    store.submissions.record([screen(left, 0, answers=[answer(left, "age", 17, part="screening")])], T0)
+    agreed = arrive(store, "PID-agreed", token="agreed")
+    store.submissions.record(
+        [screen(agreed, 0, answers=[answer(agreed, "age", 30)], consent_version="v1")],
+        T0,
+    )
+    here = arrive(store, "PID-here", at_ms=NOW, stale_before_ms=0)
+    store.submissions.record([screen(here, 0, answers=[answer(here, "age", 40)])], NOW)
+    with pytest.raises(StorageError, match="append-only"), store.database.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM answers")
+
+    store.sessions.release_left(Patience(NOW - DAY_MS))
+
+    erased, kept, active = (mark for mark in store.sessions.marks())
+    assert (erased.state, erased.is_erased, erased.started_at_ms % DAY_MS) == ("stale", True, 0)
+    assert (kept.state, kept.is_erased, active.state) == ("stale", False, "active")
+    assert {given.question for given in store.records.answers(left.id)} == set()
+    assert [given.value for given in store.records.answers()] == [30, 40]
+    assert store.sessions.by_token("left") is None
+    assert store.sessions.by_token("agreed") is not None
+    assert arrive(store, "PID-left", at_ms=NOW, stale_before_ms=0).ordinal == 4
+    assert not store.withdrawals.due(identifiers_days=None, answers_days=0, at_ms=T0).sessions
+    with pytest.raises(StorageError):
+        store.exclusions.exclude(left.id, "me", "gone", NOW)

@@ -121,6 +121,24 @@ def test_codes_that_raters_noted_before_an_upgrade_stay_valid(old_database: str)
         assert store.withdrawals.session_of_code("8r2vfst93pwy7d9b") == "s1", "a used code is still known"
 
 
+def test_an_upgrade_erases_who_left_before_consent_and_keeps_the_log(database_url: str) -> None:
+    database = open_database(database_url, create=True)
+    with database.assigning() as connection:
+        upgrade(connection, "0006")
+        connection.execute(text(STUDY.replace(":", "\\:")))
+        connection.execute(text(PERSON.replace(":", "\\:")))
+        session = text(SESSION.replace('":', '"\\:')).bindparams(token_hash=token_hash("secret"), at=T0)
+        connection.execute(session)
+        connection.execute(text("UPDATE sessions SET state = 'stale', consent_version = ''"))
+        logged = "INSERT INTO desk_log (made_by, what, detail, at_ms) VALUES ('ann', 'export', 'all', :at)"
+        connection.execute(text(logged), {"at": T0})
+    database.close()
+    with Store.open(database_url) as store:
+        assert store.sessions.get("s1").rater_id == ""
+        store.accounts.log_action("ben", "export", "all", T0 + 1)
+        assert [action.made_by for action in store.accounts.actions()] == ["ben", "ann"]
+
+
 def test_several_processes_may_upgrade_at_once(old_database: str, crew: Any) -> None:
     assert crew.at_once(open_and_register, old_database) == [1] * crew.n
     with Store.open(old_database) as store:

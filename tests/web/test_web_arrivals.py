@@ -103,8 +103,8 @@ def test_an_open_link_may_name_its_rater(make_study, site):
 def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
     there = site(make_study(recruitment={"platform": "link", "quota": 1}))
     assert there.browser().start().screen
-    full = there.browser().start()
-    assert full.status == 403
+    full = there.browser().get("/")
+    assert full.status == 403, "before a button is pressed for nothing"
     title = there.app.service.pages.language.text("message.full.title")
     assert full.heading == title
     response = there.client.post(
@@ -116,6 +116,15 @@ def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
     assert (paused.status, paused.heading) == (403, there.app.service.pages.language.text("message.paused.title"))
     there.store.control.set_state("closed", by="ann", reason="done", at_ms=2)
     assert there.browser().get("/").heading == there.app.service.pages.language.text("message.closed.title")
+
+
+def test_a_place_that_somebody_left_is_not_full(make_study, site):
+    there = site(make_study(recruitment={"platform": "link", "quota": 1}))
+    there.browser().start()
+    later = there.app.service.flow.clock() + 3 * 3_600_000
+    there.app.service.flow.clock = lambda: later
+    assert there.browser().get("/").status == 200
+    assert [mark.state for mark in there.store.sessions.marks()] == ["stale"]
 
 
 def test_a_study_that_nobody_has_started_says_so(make_study, site):

@@ -100,7 +100,7 @@ def test_counters_follow_what_happens(make_study, site):
     program.answer(there.study)
     program.submit("consent", {}, token="x")
     program.submit("pre", {"no": "such"}, token="y")
-    there.browser().start()
+    there.browser().get("/")
     text = there.client.get("/metrics").text
     series = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert series['dialometer_submissions_total{outcome="stored"}'] == "1"

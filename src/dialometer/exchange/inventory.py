@@ -70,7 +70,7 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept("sign_ins", "open sign-ins of experimenters, as hashes", "to let only them see the dashboard", STUDY),
     Kept("account_links", "links with which an account is made, as hashes", "to let new experimenters in", STUDY),
     Kept("sign_in_failures", "names with which signing in failed lately", "to slow down guessing", STUDY),
-    Kept("desk_log", "what experimenters did on the dashboard", "no decision goes unrecorded", STUDY),
+    Kept("dashboard_log", "what experimenters did on the dashboard", "no decision goes unrecorded", STUDY),
     Kept("looks", "when experimenters looked at results, and what they saw", "peeking is part of a study", STUDY),
 )
 

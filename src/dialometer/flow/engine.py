@@ -155,10 +155,29 @@ class Flow:
         """Which sessions have left their slots by now, by the study's design."""
         design = self.study.spec.design
         return Patience(
-            stale_before_ms=at_ms - int(design.stale_after_minutes * 60_000),
+            stale_before_ms=at_ms - design.stale_ms,
             idle_before_ms=at_ms - int(design.hold_minutes * 60_000),
             n_opening=2 if self.study.spec.screening else 1,
         )
+
+    def release_left(self, at_ms: int | None = None) -> None:
+        """Give away the places of raters who left; nothing is kept of those who left before they consented."""
+        at_ms = self.clock() if at_ms is None else at_ms
+        self.store.sessions.release_left(self.patience(at_ms))
+
+    def is_full(self) -> bool:
+        """Whether a rater who came now would find no slot, nor one that somebody left."""
+        if self._has_slot():
+            return False
+        self.release_left()
+        return not self._has_slot()
+
+    def _has_slot(self) -> bool:
+        try:
+            self._choose(self.store.sessions.snapshot("person"))
+        except AssignmentError:
+            return False
+        return True
 
     def _choose(self, snapshot: Snapshot) -> Draw:
         if snapshot.quota is None:

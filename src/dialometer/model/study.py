@@ -197,6 +197,11 @@ class Design(Part):
         default=0, ge=0, description="Items shown first for practice; their answers do not count."
     )
 
+    @property
+    def stale_ms(self) -> int:
+        """After how many milliseconds without a sign of the rater a session counts as left."""
+        return int(self.stale_after_minutes * 60_000)
+
 
 class Criterion(Part):
     """One thing a rater judges."""

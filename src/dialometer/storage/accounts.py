@@ -14,7 +14,7 @@ from dialometer.storage.rows import token_hash
 from dialometer.storage.schema import (
     account_links,
     accounts,
-    desk_log,
+    dashboard_log,
     recovery_codes,
     sign_in_failures,
     sign_ins,
@@ -319,11 +319,11 @@ class Accounts(StorePart):
     def log_action(self, by: str, what: str, detail: str, at_ms: int) -> None:
         """Add to the log."""
         with self.database.writing() as connection:
-            connection.execute(insert(desk_log), {"made_by": by, "what": what, "detail": detail, "at_ms": at_ms})
+            connection.execute(insert(dashboard_log), {"made_by": by, "what": what, "detail": detail, "at_ms": at_ms})
 
     def actions(self, n_newest: int = 200) -> list[LoggedAction]:
         """The newest entries of the log, the newest first."""
-        query = select(desk_log).order_by(desk_log.c.id.desc()).limit(n_newest)
+        query = select(dashboard_log).order_by(dashboard_log.c.id.desc()).limit(n_newest)
         with self.database.reading() as connection:
             return [LoggedAction(row.made_by, row.what, row.detail, row.at_ms) for row in connection.execute(query)]
 

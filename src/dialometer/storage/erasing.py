@@ -1,6 +1,6 @@
 """What is left of a session that must leave nothing: its row, without a rater, with times that tell only the day.
 
-A rater who withdraws and one who does not consent are erased in the same way. The guards of the append-only tables
+A rater who withdraws, one who does not consent and one who leaves before consenting are erased in the same way. The guards of the append-only tables
 (:func:`dialometer.storage.schema.guard_statements`) let nobody else's answers go.
 """
 
@@ -12,10 +12,11 @@ from sqlalchemy import Connection, Table, case, delete, func, select, update
 
 from dialometer.storage import schema
 from dialometer.storage.database import BUSY_TIMEOUT_S, Database, translated
-from dialometer.storage.schema import people, sessions
+from dialometer.storage.schema import judgments, people, sessions
 
 DAY_MS = 24 * 3600 * 1000
 SCRUB_TIMEOUT_MS = 500
+_N_AT_ONCE = 500
 ERASED: tuple[Table, ...] = (
     schema.judgments,
     schema.answers,
@@ -55,6 +56,28 @@ def erase_sessions(connection: Connection, ids: Sequence[str]) -> None:
     known = [rater for rater in raters if rater is not None]
     others = select(sessions.c.rater_id).where(sessions.c.rater_id.in_(known))
     connection.execute(delete(people).where(people.c.rater_id.in_(known), people.c.rater_id.not_in(others)))
+
+
+def erase_left_before_consent(connection: Connection, before_ms: int) -> bool:
+    """Erase raters who left before they consented and were last seen before that time; whether there were any.
+
+    One who comes back is new. Their sessions lose their tokens too, so a page that is still open asks to open the link again.
+    """
+    judged = select(judgments.c.id).where(judgments.c.session_id == sessions.c.id).exists()
+    left = select(sessions.c.id).where(
+        sessions.c.state == "stale",
+        sessions.c.consent_version == "",
+        sessions.c.source == "person",
+        sessions.c.rater_id.is_not(None),
+        sessions.c.last_seen_at_ms < before_ms,
+        ~judged,
+    )
+    ids = list(connection.scalars(left))
+    for start in range(0, len(ids), _N_AT_ONCE):
+        some = ids[start : start + _N_AT_ONCE]
+        connection.execute(update(sessions).where(sessions.c.id.in_(some)).values(token_hash=None))
+        erase_sessions(connection, some)
+    return bool(ids)
 
 
 def n_rows(connection: Connection, table: Table, session_id: str) -> int:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0006"
+HEAD = "0007"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -376,8 +376,8 @@ sign_in_failures = Table(
 )
 
 # What accounts did that no other log tells: accounts themselves, files, exports.
-desk_log = Table(
-    "desk_log",
+dashboard_log = Table(
+    "dashboard_log",
     metadata,
     Column("id", BigId, primary_key=True),
     Column("made_by", Text, nullable=False),
@@ -399,20 +399,26 @@ looks = Table(
 )
 
 
-def guard_statements(dialect: str, *, only_withdrawn: bool = False) -> list[str]:
+def guard_statements(dialect: str, *, revision: str = HEAD) -> list[str]:
     """Let the database itself refuse changes, so that no program, not even ours, can alter what was answered.
 
-    Rows go only where their rater withdrew, or declined without ever having agreed; until 0004 (``only_withdrawn``) the
-    guards did not know the second case.
+    Rows are erased only where their rater withdrew, declined without ever having agreed (since revision 0004), or left
+    before agreeing and so judged nothing (since 0007).
     """
     statements = []
     for table in ("judgments", "answers"):
         rule = f"{table} is append-only"
         kept = "NOT EXISTS (SELECT 1 FROM withdrawals WHERE session_id = OLD.session_id)"
-        if not only_withdrawn:
+        if revision >= "0004":
             kept += (
                 " AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = OLD.session_id"
                 " AND state = 'declined' AND consent_version = '')"
+            )
+        if revision >= "0007" and table == "answers":
+            kept += (
+                " AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = OLD.session_id"
+                " AND state = 'stale' AND consent_version = '' AND source = 'person'"
+                " AND NOT EXISTS (SELECT 1 FROM judgments WHERE session_id = OLD.session_id))"
             )
         if dialect == "sqlite":
             statements += [

@@ -20,6 +20,7 @@ from dialometer.model.session import ERASED_STATES, LIVE_STATES, Draw, Session, 
 from dialometer.storage.codes import note_code
 from dialometer.storage.controls import current_controls
 from dialometer.storage.database import StorePart, Values, insert_many
+from dialometer.storage.erasing import erase_left_before_consent, scrub
 from dialometer.storage.rows import draw_to_json, mapping_from_json, session_from, slot_rows, to_json, token_hash
 from dialometer.storage.schema import people, sessions, slots
 
@@ -39,7 +40,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class SessionMark:
-    """What an overview needs to know of a session."""
+    """What an overview needs to know of a session; one that was erased tells only the day."""
 
     id: str
     ordinal: int
@@ -51,6 +52,7 @@ class SessionMark:
     started_at_ms: int
     last_seen_at_ms: int
     finished_at_ms: int | None
+    is_erased: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class Sessions(StorePart):
             return None if row is None else session_from(row)
 
     def person(self, session_id: str) -> Person | None:
-        """Who sits behind a session; None when the rater has withdrawn or declined."""
+        """Who sits behind a session; None when the rater was erased."""
         query = (
             select(people).join(sessions, sessions.c.rater_id == people.c.rater_id).where(sessions.c.id == session_id)
         )
@@ -151,7 +153,8 @@ class Sessions(StorePart):
         """All sessions in the order of arrival."""
         columns = [sessions.c[name] for name in (*_MARKS, *_TIMES)]
         with self.database.reading() as connection:
-            return [SessionMark(*row) for row in connection.execute(select(*columns).order_by(sessions.c.ordinal))]
+            query = select(*columns, sessions.c.rater_id.is_(None)).order_by(sessions.c.ordinal)
+            return [SessionMark(*row) for row in connection.execute(query)]
 
     def id_of(self, ordinal: int) -> str | None:
         """The session of that number, or None."""
@@ -262,6 +265,19 @@ class Sessions(StorePart):
             insert_many(connection, slots, [slot for slot in new if slot["item_id"] not in known_items])
             return load_session(connection, session_id)
 
+    def snapshot(self, source: Source) -> Snapshot:
+        """What the next rater of a source would be assigned from; nothing is reserved."""
+        with self.database.reading() as connection:
+            return take_snapshot(connection, source, ordinal=next_ordinal(connection))
+
+    def release_left(self, patience: Patience) -> None:
+        """Free the slots of people who left, and erase those who left before they consented."""
+        with self.database.assigning() as connection:
+            release_stale(connection, "person", patience)
+            has_erased = erase_left_before_consent(connection, patience.stale_before_ms)
+        if has_erased:
+            scrub(self.database)
+
     def revive(self, session_id: str, at_ms: int) -> Session:
         """Let the rater of a stale session go on; an active session stays as it is.
 
@@ -317,9 +333,9 @@ def _unknown() -> StorageError:
 
 
 def present_session(connection: Connection, session_id: str) -> Session:
-    """A session about to be changed; one that was withdrawn or declined takes nothing any more."""
+    """A session about to be changed; one that was erased takes nothing any more."""
     session = load_session(connection, session_id, for_update=True)
-    if session.state in ERASED_STATES:
+    if session.state in ERASED_STATES or not session.rater_id:
         raise StorageError(f"this session was {session.state}", remedy="leave it as it is")
     return session
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, case, func, insert, select, update
 
-from dialometer.model.session import ERASED_STATES, Session
+from dialometer.model.session import Session
 from dialometer.storage import schema
 from dialometer.storage.codes import code_hash, is_code, note_code, withdrawal_code
 from dialometer.storage.database import StorePart
@@ -146,7 +146,7 @@ def _sessions(connection: Connection, before_ms: int) -> tuple[str, ...]:
     query = (
         select(sessions.c.id)
         .outerjoin(imports, imports.c.id == sessions.c.import_id)
-        .where(sessions.c.source.in_(OF_PEOPLE), sessions.c.state.not_in(ERASED_STATES))
+        .where(sessions.c.source.in_(OF_PEOPLE), sessions.c.rater_id.is_not(None))
         .where(before_ms > SEEN)
         .order_by(sessions.c.ordinal)
     )

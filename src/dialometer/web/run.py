@@ -53,6 +53,7 @@ from dialometer.web.server.turns import HAS_PROCESS_LOCKS, TurnTakingStore
 DASHBOARD = "/dashboard"
 EARLIER_DASHBOARD = "/desk"
 """Where the dashboard was before; links from then still lead to it."""
+TIDY_EVERY_S = 600
 
 
 class ServerApp:
@@ -128,14 +129,26 @@ class ServerApp:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Starts and stops with the server."""
+        tidying = asyncio.create_task(self._tidy())
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                tidying.cancel()
                 await run_in_threadpool(self.close)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    async def _tidy(self) -> None:
+        """Gives places of raters who left to others, and erases those who left before they consented."""
+        while True:
+            for running in self.studies.opened():
+                try:
+                    await run_in_threadpool(running.app.service.flow.release_left)
+                except DialometerError as error:
+                    log_failure(error)
+            await asyncio.sleep(TIDY_EVERY_S)
 
     def close(self) -> None:
         """Stores waiting screens and closes all databases."""

@@ -37,11 +37,13 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.errors import DialometerError
         from dialometer.flow.engine import now_ms
+        from dialometer.storage.sessions import Patience
 
         if withdraw and apply_retention:
             raise DialometerError("--withdraw and --apply-retention are two things", remedy="do one after the other")
         study = open_study(folder)
         with open_store(folder, database, create=False) as store:
+            store.sessions.release_left(Patience(now_ms() - study.spec.design.stale_ms))
             if withdraw:
                 done = _withdraw(store, folder, withdraw, now_ms(), is_sure=yes)
             elif apply_retention:

@@ -20,7 +20,7 @@ from dialometer.storage.accounts import Accounts
 from dialometer.storage.counts import GROUPS
 from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed, plural
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
-from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE, LoginPages
+from dialometer.web.dashboard.login_pages import LoginPages, sign_in_of
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
 from dialometer.web.server.failures import TooLarge, headers_of
 from dialometer.web.server.guard import Guard
@@ -137,7 +137,7 @@ def _nothing(dashboard: Dashboard) -> Endpoint:
     """Every other address; without a login one does not even learn that there is nothing."""
 
     async def answer(request: Request) -> Response:
-        await run_in_threadpool(dashboard.login.account_of, cookie(request, DASHBOARD_COOKIE), now_ms())
+        await run_in_threadpool(dashboard.login.account_of, sign_in_of(request), now_ms())
         raise HTTPException(404)
 
     return answer
@@ -146,7 +146,7 @@ def _nothing(dashboard: Dashboard) -> Endpoint:
 async def _read(dashboard: Dashboard, request: Request, page: Page) -> PageRequest:
     """Checks the account, the role and the CSRF token in this order, and reads the form."""
     at_ms = now_ms()
-    secret = cookie(request, DASHBOARD_COOKIE)
+    secret = sign_in_of(request)
     account = await run_in_threadpool(dashboard.login.account_of, secret, at_ms)
     role = await run_in_threadpool(dashboard.role_in, account, request.path_params.get("study", ""))
     if not is_allowed(role, page.role):

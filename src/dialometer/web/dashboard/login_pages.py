@@ -27,10 +27,16 @@ from dialometer.web.server.security import (
     set_cookie,
 )
 
-DASHBOARD_COOKIE = "dialometer_desk"
+DASHBOARD_COOKIE = "dialometer_dashboard"
+_EARLIER_COOKIE = "dialometer_desk"  # browsers that signed in to an earlier version
 LOGIN_COOKIE = "dialometer_door"
 ATTEMPTS_PER_MINUTE = 20
 """From one address, over all names."""
+
+
+def sign_in_of(request: Request) -> str:
+    """The secret with which this browser is signed in; empty where it is not."""
+    return cookie(request, DASHBOARD_COOKIE) or cookie(request, _EARLIER_COOKIE)
 
 
 class LoginPages:
@@ -129,11 +135,12 @@ class LoginPages:
 
     async def sign_out(self, request: Request) -> Response:
         """Signs this browser out."""
-        secret = cookie(request, DASHBOARD_COOKIE)
+        secret = sign_in_of(request)
         check_csrf(request, secret, last_value(await read_form(request), "csrf"))
         await run_in_threadpool(self.dashboard.accounts.sign_out, secret)
         response = RedirectResponse(f"{self.dashboard.root}/dashboard/login", 303)
-        response.delete_cookie(DASHBOARD_COOKIE, path=self._path)
+        for name in (DASHBOARD_COOKIE, _EARLIER_COOKIE):
+            response.delete_cookie(name, path=self._path)
         return response
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dialometer.design.protocol import protocol
-from dialometer.model.session import ERASED_STATES, Source
+from dialometer.model.session import Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import placed_gold
 from dialometer.storage.controls import Controls
@@ -257,15 +257,14 @@ def with_times(marks: Sequence[SessionMark]) -> list[SessionMark]:
     Of an erased session only the day is kept, but sessions are numbered as they arrive, so their place is known.
     """
     ordered = sorted(marks, key=lambda mark: mark.ordinal)
-    known = [mark for mark in ordered if mark.state not in ERASED_STATES]
+    known = [mark for mark in ordered if not mark.is_erased]
     if not known:
         return ordered
     placed, at = [], known[0].started_at_ms
     for mark in ordered:
-        is_erased = mark.state in ERASED_STATES
-        at = at if is_erased else mark.started_at_ms
+        at = at if mark.is_erased else mark.started_at_ms
         moved = replace(mark, started_at_ms=at, last_seen_at_ms=at, finished_at_ms=at)
-        placed.append(moved if is_erased else mark)
+        placed.append(moved if mark.is_erased else mark)
     return placed
 
 

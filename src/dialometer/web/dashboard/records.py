@@ -50,7 +50,7 @@ class GoldResult:
 
 
 def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
-    """Everything the page of a rater shows. Of a rater who withdrew or declined only the session itself is left."""
+    """Everything the page of a rater shows. Of a rater who was erased only the session itself is left."""
     session = running.store.sessions.get(session_id)
     record = running.store.records.of_session(session_id)
     findings = list(running.store.records.findings(session_id))
@@ -78,7 +78,7 @@ def so_far(study: Study, session: Session, record: SessionRecord, known: set[str
 
     Rules about the time of a whole session are left out.
     """
-    if session.state not in ("active", "stale"):
+    if session.state not in ("active", "stale") or not session.rater_id:
         return []
     counted = SessionRecord(
         [judgment for judgment in record.judgments if not judgment.is_practice], record.answers, record.visits

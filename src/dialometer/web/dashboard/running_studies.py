@@ -13,7 +13,7 @@ from typing import Self
 from dialometer.agents.access import AgentAccess
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.lock import LOCK_FILE
-from dialometer.errors import DialometerError, Problem
+from dialometer.errors import DialometerError, Problem, StorageError
 from dialometer.flow.study_check import check_all, open_study, without_errors
 from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
@@ -29,7 +29,8 @@ from dialometer.web.study_app import StudyApp, create_app
 
 ACCOUNTS_FILES = ("dashboard.db", "desk.db")
 """Accounts of several studies; the second is the name of earlier versions, used where it is there."""
-_ACCOUNTS_NAME = "desk"  # for {study} in a database's address; renamed, it would lose the accounts of running servers
+ACCOUNTS_NAMES = ("dashboard", "desk")
+"""The same for {study} in the address of a database."""
 RESERVED = frozenset({"dashboard", "desk", "static", "api", "s", "start", "wizard", "healthz", "metrics"})
 """Addresses that are not studies."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_\-]{0,63}")
@@ -116,7 +117,10 @@ class StudyFolders:
         if self.parent and not self.database:
             files = [Path(self.parent) / name for name in ACCOUNTS_FILES]
             return next((file for file in files if file.exists()), files[0])
-        return self.database.replace("{study}", _ACCOUNTS_NAME) if self.parent else self.database_of(self.names()[0])
+        if not self.parent:
+            return self.database_of(self.names()[0])
+        newer, earlier = (self.database.replace("{study}", name) for name in ACCOUNTS_NAMES)
+        return earlier if _has_accounts(earlier) else newer
 
     def as_json(self) -> str:
         """As text for :meth:`from_json`, so that a server can pass it to its other processes."""
@@ -136,6 +140,15 @@ class StudyFolders:
             return set()
         inside = Path(self.parent).iterdir()
         return {path.name for path in inside if is_name(path.name) and (path / STUDY_FILE).is_file()}
+
+
+def _has_accounts(database: str) -> bool:
+    """Whether there is such a database of ours."""
+    try:
+        Store.open(database, create=False).close()
+    except StorageError:
+        return False
+    return True
 
 
 def is_name(text: str) -> bool:
@@ -206,6 +219,10 @@ class RunningStudies:
     def known(self, name: str) -> RunningStudy | None:
         """The study if it has been opened in this process already; never waits."""
         return self._running.get(name)
+
+    def opened(self) -> list[RunningStudy]:
+        """The studies that have been opened in this process."""
+        return list(self._running.values())
 
     def checked(self, name: str) -> tuple[Study | None, list[Problem]]:
         """A study as it is on disk, with all its problems; read again when a file has changed."""

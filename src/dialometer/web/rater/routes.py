@@ -117,7 +117,7 @@ class RaterPages:
         if session is not None and await self._is_same_rater(session, arriving):
             return self._to_screen()
         if arriving is None:
-            await self.service.refuse_if_not_running()
+            await self.service.refuse_if_nobody_can_start()
             secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
             page = self.service.pages.render_start(csrf=csrf_for(secret), root_path=self.root)
             response = HTMLResponse(page)

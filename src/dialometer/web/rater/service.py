@@ -113,10 +113,13 @@ class Service:
         self.metrics.add("dialometer_arrivals_total")
         return arrival
 
-    async def refuse_if_not_running(self) -> None:
+    async def refuse_if_nobody_can_start(self) -> None:
         """Raises :class:`NoPlace` where nobody can start now, before a rater presses a button for nothing."""
         reason = await run_in_threadpool(why_not_running, self.store)
+        if not reason and await run_in_threadpool(self.flow.is_full):
+            reason = "full"
         if reason:
+            self.metrics.add("dialometer_refusals_total", label="reason", value=reason)
             raise NoPlace(reason, "nobody can start this study now")
 
     async def in_thread(self, work: Callable[[], T]) -> T:

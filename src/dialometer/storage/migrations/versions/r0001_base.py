@@ -24,7 +24,7 @@ def upgrade() -> None:
     _answers()
     _traces()
     _decisions()
-    for statement in guard_statements(op.get_bind().dialect.name, only_withdrawn=True):
+    for statement in guard_statements(op.get_bind().dialect.name, revision="0001"):
         op.execute(statement)
 
 

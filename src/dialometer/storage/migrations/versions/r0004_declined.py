@@ -20,7 +20,7 @@ def upgrade() -> None:
     """Replace the guards, then erase what raters left who declined."""
     connection = op.get_bind()
     dialect = connection.dialect.name
-    for statement in (*drop_guard_statements(dialect), *guard_statements(dialect)):
+    for statement in (*drop_guard_statements(dialect), *guard_statements(dialect, revision=revision)):
         op.execute(statement)
     erase_declined(connection)
 

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from dialometer.errors import DialometerError
 from dialometer.model.scale import Scale
-from dialometer.model.session import ERASED_STATES
 from dialometer.model.study import Study
 from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
@@ -67,9 +66,9 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
             else "of an earlier version",
             "source": mark.source,
             "started": mark.started_at_ms,
-            "is_day": mark.state in ERASED_STATES,
+            "is_day": mark.is_erased,
             "minutes": None
-            if mark.state in ERASED_STATES
+            if mark.is_erased
             else round(((mark.finished_at_ms or mark.last_seen_at_ms) - mark.started_at_ms) / 60_000, 1),
             "judgments": counts[mark.id].judgments if mark.id in counts else 0,
             "flags": flags.get(mark.id, []),
