@@ -1,4 +1,4 @@
-"""Pictures of the avatar's page and of a pooled study, for the documentation and for looking at them.
+"""Pictures of the avatar's page, of a pooled study and of the labelling page, for the documentation and for looking at them.
 
 Starts its own servers on this machine and talks to them with the system's Chromium:
 
@@ -29,17 +29,20 @@ from walking import DESKTOP, PHONE, Rater, serving  # noqa: E402
 from chromium import CHROMIUM_ARGS, chromium  # noqa: E402
 from dialometer.retrieval.avatar import Avatar  # noqa: E402
 from dialometer.retrieval.knowledge_base import read_knowledge_base  # noqa: E402
+from dialometer.retrieval.labels.labelling import AnswerFinder, open_labels  # noqa: E402
 from dialometer.retrieval.queries import read_queries  # noqa: E402
 from dialometer.retrieval.retriever import make_retriever  # noqa: E402
 from dialometer.retrieval.train_retriever import calibrate_on  # noqa: E402
+from dialometer.web.rater.labelling import create_labelling_app  # noqa: E402
+from loopback import serving_app  # noqa: E402
 
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {**DESKTOP, "color_scheme": "light"},
     "phone": {**PHONE, "device_scale_factor": 1, "color_scheme": "light"},
     "dark": {**DESKTOP, "color_scheme": "dark"},
 }
-PICTURES = ("avatar-chat-desktop.png", "avatar-pooled-phone.png")
-"""What stands in docs/images; other folders get the conversation in every look."""
+PICTURES = ("avatar-chat-desktop.png", "avatar-pooled-phone.png", "labelling-desktop.png")
+"""What is in docs/images; other folders get the conversation in every look."""
 ASKED = ("What's your name?", "Did anything dangerous ever happen out there?", "Can you recommend a dentist in Bergen?")
 
 
@@ -76,6 +79,21 @@ def judge(browser: Browser, folder: Path, work: Path) -> None:
         keep(rater.page, folder / "avatar-pooled-phone.png")
 
 
+def label(browser: Browser, folder: Path, work: Path) -> None:
+    """A question on the labelling page, with one answer marked."""
+    kb = read_knowledge_base(KB)
+    labels = open_labels(kb, DIALOGUES, work / "labelled.jsonl", begin_again=True)
+    app = create_labelling_app(labels, AnswerFinder(make_retriever("tfidf").fit(kb)))
+    with serving_app(app) as port:
+        page = browser.new_context(**LOOKS["desktop"]).new_page()
+        page.goto(f"http://127.0.0.1:{port}")
+        page.locator("#suggested .answer").first.click()
+        page.locator("#suggested .answer[aria-pressed=true]").wait_for()
+        page.evaluate("document.activeElement.blur()")
+        keep(page, folder / "labelling-desktop.png")
+    labels.close()
+
+
 def main() -> None:
     """All pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
@@ -88,6 +106,7 @@ def main() -> None:
         with served(avatar, "Maren Tveit, lighthouse keeper") as address:
             talk(browser, address, folder)
         judge(browser, folder, Path(work))
+        label(browser, folder, Path(work))
         browser.close()
 
 

@@ -30,6 +30,11 @@ results = _Quiet(highlight=False, emoji=False)
 errors = _Quiet(stderr=True, highlight=False, emoji=False)
 
 
+def print_prose(text: str, *, style: str = "") -> None:
+    """Sentences: broken between words on a terminal, one line elsewhere, so that other programs can search them."""
+    results.print(text, style=style, soft_wrap=not results.is_terminal)
+
+
 Report = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is (0 where nobody knows)."""
 PAUSE_S = 10.0

@@ -131,9 +131,9 @@ def _last_day(report: Report) -> str:
 def _print_summary(summary: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    from dialometer.cli.console import results
+    from dialometer.cli.console import print_prose, results
 
-    results.print(escape(summary["answer"]), soft_wrap=True)
+    print_prose(escape(summary["answer"]))
     size = f"{summary['n_bytes'] / 1000:,.0f} KB"
     results.print(
         f"\nWrote [bold]{escape(summary['archive'])}[/]: {summary['n_files']} files, {size}, {summary['n_tables']} tables, "

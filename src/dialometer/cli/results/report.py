@@ -176,28 +176,28 @@ def _as_json(report: Report, target: Path, files: list[Path]) -> dict[str, objec
 def _print_summary(report: Report, target: Path, files: list[Path]) -> None:
     from rich.markup import escape
 
-    from dialometer.cli.console import results
+    from dialometer.cli.console import print_prose, results
 
     summary = report.summary
-    results.print(f"[bold]{escape(report.title)}[/]\n", soft_wrap=True)
-    results.print(escape(summary.answer), soft_wrap=True)
+    print_prose(f"[bold]{escape(report.title)}[/]\n")
+    print_prose(escape(summary.answer))
     if summary.certainty:
-        results.print(f"\n{escape(summary.certainty)}", soft_wrap=True, style="dim")
+        print_prose(f"\n{escape(summary.certainty)}", style="dim")
     for warning in summary.warnings:
-        results.print(f"[yellow]•[/] {escape(warning)}", soft_wrap=True)
+        print_prose(f"[yellow]•[/] {escape(warning)}")
     if len(summary.verdicts) > 1:
         results.print("\nHypotheses declared in advance:")
         for one in summary.verdicts:
-            results.print(f"  [bold]{one.result}[/]: {escape(one.hypothesis)}", soft_wrap=True)
+            print_prose(f"  [bold]{one.result}[/]: {escape(one.hypothesis)}")
     if summary.next_steps:
         results.print("\nWhat to do next:")
         for next_step in summary.next_steps:
-            results.print(f"  • {escape(next_step)}", soft_wrap=True)
+            print_prose(f"  • {escape(next_step)}")
     lost = [section for section in report.sections if section.problem]
     if lost:
         results.print("\nParts that could not be computed:")
         for section in lost:
-            results.print(f"  {escape(section.title)}: {escape(section.problem)}", soft_wrap=True)
+            print_prose(f"  {escape(section.title)}: {escape(section.problem)}")
     page = next((path for path in files if path.name.endswith(".html")), None)
     results.print(
         f"\n{len(files)} file{'' if len(files) == 1 else 's'} in [bold]{escape(str(target))}[/]", soft_wrap=True
