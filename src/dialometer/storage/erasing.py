@@ -1,6 +1,6 @@
 """What is left of a session that must leave nothing: its row, without a rater, with times that tell only the day.
 
-A rater who withdraws, one who does not consent and one who leaves before consenting are erased in the same way. The guards of the append-only tables
+Raters who withdraw, decline or leave before consenting are erased in the same way. The guards of the append-only tables
 (:func:`dialometer.storage.schema.guard_statements`) let nobody else's answers go.
 """
 
