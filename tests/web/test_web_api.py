@@ -156,6 +156,20 @@ def test_a_remembered_token_ends_when_it_is_replaced(site, monkeypatch):
     assert first.submit("pre", {}).status_code == 401
 
 
+def test_a_token_that_another_host_replaced_stores_nothing_here(site, make_study):
+    study = make_study()
+    here, there = site(study), site(study)
+    first = here.open_api("judge")
+    first.answer(here.study)
+    second = there.open_api("judge")
+    assert second.session_id == first.session_id
+    assert second.token != first.token
+    step = here.store.sessions.get(first.session_id).step
+    assert first.answer(here.study).status_code == 401, "this host still remembers the token, the store does not"
+    assert here.store.sessions.get(first.session_id).step == step
+    assert second.answer(there.study).status_code == 200
+
+
 def test_only_simulated_raters_have_a_clock_of_their_own(site):
     there = site()
     simulated = there.open_api("s", "simulated", at_ms=1_000_000)

@@ -317,16 +317,16 @@ def test_a_door_to_nowhere_says_so(monkeypatch):
         door.arrive("x", 1)
 
 
-def test_a_port_in_use_and_impossible_processes_are_told_in_words(make_study):
+def test_a_port_in_use_and_impossible_processes_are_told_in_words(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(Exception, match="cannot listen"):
             bind(Listening(port=taken.getsockname()[1]))
-    agent = {"type": "wizard"}
-    study = make_study("chat", n_items=2, systems=[{"name": name, "agent": agent} for name in ("juno", "tak")])
-    with pytest.raises(Exception, match="one process"):
-        check_processes(study, 2)
-    check_processes(study, 1)
+    check_processes(2)
+    monkeypatch.setattr("dialometer.web.run.HAS_PROCESS_LOCKS", False)
+    with pytest.raises(Exception, match="cannot share the database"):
+        check_processes(2)
+    check_processes(1)
     with bind(Listening(port=0)) as sock:
         assert address_of(sock, "/x") == f"http://127.0.0.1:{sock.getsockname()[1]}/x/"

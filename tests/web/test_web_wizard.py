@@ -164,3 +164,30 @@ def test_a_conversation_that_is_over_says_so(wizard_site):
     assert chat["is_over"] is True
     assert console.post("/chats/nowhere/take").status_code == 409
     assert console.post(f"/chats/{chat['id']}/reply", {"text": "Too late", "n": chat["n"]}).status_code == 409
+
+
+def test_a_wizard_at_one_host_answers_a_rater_at_another(make_study, site):
+    agent = {"type": "wizard", "options": {"canned": CANNED}}
+    study = make_study("chat", n_items=2, systems=[{"name": name, "agent": agent} for name in ("juno", "tak")])
+    here, there = (site(study, wizard_key=WIZARD_KEY, pending_s=15) for _ in range(2))
+    with running(here.app) as raters_host, running(there.app) as wizards_host:
+        import httpx
+
+        with httpx.Client(base_url=raters_host, timeout=30) as rater, httpx.Client(timeout=30) as wizard:
+            browser = Browser(rater)
+            browser.start()
+            browser.walk_to(here, "chat")
+            ann = Console(wizard, wizards_host)
+            ann.post("/name", {"name": "Ann"})
+            assert here.app.service.store.wizards.name_of(wizard.cookies["dialometer_wizard"]) == "Ann"
+            answers = []
+            talking = threading.Thread(target=lambda: answers.append(say(browser, "Is anybody there?")))
+            talking.start()
+            for _ in range(200):
+                (chat,) = ann.chats()["chats"]
+                if chat["waiting_since_ms"]:
+                    break
+                time.sleep(0.05)
+            assert ann.post(f"/chats/{chat['id']}/reply", {"text": "Here I am.", "n": 1}).status_code == 204
+            talking.join()
+    assert answers[0].json()["reply"] == "Here I am."

@@ -162,6 +162,8 @@ class Submission:
     next_state: State = "active"
     consent_version: str | None = None
     findings: Sequence[Any] = ()
+    opened_with: str = ""
+    """Hash of the session's token, where one sent it: a token that was replaced meanwhile stores nothing, on no host."""
 
 
 Outcome = Literal["stored", "repeated", "outdated", "ended"]

@@ -26,6 +26,7 @@ ERASED: tuple[Table, ...] = (
     schema.exclusions,
     schema.drafts,
     schema.chat_turns,
+    schema.wizard_chats,
     schema.slots,
 )
 """What is erased; a test holds this to the tables that name a session."""
@@ -36,9 +37,9 @@ def day_of(at_ms: int) -> int:
     return at_ms - at_ms % DAY_MS
 
 
-def erase_sessions(connection: Connection, ids: Sequence[str]) -> None:
+def erase_sessions(connection: Connection, ids: Sequence[str], tables: Sequence[Table] = ERASED) -> None:
     """Erase what these sessions hold; their rows stay, so that no number is given again and counts stay honest."""
-    for table in ERASED:
+    for table in tables:
         connection.execute(delete(table).where(table.c.session_id.in_(ids)))
     raters = connection.scalars(select(sessions.c.rater_id).where(sessions.c.id.in_(ids))).all()
     finished = sessions.c.finished_at_ms

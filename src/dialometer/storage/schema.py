@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0007"
+HEAD = "0008"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -384,6 +384,37 @@ dashboard_log = Table(
     Column("what", Text, nullable=False),
     Column("detail", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
+)
+
+# Since 0008. People who answer in place of an agent, and the conversations that wait for them.
+wizards = Table(
+    "wizards",
+    metadata,
+    Column("secret_hash", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+)
+wizard_chats = Table(
+    "wizard_chats",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _session(),
+    Column("item_id", Text, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("opened_at_ms", BigInteger, nullable=False),
+    Column("seen_at_ms", BigInteger, nullable=False),
+    Index("ix_wizard_chats_seen_at_ms", "seen_at_ms"),
+)
+
+# Since 0008. Arrivals and logins of each client (a hash) in a minute, counted for all hosts together.
+request_counts = Table(
+    "request_counts",
+    metadata,
+    Column("key", Text, nullable=False),
+    Column("window", BigInteger, nullable=False),
+    Column("n", Integer, nullable=False),
+    PrimaryKeyConstraint("key", "window"),
 )
 
 # Each analysis that somebody looked at before the end: looking is part of a study's history, and so is what was seen.

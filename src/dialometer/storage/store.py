@@ -15,6 +15,7 @@ from dialometer.storage.counts import Counts
 from dialometer.storage.database import Database, open_database
 from dialometer.storage.exclusions import Exclusions
 from dialometer.storage.imports import Imports
+from dialometer.storage.limits import Limits
 from dialometer.storage.looks import Looks
 from dialometer.storage.migrate import bring_up_to_date
 from dialometer.storage.records import Records
@@ -22,6 +23,7 @@ from dialometer.storage.sessions import Sessions
 from dialometer.storage.studies import Studies
 from dialometer.storage.submissions import Submissions
 from dialometer.storage.withdrawals import Withdrawals
+from dialometer.storage.wizards import Wizards
 
 
 class Store:
@@ -41,6 +43,8 @@ class Store:
         self.imports = Imports(database)
         self.accounts = Accounts(database)
         self.looks = Looks(database)
+        self.wizards = Wizards(database)
+        self.limits = Limits(database)
 
     @classmethod
     def open(cls, target: str | Path, *, create: bool = True) -> Self:

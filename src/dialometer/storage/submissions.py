@@ -136,6 +136,7 @@ class _Position:
     consent_version: str
     is_excluded: bool
     finished_at_ms: int | None
+    token_hash: str | None
     has_moved: bool = False
     has_changed: bool = False
 
@@ -147,7 +148,9 @@ def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _positions(connection: Connection, batch: Sequence[Submission]) -> dict[str, _Position]:
     """The sessions of a batch, locked in one order everywhere so that two batches never wait for each other."""
-    columns = [sessions.c[name] for name in ("step", "state", "consent_version", "is_excluded", "finished_at_ms")]
+    columns = [
+        sessions.c[name] for name in ("step", "state", "consent_version", "is_excluded", "finished_at_ms", "token_hash")
+    ]
     query = select(sessions.c.id, *columns).order_by(sessions.c.id).with_for_update()
     positions: dict[str, _Position] = {}
     for ids in _chunks(sorted({submission.session_id for submission in batch})):
@@ -200,6 +203,8 @@ class _Writes:
             raise SubmissionRefused("there is no session with this id", token=token)
         if position.state != "active":
             return Receipt(token, "ended", position.step, position.state)
+        if submission.opened_with and submission.opened_with != position.token_hash:
+            return Receipt(token, "outdated", position.step, position.state)
         if position.step != submission.step:
             return Receipt(token, "outdated", position.step, position.state)
         self._move(submission, position)

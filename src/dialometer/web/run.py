@@ -35,12 +35,10 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialometer.errors import DialometerError
-from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
 from dialometer.web.rater.pages import Pages
-from dialometer.web.rater.wizard import has_wizard
 from dialometer.web.server.connections import ConnectionLimits, Door, Guarded, TrustedProxies
 from dialometer.web.server.logs import log, log_failure, set_up
 from dialometer.web.server.metrics import METRICS_TYPE
@@ -264,12 +262,8 @@ def address_of(server: socket.socket, root_path: str) -> str:
     return f"http://{shown}:{port}{root_path}/"
 
 
-def check_processes(study: Study, n_processes: int) -> None:
-    """Refuses more processes than the study or the system allows."""
-    if n_processes > 1 and has_wizard(study):
-        raise DialometerError(
-            "a study with a wizard is served by one process, which knows who answers whom", remedy="leave out --workers"
-        )
+def check_processes(n_processes: int) -> None:
+    """Refuses more processes than the system allows."""
     if n_processes > 1 and not HAS_PROCESS_LOCKS:
         raise DialometerError("this system cannot share the database between processes", remedy="leave out --workers")
 

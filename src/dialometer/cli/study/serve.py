@@ -79,6 +79,15 @@ def add_to(app: typer.Typer) -> None:
         api_key: Annotated[
             str, typer.Option("--api-key", envvar="DIALOMETER_API_KEY", help="Key for programs; a new one by default.")
         ] = "",
+        wizard_key: Annotated[
+            str,
+            typer.Option(
+                "--wizard-key",
+                envvar="DIALOMETER_WIZARD_KEY",
+                help="Key for people who answer in place of an agent; a new one by default.",
+                show_default=False,
+            ),
+        ] = "",
         accounts: Annotated[
             str, typer.Option("--accounts", help="Database of the dashboard's accounts; by default beside the studies.")
         ] = "",
@@ -127,7 +136,6 @@ def add_to(app: typer.Typer) -> None:
         SIGHUP replaces the processes one by one, without a refused connection, so that they use an updated program.
         """
         from dialometer.errors import DialometerError
-        from dialometer.web.rater.wizard import has_wizard
         from dialometer.web.run import DRAIN_S, Listening, address_of, bind, check_processes, new_key, serve
         from dialometer.web.server.connections import ConnectionLimits
         from dialometer.web.server.settings import Settings
@@ -142,12 +150,11 @@ def add_to(app: typer.Typer) -> None:
             for name in study_folders.names()
             if study_folders.is_named(name)
         }
-        for study in studies.values():
-            check_processes(study, workers)
+        check_processes(workers)
         settings = Settings(
             root_path=_clean_root(root_path),
             api_key=api_key or new_key(),
-            wizard_key=new_key() if study_folders.parent or any(map(has_wizard, studies.values())) else "",
+            wizard_key=_wizard_key(wizard_key, study_folders, studies),
             frame_ancestors=tuple(frame_ancestors or ()),
             arrivals_per_minute=arrivals_per_minute,
             agents=agents,
@@ -260,6 +267,15 @@ def _clean_root(path: str) -> str:
     if clean and (not clean.startswith("/") or any(not part.isprintable() or part in ' ;,\\"' for part in clean)):
         raise DialometerError(f"'{path}' is no path", remedy="such as --root-path /films")
     return clean
+
+
+def _wizard_key(given: str, study_folders: StudyFolders, studies: dict[str, Study]) -> str:
+    """The key of the wizards' console; none where no study has one."""
+    from dialometer.web.rater.wizard import has_wizard
+    from dialometer.web.run import new_key
+
+    needs_key = bool(study_folders.parent) or any(map(has_wizard, studies.values()))
+    return (given or new_key()) if needs_key else ""
 
 
 def _tell(study_folders: StudyFolders, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:

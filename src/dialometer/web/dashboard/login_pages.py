@@ -13,6 +13,7 @@ from starlette.routing import Route
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Account
+from dialometer.storage.limits import Limits
 from dialometer.web.dashboard.dashboard import Dashboard
 from dialometer.web.dashboard.login import LONGEST_MS, MIN_LENGTH, DeadLink, WrongCode
 from dialometer.web.server.failures import headers_of
@@ -25,6 +26,7 @@ from dialometer.web.server.security import (
     cookie,
     csrf_for,
     set_cookie,
+    shared_limit,
 )
 
 DASHBOARD_COOKIE = "dialometer_dashboard"
@@ -44,7 +46,9 @@ class LoginPages:
 
     def __init__(self, dashboard: Dashboard) -> None:
         self.dashboard = dashboard
-        self.attempts = RateLimits(ATTEMPTS_PER_MINUTE)
+        several = bool(dashboard.studies.settings.runtime_folder)
+        shared = shared_limit(Limits(dashboard.accounts.database), "login", has_others=several)
+        self.attempts = RateLimits(ATTEMPTS_PER_MINUTE, shared=shared)
 
     def routes(self) -> list[Route]:
         """All routes."""
@@ -74,7 +78,7 @@ class LoginPages:
         wanted, name = self._next(last_value(form, "next")), last_value(form, "name")
         try:
             address = client_address(request.scope)
-            self.attempts.take(address)
+            await self.attempts.take_everywhere(address)
             secret, account = await run_in_threadpool(
                 self.dashboard.login.sign_in, name, last_value(form, "password"), now_ms(), address
             )
@@ -98,7 +102,7 @@ class LoginPages:
         secret, address = cookie(request, DASHBOARD_COOKIE), client_address(request.scope)
         wanted = self._next(last_value(form, "next"))
         try:
-            self.attempts.take(address)
+            await self.attempts.take_everywhere(address)
             await run_in_threadpool(self.dashboard.login.give_code, secret, last_value(form, "code"), now_ms(), address)
         except (WrongCode, TooOften) as error:
             status = 429 if isinstance(error, TooOften) else 422
@@ -114,7 +118,7 @@ class LoginPages:
     async def _welcome(self, request: Request, token: str, *, error: str = "", name: str = "") -> Response:
         link = await run_in_threadpool(self.dashboard.login.link, token, now_ms())
         if link is None:
-            self.attempts.take(client_address(request.scope))
+            await self.attempts.take_everywhere(client_address(request.scope))
             raise DeadLink("this link was used already or is too old", remedy="ask an owner for a new one")
         status = 422 if error else 200
         content = {"token": token, "link": link, "error": error, "name": name, "min_length": MIN_LENGTH}

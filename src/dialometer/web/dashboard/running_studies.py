@@ -18,7 +18,6 @@ from dialometer.flow.study_check import check_all, open_study, without_errors
 from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
-from dialometer.web.rater.wizard import has_wizard
 from dialometer.web.server.logs import log_failure
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
@@ -255,10 +254,6 @@ class RunningStudies:
 
     def _open(self, name: str, folder: Path) -> RunningStudy:
         study = open_study(folder, self.settings.agents)
-        if self.settings.runtime_folder and has_wizard(study):
-            raise DialometerError(
-                "a study with a wizard is served by one process", remedy="start the server without --workers"
-            )
         runtime = self.settings.runtime_folder
         if runtime and not self.folders.is_single:
             runtime = str(Path(runtime) / name)

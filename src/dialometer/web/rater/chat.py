@@ -123,10 +123,11 @@ class ChatRoom:
         return self._outcome(item, turns, reply.text)
 
     async def _wait_for_wizard(self, session: Session, item: ChatItem) -> ChatOutcome:
-        chat = self.queue.open(session, item)
-        chat.has_reply.clear()
+        chat = await self.service.in_thread(lambda: self.queue.open(session, item))
         turns = await self._turns(session, item)
-        if turns[-1].role == "user" and await self.queue.wait(chat, self.service.settings.pending_s):
+        n = len(turns)
+        has_reply = lambda: len(self.service.store.conversations.turns(session.id, item.id)) > n  # noqa: E731
+        if turns[-1].role == "user" and await self.queue.wait(chat, self.service.settings.pending_s, has_reply):
             turns = await self._turns(session, item)
         if turns[-1].role == "user":
             why = "The reply has not come yet."

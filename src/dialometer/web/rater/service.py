@@ -21,7 +21,7 @@ from dialometer.web.rater.pages import Pages
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.logs import log
 from dialometer.web.server.metrics import SIZES, declare_metrics
-from dialometer.web.server.security import RateLimits, client_address, is_local
+from dialometer.web.server.security import RateLimits, client_address, is_local, shared_limit
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.submissions import NoSession, SentScreen, SubmissionResult, Submitter, Writer
 
@@ -54,7 +54,9 @@ class Service:
         self.pages = Pages(study)
         self.chats = Chats(study, store, access=settings.agents)
         _check_agents(study, self.chats)
-        self.arrivals = RateLimits(settings.arrivals_per_minute)
+        several = bool(settings.runtime_folder)
+        shared = shared_limit(store.limits, "arrival", has_others=several)
+        self.arrivals = RateLimits(settings.arrivals_per_minute, shared=shared)
         self.messages = RateLimits(settings.messages_per_minute)
         self.drafts = RateLimits(settings.screens_per_minute)
         self.metrics = declare_metrics(settings.runtime_folder)
@@ -96,7 +98,7 @@ class Service:
         """A session for an arriving rater; raises :class:`NoPlace` or :class:`TooOften`."""
         address = client_address(scope)
         if source == "person" and not is_local(address):
-            self.arrivals.take(address)
+            await self.arrivals.take_everywhere(address)
         try:
             arrival = await run_in_threadpool(
                 self.flow.arrive,

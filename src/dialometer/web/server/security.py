@@ -10,10 +10,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from dialometer.storage.limits import Limits
 from dialometer.web.server.failures import RequestError
 
 SESSION_COOKIE = "dialometer_session"
@@ -140,12 +142,20 @@ class TooOften(RequestError):
 class RateLimits:
     """A limit per key: ``per_minute`` on average, and that many at once after a pause. 0 is no limit.
 
-    Each process counts for itself, so with several of them the limit is looser.
+    Each process counts for itself. With ``shared``, which counts in the database, the limit holds for all processes and
+    hosts together; that is for what is rare (arrivals, logins), not for every screen.
     """
 
-    def __init__(self, per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        per_minute: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        shared: Callable[[str, int], float] | None = None,
+    ) -> None:
         self.per_s = per_minute / 60
         self.size = float(per_minute)
+        self._shared = shared
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
@@ -167,6 +177,21 @@ class RateLimits:
         wait = self.wait_s(key)
         if wait:
             raise TooOften(wait)
+
+    async def take_everywhere(self, key: str) -> None:
+        """As :meth:`take`, for all processes and hosts together."""
+        self.take(key)
+        if self._shared is not None and self.size:
+            wait = await run_in_threadpool(self._shared, key, int(self.size))
+            if wait:
+                raise TooOften(wait)
+
+
+def shared_limit(limits: Limits, kind: str, *, has_others: bool) -> Callable[[str, int], float] | None:
+    """Counting in the database, where other processes or hosts may serve the same study; else None."""
+    if not has_others and limits.database.is_sqlite:
+        return None
+    return lambda key, per_minute: limits.take(kind, key, per_minute, time.time_ns() // 1_000_000)
 
 
 def is_local(address: str) -> bool:

@@ -20,12 +20,13 @@ from typing import Generic, TypeVar
 from dialometer.flow.engine import Flow, RawAnswers
 from dialometer.flow.submissions import Timing
 from dialometer.model.session import Receipt, Session, Submission
+from dialometer.storage.rows import token_hash
 from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.security import RateLimits, TooOften
 
 REMEMBERED_S = 30.0
-"""How long a token's session is trusted without a lookup; a token that was replaced stops working within this time."""
+"""How long a token's session is remembered without a lookup; the store checks the token with each screen all the same."""
 N_REMEMBERED = 20_000
 
 
@@ -142,7 +143,10 @@ class Submitter:
             if wait_s:
                 raise TooOften(wait_s)
         timing = timing_of(sent, session, now_ms)
-        return self.flow.prepare(session, sent.screen, sent.answers, timing, sent.submission)
+        prepared = self.flow.prepare(session, sent.screen, sent.answers, timing, sent.submission)
+        if isinstance(prepared, Submission):
+            return replace(prepared, opened_with=token_hash(sent.token))
+        return prepared
 
     def _store(
         self, prepared: Sequence[tuple[int, Session, Submission]], now_ms: int
