@@ -161,11 +161,13 @@ def test_a_token_that_another_host_replaced_stores_nothing_here(site, make_study
     here, there = site(study), site(study)
     first = here.open_api("judge")
     first.answer(here.study)
+    shown = first.screen()
     second = there.open_api("judge")
     assert second.session_id == first.session_id
     assert second.token != first.token
     step = here.store.sessions.get(first.session_id).step
-    assert first.answer(here.study).status_code == 401, "this host still remembers the token, the store does not"
+    late = first.submit(shown["screen"], json_answers(here.study, shown))
+    assert late.status_code == 401, "this host still remembers the token, the store does not"
     assert here.store.sessions.get(first.session_id).step == step
     assert second.answer(there.study).status_code == 200
 
