@@ -17,7 +17,7 @@ from dialometer.storage.schema import judgments, people, sessions
 DAY_MS = 24 * 3600 * 1000
 SCRUB_TIMEOUT_MS = 500
 _N_AT_ONCE = 500
-ERASED: tuple[Table, ...] = (
+ERASED_UNTIL_0007: tuple[Table, ...] = (
     schema.judgments,
     schema.answers,
     schema.visits,
@@ -26,9 +26,9 @@ ERASED: tuple[Table, ...] = (
     schema.exclusions,
     schema.drafts,
     schema.chat_turns,
-    schema.wizard_chats,
     schema.slots,
 )
+ERASED = (*ERASED_UNTIL_0007, schema.wizard_chats)
 """What is erased; a test holds this to the tables that name a session."""
 
 
@@ -59,7 +59,7 @@ def erase_sessions(connection: Connection, ids: Sequence[str], tables: Sequence[
     connection.execute(delete(people).where(people.c.rater_id.in_(known), people.c.rater_id.not_in(others)))
 
 
-def erase_left_before_consent(connection: Connection, before_ms: int) -> bool:
+def erase_left_before_consent(connection: Connection, before_ms: int, tables: Sequence[Table] = ERASED) -> bool:
     """Erase raters who left before they consented and were last seen before that time; whether there were any.
 
     One who comes back is new. Their sessions lose their tokens too, so a page that is still open asks to open the link again.
@@ -77,7 +77,7 @@ def erase_left_before_consent(connection: Connection, before_ms: int) -> bool:
     for start in range(0, len(ids), _N_AT_ONCE):
         some = ids[start : start + _N_AT_ONCE]
         connection.execute(update(sessions).where(sessions.c.id.in_(some)).values(token_hash=None))
-        erase_sessions(connection, some)
+        erase_sessions(connection, some, tables)
     return bool(ids)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 from sqlalchemy import Connection, select
 
-from dialometer.storage.erasing import ERASED, erase_sessions
+from dialometer.storage.erasing import ERASED_UNTIL_0007, erase_sessions
 from dialometer.storage.schema import drop_guard_statements, guard_statements, sessions
 
 revision = "0004"
@@ -14,8 +14,6 @@ branch_labels = None
 depends_on = None
 
 _N_AT_ONCE = 500
-_LATER = {"wizard_chats"}
-"""Tables that came after this revision."""
 
 
 def upgrade() -> None:
@@ -34,4 +32,4 @@ def erase_declined(connection: Connection) -> None:
     )
     ids = list(connection.scalars(left))
     for start in range(0, len(ids), _N_AT_ONCE):
-        erase_sessions(connection, ids[start : start + _N_AT_ONCE], [t for t in ERASED if t.name not in _LATER])
+        erase_sessions(connection, ids[start : start + _N_AT_ONCE], ERASED_UNTIL_0007)

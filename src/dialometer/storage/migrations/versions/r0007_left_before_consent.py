@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy import BigInteger, Column, Integer, Text, column, func, insert, select, table
 
-from dialometer.storage.erasing import DAY_MS, erase_left_before_consent
+from dialometer.storage.erasing import DAY_MS, ERASED_UNTIL_0007, erase_left_before_consent
 from dialometer.storage.schema import drop_guard_statements, guard_statements
 
 revision = "0007"
@@ -26,7 +26,7 @@ def upgrade() -> None:
     dialect = connection.dialect.name
     for statement in (*drop_guard_statements(dialect), *guard_statements(dialect, revision=revision)):
         op.execute(statement)
-    erase_left_before_consent(connection, int(time.time() * 1000) - DAY_MS)
+    erase_left_before_consent(connection, int(time.time() * 1000) - DAY_MS, ERASED_UNTIL_0007)
     _rename_log()
 
 
