@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from typing import Any, NoReturn
@@ -19,7 +20,7 @@ EXIT_PROBLEM = 1
 PANELS: dict[str, tuple[str, ...]] = {
     "Look around": ("demo",),
     "Plan a study": ("new", "check", "power", "preregister", "freeze", "schema"),
-    "Collect": ("serve", "recruit", "simulate", "judge", "status", "control", "privacy"),
+    "Collect": ("serve", "recruit", "simulate", "judge", "status", "control", "privacy", "backup", "restore", "verify"),
     "Results": ("report", "compare", "export", "import", "archive", "reproduce"),
     "Models and systems": ("learn", "retrieval", "bots"),
 }
@@ -110,6 +111,8 @@ def _explain(error: OSError) -> str:
         NotADirectoryError: "a part of this path is a file; choose another place",
         PermissionError: "see who may read and write there, or choose another place",
     }
+    if error.errno == errno.EROFS:
+        remedies[OSError] = "this place can only be read; choose another with --out"
     remedy = remedies.get(type(error), "see whether the disk is full or the path is right")
     return f"{error.filename}: {error.strerror} — {remedy}"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -24,7 +24,7 @@ from dialometer.exchange.export_folder import sha256_of
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
 from dialometer.readers.recordings import copy_recordings
-from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, unpack
+from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
 
 MANIFEST = "archive.json"
 MARK = "dialometer_archive"
@@ -115,9 +115,7 @@ def _check_entries(packed: zipfile.ZipFile, path: Path) -> None:
     """Entries that would land elsewhere, or fill the disk, are refused before anything is written."""
     entries = packed.infolist()
     for entry in entries:
-        name = PurePosixPath(entry.filename)
-        is_outside = name.is_absolute() or ".." in name.parts or "\\" in entry.filename or ":" in entry.filename
-        if is_outside or entry.file_size > MAX_FILE_BYTES or len(entries) > MAX_FILES:
+        if not stays_inside(entry.filename) or entry.file_size > MAX_FILE_BYTES or len(entries) > MAX_FILES:
             raise DialometerError(
                 f"the archive holds an entry that none of ours has: {entry.filename!r}",
                 where=str(path),

@@ -12,7 +12,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from dialometer.errors import DialometerError
@@ -52,6 +52,12 @@ class Allowance:
                 where=str(self.path),
                 remedy="if you trust the file, unpack it yourself and name what is in it",
             )
+
+
+def stays_inside(name: str) -> bool:
+    """Whether an entry of this name lands below the folder into which it is unpacked, on every system."""
+    path = PurePosixPath(name)
+    return not (path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name)
 
 
 def unpack(packed: zipfile.ZipFile, entries: Iterable[zipfile.ZipInfo], folder: Path, allowance: Allowance) -> None:

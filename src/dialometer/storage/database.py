@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Dialect, Engine, Insert, Table, Update, create_engine, event, insert, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from dialometer.errors import StorageError
+from dialometer.storage.safety.files import is_writable, log_of, n_bytes_in_log, refuse_orphaned_log
+from dialometer.storage.schema import HEAD, VERSION_TABLE
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one before giving up."""
@@ -28,8 +33,14 @@ class Database:
     def __init__(self, engine: Engine, where: str) -> None:
         self.where = where
         self.engine = engine
+        self.is_read_only = False
+        """Whether the file or its folder cannot be written; all that reads works then."""
+        self.own_copy: TemporaryDirectory[str] | None = None
+        """Where the file is read from if it cannot be read in place; removed when the database is closed."""
         self.turns: AbstractContextManager[None] = nullcontext()
         """Entered before each writing transaction; a server sets a queue here so that its writers take turns."""
+        self.log_stored: Callable[[Sequence[tuple[str, str]]], None] | None = None
+        """Told sessions and tokens of screens once they are on disk; a server sets its log of acknowledged screens here."""
         # SQLite's readers always see one state of the file; PostgreSQL has to be asked for it.
         is_server = engine.dialect.name != "sqlite"
         one_view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True} if is_server else {}
@@ -50,6 +61,10 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """All or nothing. SQLite takes its one write lock at once, so that a reader never has to become a writer."""
+        if self.is_read_only:
+            raise StorageError(
+                "the database can only be read", where=self.where, remedy="check who may write the file and its folder"
+            )
         with self.turns, translated(self.where), self._writer.begin() as connection:
             yield connection
 
@@ -64,6 +79,8 @@ class Database:
     def close(self) -> None:
         """Give all connections back; what was committed is on disk already."""
         self.engine.dispose()
+        if self.own_copy is not None:
+            self.own_copy.cleanup()
 
 
 class StorePart:
@@ -84,10 +101,10 @@ def open_database(target: str | Path, *, create: bool) -> Database:
             raise StorageError("there is no such database", where=where, remedy="check the path")
         if not path.parent.is_dir():
             raise StorageError(f"there is no folder {path.parent}", where=where, remedy="create the folder first")
-        engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S}, pool_size=8, max_overflow=32)
-        event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return Database(engine, where)
+        refuse_orphaned_log(path)
+        if not create and not is_writable(path):
+            return _open_unwritable(path)
+        return Database(_sqlite_engine(url), where)
     try:
         engine = create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=32)
     except ImportError as error:
@@ -95,6 +112,44 @@ def open_database(target: str | Path, *, create: bool) -> Database:
             "the driver for PostgreSQL is not installed", where=where, remedy="pip install 'dialometer[postgres]'"
         ) from error
     return Database(engine, where)
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S}, pool_size=8, max_overflow=32)
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _open_unwritable(path: Path) -> Database:
+    """A SQLite file that can only be read, such as one on a DVD or in another account's folder.
+
+    It is read in place where that is possible. A log that SQLite cannot index there, or tables of an earlier version, are
+    read from a copy of our own.
+    """
+    # Nobody can be writing a file without a log, so SQLite may take it as it is.
+    options = {"mode": "ro"} if n_bytes_in_log(path) else {"mode": "ro", "immutable": "1"}
+    name = f"file:{quote(str(path.resolve()))}"
+    try:
+        address = f"{name}?{'&'.join(f'{key}={value}' for key, value in options.items())}"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            revision = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+        is_readable = revision is not None and revision[0] == HEAD
+    except sqlite3.Error:
+        is_readable = False
+    if is_readable:
+        database = Database(
+            _sqlite_engine(URL.create("sqlite", database=name, query={**options, "uri": "true"})), str(path)
+        )
+        database.is_read_only = True
+        return database
+    copy = TemporaryDirectory(prefix="dialometer-")
+    for file in (path, log_of(path)):
+        if file.exists():
+            shutil.copyfile(file, Path(copy.name) / file.name)
+    database = Database(_sqlite_engine(URL.create("sqlite", database=str(Path(copy.name) / path.name))), str(path))
+    database.own_copy = copy
+    return database
 
 
 def _url(target: str | Path) -> URL:

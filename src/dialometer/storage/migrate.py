@@ -28,6 +28,8 @@ def bring_up_to_date(database: Database, *, create: bool) -> None:
         raise StorageError(
             "the database is empty", where=database.where, remedy="check the path, or create a study in it"
         )
+    if database.is_read_only:
+        return
     if database.is_sqlite:
         use_write_ahead_log(database)
     if revision == HEAD:

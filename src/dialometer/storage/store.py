@@ -58,6 +58,8 @@ class Store:
         except BaseException:
             database.close()
             raise
+        if database.own_copy is not None:  # what is written to a copy would be lost
+            database.is_read_only = True
         return cls(database)
 
     def close(self) -> None:

@@ -87,6 +87,8 @@ class Submissions(StorePart):
             writes = _Writes(at_ms, _positions(connection, batch), _receipts(connection, batch))
             receipts = [writes.take(submission) for submission in batch]
             writes.flush(connection)
+        if self.database.log_stored is not None and writes.submissions:
+            self.database.log_stored([(row["session_id"], row["token"]) for row in writes.submissions])
         if writes.to_erase:
             scrub(self.database)
         return receipts
@@ -108,6 +110,14 @@ class Submissions(StorePart):
         with self.database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else Receipt(token, "repeated", row.step_after, row.state_after)
+
+    def screens_by_session(self) -> dict[str, set[str]]:
+        """The screens that each session has submitted."""
+        screens: dict[str, set[str]] = {}
+        with self.database.reading() as connection:
+            for session_id, screen in connection.execute(select(submissions.c.session_id, submissions.c.screen)):
+                screens.setdefault(session_id, set()).add(screen)
+        return screens
 
     def correct(self, entry: Judgment | Answer) -> int:
         """Store a correction made outside the rater's screens, in any state but withdrawn; gives its number."""

@@ -94,6 +94,10 @@ def add_to(app: typer.Typer) -> None:
         owner_link: Annotated[
             bool, typer.Option("--owner-link", help="Print a link for a new owner even if there are accounts.")
         ] = False,
+        start_empty: Annotated[
+            bool,
+            typer.Option("--start-empty", help="Begin anew although answers were collected here and are gone now."),
+        ] = False,
         agent_variables: Annotated[
             list[str] | None,
             typer.Option(
@@ -172,7 +176,7 @@ def add_to(app: typer.Typer) -> None:
             host, port, workers, proxy_headers, forwarded_allow_ips, log_level, limits, may_reload=not is_terminal
         )
         sock = bind(listening)
-        token = _prepare(study_folders, is_asked=owner_link)
+        token = _prepare(study_folders, is_asked=owner_link, starts_empty=start_empty)
         address = address_of(sock, settings.root_path)
         with ExitStack() as stack:
             places = {
@@ -241,14 +245,27 @@ def _check_database(database: str, *, is_single: bool) -> None:
         )
 
 
-def _prepare(study_folders: StudyFolders, *, is_asked: bool) -> str:
-    """Creates or upgrades the tables before any process needs them; gives the token for a first owner, if one is due."""
+def _prepare(study_folders: StudyFolders, *, is_asked: bool, starts_empty: bool) -> str:
+    """Creates or upgrades the tables before any process needs them; gives the token for a first owner, if one is due.
+
+    A database that lacks what was acknowledged before is refused here, before the server says that it is ready.
+    """
+    from datetime import UTC, datetime
+
+    from dialometer.storage.safety.start import refuse_foreign_log, refuse_lost_answers, start_empty
     from dialometer.web.dashboard.login import first_owner_token
     from dialometer.web.server.turns import TurnTakingStore
 
     for name in study_folders.names():
-        if study_folders.is_named(name):
-            TurnTakingStore.open(study_folders.database_of(name)).close()
+        if not study_folders.is_named(name):
+            continue
+        folder, target = study_folders.folder(name), study_folders.database_of(name)
+        if isinstance(target, Path):
+            refuse_foreign_log(target)
+        with TurnTakingStore.open(target) as store:
+            if starts_empty:
+                start_empty(folder, store.database, datetime.now(UTC))
+            refuse_lost_answers(folder, store.database)
     store = TurnTakingStore.open(study_folders.accounts_database())
     try:
         return first_owner_token(store.accounts, is_asked=is_asked)

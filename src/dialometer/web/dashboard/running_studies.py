@@ -17,6 +17,7 @@ from dialometer.errors import DialometerError, Problem, StorageError
 from dialometer.flow.study_check import check_all, open_study, without_errors
 from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
+from dialometer.storage.safety.start import refuse_foreign_log, refuse_lost_answers
 from dialometer.storage.store import Store
 from dialometer.web.server.logs import log_failure
 from dialometer.web.server.settings import Settings
@@ -259,8 +260,12 @@ class RunningStudies:
             runtime = str(Path(runtime) / name)
             Path(runtime).mkdir(exist_ok=True)
         database = self.folders.database_of(name)
+        if isinstance(database, Path) and not runtime:  # of several processes, another may be writing by now
+            refuse_foreign_log(database)
         store = TurnTakingStore.open(database)
         try:
+            refuse_lost_answers(folder, store.database)
+            store.log_acknowledged(folder)
             settings = replace(self.settings, root_path=self.address_of(name), runtime_folder=runtime)
             app = create_app(study, store, settings=settings)
         except BaseException:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.storage.database import Database
+from dialometer.storage.safety.acknowledged import AcknowledgementLog
 from dialometer.storage.store import Store
 
 fcntl: Any
@@ -82,11 +83,22 @@ class TurnTakingStore(Store):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._turns: WriteLock | None = None
+        self._log: AcknowledgementLog | None = None
         if database.is_sqlite:
             database.turns = self._turns = WriteLock(Path(f"{database.where}-turns"))
 
+    def log_acknowledged(self, folder: Path) -> None:
+        """Note every screen that is stored from now on in the study's folder."""
+        self._log = AcknowledgementLog.beside(folder)
+        if self._log is not None:
+            self.database.log_stored = self._log.add
+
     def close(self) -> None:
         super().close()
+        self.database.log_stored = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None
         if self._turns is not None:
             self._turns.close()
             self._turns = None
