@@ -176,7 +176,11 @@ def add_to(app: typer.Typer) -> None:
             host, port, workers, proxy_headers, forwarded_allow_ips, log_level, limits, may_reload=not is_terminal
         )
         sock = bind(listening)
-        token = _prepare(study_folders, is_asked=owner_link, starts_empty=start_empty)
+        try:
+            token = _prepare(study_folders, is_asked=owner_link, starts_empty=start_empty)
+        except BaseException:
+            sock.close()
+            raise
         address = address_of(sock, settings.root_path)
         with ExitStack() as stack:
             places = {

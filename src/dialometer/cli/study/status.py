@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -25,16 +26,49 @@ def add_to(app: typer.Typer) -> None:
     @app.command(name="status", epilog="Example: dialometer status my-study")
     def status(folder: StudyDir, database: Database = "", as_json: AsJson = False) -> None:
         """Show how far a study has come: raters in each condition, judgments per item, what is open."""
+        from dialometer.storage.safety.files import n_bytes_in_log
+
         study = open_study(folder)
+        n_bytes = 0 if database else n_bytes_in_log(folder / DATABASE_FILE)
+        n_lost = 0
         if database or (folder / DATABASE_FILE).exists():
             with open_store(folder, database, create=False) as store:
                 progress = _collect(study, store)
+                n_lost = _n_lost(folder, store)
         else:
             progress = _before_anybody(study)
+        progress |= {"lost_screens": n_lost, "bytes_in_write_ahead_log": n_bytes}
         if as_json:
             typer.echo(json.dumps(progress, indent=2, ensure_ascii=False))
         else:
             _show(progress)
+            _warn(folder, n_lost, n_bytes)
+
+
+def _n_lost(folder: Path, store: Store) -> int:
+    """How many of the screens that were acknowledged last are not in the database."""
+    from dialometer.storage.safety.acknowledged import N_LAST, compare
+
+    return len(compare(folder, store.database, N_LAST).lost)
+
+
+def _warn(folder: Path, n_lost: int, n_bytes: int) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    if n_lost:
+        results.print(
+            f"[bold red]{n_lost:,} of the last acknowledged screens are not in the database:[/] see "
+            f"dialometer verify {escape(str(folder))}",
+            soft_wrap=True,
+        )
+    if n_bytes:
+        results.print(
+            f"The newest answers are in {DATABASE_FILE}-wal, which a copy of {DATABASE_FILE} alone lacks: use "
+            f"dialometer backup {escape(str(folder))}",
+            soft_wrap=True,
+        )
 
 
 def _before_anybody(study: Study) -> dict[str, object]:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -124,17 +124,29 @@ def restore(unpacked: Path, manifest: dict[str, Any], folder: Path, database: st
     if old_files or moved:
         aside.mkdir()
     for file in old_files:
-        file.rename(aside / file.name)
+        shutil.move(file, aside / file.name)
     for name in moved:
         (aside / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).rename(aside / name)
     if own is not None:
         (unpacked / DATABASE_FILE).chmod(0o644 if not old_files else (aside / old_files[0].name).stat().st_mode & 0o777)
         shutil.move(unpacked / DATABASE_FILE, own)
+        _reach_disk(own, own.parent)
     _copy_files(unpacked / FILES, folder)
     checks = _checked(own or database, manifest)
     where = f"schema {old_tables}" if old_tables else ""
     return Restored(" and ".join(part for part in (str(aside) if aside.exists() else "", where) if part), checks)
+
+
+def _reach_disk(*paths: Path) -> None:
+    """Wait until files and names are on disk; a folder cannot be asked for it on every system."""
+    for path in paths:
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def _copy_files(source: Path, folder: Path) -> None:

@@ -2,8 +2,8 @@
 
 The database alone cannot tell that it is an older copy, or that somebody emptied it. This file can: a screen that is in it
 and not in the database is lost. It is written after the commit and never waits for the disk, so it is at most behind the
-database, never ahead of it. One line is a checksum, the session as a short hash, and the screen's token; nothing in it names a
-rater, and a session's id does not follow from its hash.
+database, never ahead of it. One line is a checksum, the session as a short hash, and the screen's token, which pages draw at
+random; nothing in it names a rater, and a session's id does not follow from its hash.
 """
 
 from __future__ import annotations
