@@ -39,7 +39,7 @@ class Acknowledged:
 
 
 @dataclass(slots=True)
-class Comparison:
+class LogComparison:
     """The log beside the database."""
 
     n_logged: int = 0
@@ -110,9 +110,9 @@ def _entry(line: bytes) -> Acknowledged | None:
     return Acknowledged(session.decode(), token.decode())
 
 
-def compare(folder: Path, database: Database, n_last: int | None = None) -> Comparison:
+def compare(folder: Path, database: Database, n_last: int | None = None) -> LogComparison:
     """What a study's log says was stored, beside what is stored; all of it, or the newest lines."""
-    result = Comparison()
+    result = LogComparison()
     missing: list[Acknowledged] = []
     # A server may be writing. The log is measured before the database is opened, so all its lines were stored by then.
     entries = read_log(folder, n_last)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, and_, func, not_, select, text
 from sqlalchemy.orm import aliased
 
 from dialometer.storage.database import Database
-from dialometer.storage.safety.acknowledged import Comparison
+from dialometer.storage.safety.acknowledged import LogComparison
 from dialometer.storage.schema import answers, judgments, metadata, sessions, withdrawals
 from dialometer.storage.store import Store
 
@@ -117,7 +117,7 @@ def _numbers_of_rows(connection: Connection, database: Database, table: Table) -
     return Check(table.name, "ok", f"{counted}{gone}")
 
 
-def check_acknowledged(comparison: Comparison) -> Check:
+def check_acknowledged(comparison: LogComparison) -> Check:
     """What a server reported as stored, beside what is stored."""
     name = "acknowledged"
     if not comparison.n_logged:
