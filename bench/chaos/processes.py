@@ -1,0 +1,190 @@
+"""A server and a PostgreSQL that can be killed at any moment and started again at the same place."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+KEY = "the-key-of-the-chaos"
+START_S = 300.0
+
+
+def free_port() -> int:
+    """A port that nobody uses at the moment."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started; none where it is gone."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def kill(pid: int) -> None:
+    """As a crash or the kernel's out-of-memory killer would."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+class StudyServer:
+    """``dialometer serve`` on one port."""
+
+    def __init__(
+        self,
+        folder: Path,
+        database: str = "",
+        *,
+        n_workers: int = 2,
+        program: tuple[str, ...] = ("-m", "dialometer"),
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        self.folder, self.before = folder, before
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self.log = Path(tempfile.mkstemp(prefix="chaos-", suffix=".log")[1])
+        options = ["--port", str(self.port), "--workers", str(n_workers), "--api-key", KEY, "--log-level", "warning"]
+        options += ["--arrivals-per-minute", "0", *(["--database", database] if database else [])]
+        self.command = [sys.executable, *program, "serve", str(folder), *options]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            with self.log.open("ab") as log:
+                self.process = subprocess.Popen(self.command, stdout=log, stderr=log, preexec_fn=self.before)  # noqa: PLW1509 - a signal is ignored, nothing else
+            while self.process.poll() is None and time.monotonic() < until:
+                if self.health() == 200:
+                    return
+                time.sleep(0.05)
+            time.sleep(0.2)  # workers of the killed server may hold the port for a moment
+        raise SystemExit(f"the server did not start:\n{self.log.read_text()[-3000:]}")
+
+    def health(self) -> int:
+        """What ``/healthz`` answers; 0 for no answer."""
+        try:
+            return httpx.get(f"{self.url}healthz", timeout=10).status_code
+        except httpx.HTTPError:
+            return 0
+
+    def workers(self) -> list[int]:
+        """The processes that answer, without those that only watch them."""
+        assert self.process is not None
+        return [
+            pid for pid in children_of(self.process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+
+    def kill_all(self) -> None:
+        """Every process of the server at once."""
+        assert self.process is not None
+        for pid in [self.process.pid, *children_of(self.process.pid)]:
+            kill(pid)
+        self.process.wait(30)
+
+    def kill_first(self) -> None:
+        """The first process alone; its workers must not go on without it."""
+        assert self.process is not None
+        kill(self.process.pid)
+        self.process.wait(30)
+
+    def stop(self) -> None:
+        """As Ctrl+C does."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.kill_all()
+
+
+class PostgresServer:
+    """A PostgreSQL of our own, reached by a socket, with its usual care for the disk."""
+
+    def __init__(self) -> None:
+        import pgserver  # noqa: PLC0415 - only where PostgreSQL is tested
+
+        self.folder = Path(tempfile.mkdtemp(prefix="chaos-pg-"))
+        self.folder.chmod(0o755)
+        self.data = self.folder / "data"
+        self.data.mkdir(mode=0o700)
+        self.account: dict[str, Any] = {}
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            nobody = pwd.getpwnam("nobody")
+            self.account = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            os.chown(self.data, nobody.pw_uid, nobody.pw_gid)
+        package = Path(pgserver.__file__).parent
+        self.programs = package / "pginstall" / "bin"
+        try:
+            subprocess.run([self.programs / "initdb", "--version"], check=True, capture_output=True, **self.account)
+        except (PermissionError, subprocess.CalledProcessError):
+            shutil.copytree(package / "pginstall", self.folder / "site" / "pgserver" / "pginstall", symlinks=True)
+            libraries = package.parent / "pgserver.libs"
+            if libraries.exists():
+                shutil.copytree(libraries, self.folder / "site" / "pgserver.libs", symlinks=True)
+            self.programs = self.folder / "site" / "pgserver" / "pginstall" / "bin"
+        self._call("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8")
+
+    def url(self, name: str = "postgres") -> str:
+        """The address of a database."""
+        return f"postgresql://postgres@/{name}?host={self.data}"
+
+    def start(self) -> None:
+        """Start it; after a kill it waits until the old processes are gone."""
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.data} -c max_connections=120"
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            command = (self.programs / "pg_ctl", "-D", self.data, "-w", "-l", self.data / "log", "-o", options, "start")
+            if self._run(*command) == 0:
+                return
+            time.sleep(0.3)
+        raise SystemExit(f"PostgreSQL did not start:\n{(self.data / 'log').read_text()[-3000:]}")
+
+    def pid(self) -> int:
+        """Its first process."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    def backends(self) -> list[int]:
+        """The processes that work for clients; when one is killed, PostgreSQL throws all others out."""
+        return [
+            pid for pid in children_of(self.pid()) if b"postgres: postgres" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+
+    def create(self, name: str) -> str:
+        """A new database; gives its address."""
+        import psycopg  # noqa: PLC0415
+
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return self.url(name)
+
+    def close(self) -> None:
+        """Stop it and remove everything."""
+        self._run(self.programs / "pg_ctl", "-D", self.data, "-w", "-m", "immediate", "stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _call(self, program: str, *arguments: str | Path) -> None:
+        if self._run(self.programs / program, *arguments):
+            raise SystemExit(f"{program} failed")
+
+    def _run(self, *command: str | Path) -> int:
+        with tempfile.TemporaryFile() as output:  # a pipe would be held open by the server
+            return subprocess.run(
+                command, check=False, stdout=output, stderr=output, cwd=self.data, timeout=120, **self.account
+            ).returncode
