@@ -60,10 +60,27 @@ class Browser:
     def post(self, path, form):
         return self._take(self.client.post(f"{self.root}{path}", data=form, follow_redirects=True))
 
+    def arrive(self, **query):
+        """Opens a link and takes part: agrees where the page asks for it, else presses Start."""
+        self.get("/", **query)
+        if self.status != 200 or (self.client.cookies.get("dialometer_session") and self.action == "/s"):
+            return self
+        return self.send({"consent": "agree"} if self.screen else {})
+
+    @property
+    def action(self):
+        """Where the form of the page is sent."""
+        found = re.search(r'<form[^>]*action="([^"]*)"', self.page)
+        return found[1].removeprefix(self.root) if found else ""
+
     def send(self, _form=None, **answers):
         """The form of the page with these answers; what is not given is left out."""
-        hidden = {name: self.fields[name] for name in HIDDEN}
-        return self.post("/s", {**hidden, **(_form or {}), **answers})
+        is_first = self.action != "/s"  # a page before any session carries the parameters of its link
+        buttons = re.findall(r'<button[^>]* name="(\w+)"', self.page)
+        own = {
+            name: value for name, value in self.fields.items() if name in HIDDEN or (is_first and name not in buttons)
+        }
+        return self.post(self.action or "/s", {**own, **(_form or {}), **answers})
 
     def _take(self, response):
         self.response, self.page, self.status = response, response.text, response.status_code

@@ -1,5 +1,7 @@
 """Who arrives from where, who is turned away, and where finished raters are sent."""
 
+import re
+
 import pytest
 from taking_part import form_answers
 
@@ -17,32 +19,116 @@ def finish(browser, there, kind=None):
     raise AssertionError("no end")
 
 
-def test_a_platform_s_rater_arrives_at_once_and_comes_back_to_the_same_session(make_study, site, database_url):
-    there = site(make_study(recruitment={"platform": "prolific", "completion_code": "C0DE"}), database_url)
+def test_opening_a_link_stores_nothing_and_agreeing_begins_a_session(make_study, site, database_url):
+    there = site(make_study(recruitment={"platform": "prolific", "completion_code": "C0DE", "quota": 2}), database_url)
+    for n in range(5):
+        opened = there.browser().get("/", **PROLIFIC | {"PROLIFIC_PID": f"pid{n}"})
+        assert (opened.status, opened.screen) == (200, "consent")
+    assert not there.store.sessions.all()
+    assert not there.store.counts.item_counts()
     first = there.browser().get("/", **PROLIFIC)
-    assert first.screen
+    first.send(consent="agree")
+    session = there.only_session()
+    assert (session.step, session.consent_version) == (1, there.app.service.flow.consent_version)
+    (visit,) = there.store.records.visits(session.id)
+    assert visit.screen == "consent"
     first.walk_to(there, "item")
     key = first.screen
-    # In another browser, with the same parameters.
-    second = there.browser().get("/", **PROLIFIC)
-    assert second.screen == key
-    assert len(there.store.sessions.all()) == 1
-    # The browser left behind lost its token.
-    assert first.get("/s").status == 401
-    session = finish(second, there)
+    # The same browser with the same link, after its tab was closed.
+    assert first.get("/", **PROLIFIC).screen == key
+    session = finish(first, there)
     assert session.state == "completed"
-    assert "C0DE" in second.page
-    assert "https://app.prolific.com/submissions/complete?cc=C0DE" in second.page
+    assert "C0DE" in first.page
+    assert "https://app.prolific.com/submissions/complete?cc=C0DE" in first.page
     person = there.store.sessions.person(session.id)
     assert (person.platform, person.external_id) == ("prolific", "5f3a9c")
     assert dict(person.params) == {"STUDY_ID": "77aa", "SESSION_ID": "31bb"}
+    assert len(there.store.sessions.all()) == 1
+
+
+def test_who_declines_at_the_link_leaves_that_somebody_declined(make_study, site):
+    there = site(make_study(recruitment={"platform": "prolific"}))
+    browser = there.browser().get("/", **PROLIFIC)
+    assert browser.send({}).status == 422, "one of the two buttons"
+    assert browser.fields["PROLIFIC_PID"] == "5f3a9c", "the link is not lost"
+    assert not there.store.sessions.all()
+    browser.send(consent="decline")
+    assert browser.heading == there.app.service.pages.language.text("done.declined.title")
+    session = there.only_session()
+    assert (session.state, session.rater_id) == ("declined", "")
+
+
+def test_a_name_in_a_link_takes_over_nobody_s_session(make_study, site, database_url):
+    there = site(make_study(recruitment={"platform": "prolific", "completion_code": "C0DE"}), database_url)
+    alice = there.browser().arrive(**PROLIFIC)
+    alice.walk_to(there, "item")
+    key = alice.screen
+    stranger = there.browser().get("/", **PROLIFIC)
+    assert (stranger.status, stranger.heading) == (409, "You have already started this study")
+    assert not stranger.client.cookies.get("dialometer_session")
+    # Nor by the form of somebody else's page.
+    forged = there.browser().get("/", **PROLIFIC | {"PROLIFIC_PID": "mallory"})
+    forged.send({"consent": "agree", "PROLIFIC_PID": PROLIFIC["PROLIFIC_PID"]})
+    assert forged.status == 409
+    assert alice.get("/s").screen == key
+    assert len(there.store.sessions.all()) == 1
+    assert 'dialometer_refusals_total{reason="elsewhere"} 2' in there.client.get("/metrics").text
+
+
+def test_the_resume_link_goes_on_in_another_browser(make_study, site):
+    there = site(make_study(recruitment={"platform": "prolific"}))
+    alice = there.browser().arrive(**PROLIFIC)
+    alice.walk_to(there, "item")
+    key = alice.screen
+    link = re.search(r'class="resume-link"[^>]*>http://testserver(/resume/[^<]+)<', alice.page)[1]
+    phone = there.browser().get(link)
+    assert (phone.status, phone.heading) == (200, "Continue your session here?")
+    assert not phone.client.cookies.get("dialometer_session"), "opening it changes nothing"
+    assert phone.send().screen == key
+    assert alice.get("/s").screen == key, "both browsers may go on"
+    assert phone.get("/", **PROLIFIC).screen == key
+    assert there.browser().get("/resume/guessed").status == 401
+    finish(phone, there)
+    late = there.browser().get(link).send()
+    assert late.heading == "Thank you!", "a finished rater gets the code back"
+
+
+def test_who_left_before_the_first_answer_may_begin_in_another_browser(make_study, site):
+    there = site(make_study(recruitment={"platform": "prolific", "quota": 1}, design={"hold_minutes": 10}))
+    phone = there.browser().arrive(**PROLIFIC)
+    assert there.browser().get("/", **PROLIFIC).status == 409
+    assert there.browser().get("/", PROLIFIC_PID="bob").status == 403, "the only slot is held"
+    flow = there.app.service.flow
+    now, flow.clock = flow.clock, lambda: now() + 11 * 60_000
+    desk = there.browser().arrive(**PROLIFIC)
+    assert desk.screen
+    assert desk.session_id(there) == there.only_session().id
+    assert phone.get("/s").status == 401
+    flow.clock = lambda: now() + 22 * 60_000
+    assert there.browser().arrive(PROLIFIC_PID="bob").screen, "the slot of a rater who never answered is free again"
+
+
+def test_a_crowd_waits_at_the_door(make_study, site):
+    there = site(make_study(recruitment={"platform": "prolific", "arrivals_per_minute": 2}))
+    for n in range(2):
+        assert there.browser().arrive(PROLIFIC_PID=f"p{n}").screen
+    third = there.browser().arrive(PROLIFIC_PID="p2", STUDY_ID="77")
+    assert (third.status, third.heading) == (429, "Many people are starting right now")
+    assert 0 < int(third.response.headers["retry-after"]) <= 60
+    assert 'dialometer_refusals_total{reason="crowded"} 1' in there.client.get("/metrics").text
+    assert there.open_api("judge").screen()["screen"] == "consent", "programs with a key are not people"
+    flow = there.app.service.flow
+    now, flow.clock = flow.clock, lambda: now() + 61_000
+    assert third.send().screen, "the button tries again, with everything that was chosen"
+    person = there.store.sessions.person(third.session_id(there))
+    assert (person.external_id, dict(person.params)) == ("p2", {"STUDY_ID": "77"})
 
 
 def test_another_rater_in_the_same_browser_gets_a_session_of_their_own(make_study, site):
     there = site(make_study(recruitment={"platform": "prolific"}))
-    browser = there.browser().get("/", **PROLIFIC)
+    browser = there.browser().arrive(**PROLIFIC)
     mine = browser.session_id(there)
-    browser.get("/", **PROLIFIC | {"PROLIFIC_PID": "other"})
+    browser.arrive(**PROLIFIC | {"PROLIFIC_PID": "other"})
     assert browser.session_id(there) != mine
     assert len(there.store.sessions.all()) == 2
 
@@ -67,7 +153,12 @@ def test_invitations_can_be_listed(make_study, site):
     (study.folder / "invitations.txt").write_text("abc # Ann\nxyz\n")
     assert there.browser().get("/", invite="guess").status == 403
     assert there.browser().get("/", invite="# Ann").status == 403
-    assert there.browser().get("/", invite="xyz").screen
+    xyz = there.browser().arrive(invite="xyz")
+    xyz.walk_to(there, "item")
+    # The token is the rater's own secret: on another device it continues the session.
+    phone = there.browser().get("/", invite="xyz")
+    assert phone.heading == "Continue your session here?"
+    assert phone.send().screen == xyz.screen
     assert there.browser().get("/").status == 403
 
 
@@ -82,7 +173,7 @@ def test_names_of_parameters_are_the_study_s_own(make_study, site):
             }
         )
     )
-    browser = there.browser().get("/", uid="r 1", project="p/2", spam="not kept")
+    browser = there.browser().arrive(uid="r 1", project="p/2", spam="not kept")
     session = finish(browser, there)
     person = there.store.sessions.person(session.id)
     assert dict(person.params) == {"project": "p/2"}
@@ -95,8 +186,9 @@ def test_names_of_parameters_are_the_study_s_own(make_study, site):
 def test_an_open_link_may_name_its_rater(make_study, site):
     there = site(make_study(recruitment={"platform": "link", "parameters": {"rater": "who"}}))
     assert not there.browser().get("/").screen
-    assert there.browser().get("/", who="ann").screen
-    assert there.browser().get("/", who="ann").screen
+    ann = there.browser().arrive(who="ann")
+    assert ann.arrive(who="ann").screen
+    assert there.browser().get("/", who="ann").status == 409
     assert len(there.store.sessions.all()) == 1
 
 
@@ -151,7 +243,8 @@ def test_screened_out_raters_get_their_own_code(make_study, site):
     study = make_study("chat", n_items=2, recruitment={"platform": "prolific", "screen_out_code": "OUT"})
     there = site(study)
     browser = there.browser().get("/", **PROLIFIC)
-    browser.send(writes_english="No")
+    assert not browser.screen, "questions come before consent: the first page has a button"
+    browser.send().send(writes_english="No")
     assert there.only_session().state == "screened_out"
     assert "cc=OUT" in browser.page
 

@@ -133,7 +133,7 @@ def test_identifiers_of_a_platform_stand_only_with_the_person(make_study, site, 
     study = make_study(recruitment={"platform": "prolific", "completion_code": "C0DE"})
     there = site(study, database_url)
     browser = there.browser()
-    browser.get("/", PROLIFIC_PID="pid-5f3a9c", STUDY_ID="study-77aa", SESSION_ID="visit-31bb")
+    browser.arrive(PROLIFIC_PID="pid-5f3a9c", STUDY_ID="study-77aa", SESSION_ID="visit-31bb")
     browser.walk_to(there, "post")
     token = browser.client.cookies["dialometer_session"]
     names = ["pid-5f3a9c", "visit-31bb", "study-77aa", token]

@@ -36,7 +36,7 @@ def logged(monkeypatch):
 def test_logs_are_lines_of_json_that_name_no_person(make_study, site, logged):
     there = site(make_study(recruitment={"platform": "prolific"}))
     browser = there.browser()
-    browser.get("/", PROLIFIC_PID="pid-5f3a9c", STUDY_ID="s77", SESSION_ID="v31")
+    browser.arrive(PROLIFIC_PID="pid-5f3a9c", STUDY_ID="s77", SESSION_ID="v31")
     for kind in ("item", "post"):
         browser.walk_to(there, kind)
     screen = there.app.service.flow.screen(there.only_session())

@@ -25,7 +25,14 @@ LATER: dict[str, tuple[str, ...]] = {
     "licence": (),
     "privacy": (),
     "presentation": ("anchor_values", "task"),
-    "recruitment": ("description", "screen_out_pay_cents", "preset", "screen_out_url", "qualifications"),
+    "recruitment": (
+        "description",
+        "screen_out_pay_cents",
+        "preset",
+        "screen_out_url",
+        "qualifications",
+        "arrivals_per_minute",
+    ),
 }
 """Settings (keys of study.yaml, and of what stands under them) that came after the first locks were written.
 

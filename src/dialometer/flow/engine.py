@@ -87,8 +87,8 @@ def now_ms() -> int:
 
 
 def new_token() -> str:
-    """A secret that opens a session: 144 bits, short enough for a link that a rater copies."""
-    return secrets.token_urlsafe(18)
+    """A secret that opens a session."""
+    return secrets.token_urlsafe(32)
 
 
 @dataclass(frozen=True, slots=True)

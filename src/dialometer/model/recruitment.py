@@ -45,6 +45,10 @@ class Recruitment(Part):
         default_factory=dict, description="Names of arrival parameters: rater, session, study."
     )
 
+    arrivals_per_minute: int | None = Field(
+        default=None, ge=1, description="The most raters who can start within a minute; the server's limit if left out."
+    )
+
     @model_validator(mode="after")
     def _preset_fits(self) -> Recruitment:
         if self.preset is not None and self.platform != "redirect":

@@ -155,6 +155,15 @@ class Platform:
         """The rater that an arriving link names; empty where it names nobody."""
         return query.get(self.parameters.get("rater", ""), "").strip()
 
+    @property
+    def link_parameters(self) -> set[str]:
+        """Parameters of a link that are read: the rater's name, and those that are stored."""
+        return self.kept_parameters | {self.parameters.get("rater", "")} - {""}
+
+    def is_proof(self, rater: str, folder: Path | None) -> bool:
+        """Whether a link with this name can only come from the rater: the name is a secret of theirs, not an identifier."""
+        return False
+
     def accepts(self, rater: str, folder: Path | None) -> bool:
         """Whether this rater may take part in the study of a folder."""
         return self._is_listed_right(rater, folder)

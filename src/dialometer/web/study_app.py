@@ -17,6 +17,7 @@ from dialometer.storage.store import Store
 from dialometer.web.api.fast_lane import FastLane
 from dialometer.web.api.routes import PATH, SUBMISSIONS, build_api
 from dialometer.web.rater.chat import ChatPages, ChatRoom
+from dialometer.web.rater.landing import LandingPages
 from dialometer.web.rater.routes import RaterPages, WithdrawPages, error_page
 from dialometer.web.rater.service import Service
 from dialometer.web.rater.wizard import WizardPages, WizardQueue
@@ -72,6 +73,7 @@ def create_app(
 
     routes = [
         Route(f"{PATH}{SUBMISSIONS}", _only_post, methods=["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]),
+        *LandingPages(service).routes(),
         *RaterPages(service, room).routes(),
         *ChatPages(service, room).routes(),
         *WithdrawPages(service).routes(),

@@ -61,6 +61,9 @@ def add_to(app: typer.Typer) -> None:
         arrivals_per_minute: Annotated[
             int, typer.Option("--arrivals-per-minute", min=0, help="New raters from one address; 0 for no limit.")
         ] = 60,
+        starts_per_minute: Annotated[
+            int, typer.Option("--starts-per-minute", min=0, help="New raters of one study in all; 0 for no limit.")
+        ] = 300,
         max_connections: Annotated[
             int, typer.Option("--max-connections", min=10, help="Open connections of one process.")
         ] = 4_000,
@@ -161,6 +164,7 @@ def add_to(app: typer.Typer) -> None:
             wizard_key=_wizard_key(wizard_key, study_folders, studies),
             frame_ancestors=tuple(frame_ancestors or ()),
             arrivals_per_minute=arrivals_per_minute,
+            starts_per_minute=starts_per_minute,
             agents=agents,
         )
         limits = ConnectionLimits(

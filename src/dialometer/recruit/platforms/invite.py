@@ -33,6 +33,9 @@ class Invitations(Platform):
         tokens = read_invitations(folder) if folder else set()
         return (not tokens or rater in tokens) and super().accepts(rater, folder)
 
+    def is_proof(self, rater: str, folder: Path | None) -> bool:
+        return folder is not None and rater in read_invitations(folder)
+
 
 @dataclass(frozen=True, slots=True)
 class InvitationList:

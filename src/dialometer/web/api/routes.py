@@ -96,7 +96,7 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
     )
     async def open_session(request: Request, given: models.SessionRequest) -> Response:
         """Open a session for a rater."""
-        arriving = ArrivingRater(given.platform, given.external_id, given.params)
+        arriving = ArrivingRater(given.platform, given.external_id, given.params, is_proven=True)
         at_ms = given.at_ms if given.source == "simulated" else None
         arrival = await service.arrive(request.scope, arriving, source=given.source, at_ms=at_ms)
         session = arrival.session

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dialometer.flow.engine import Flow
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
@@ -29,6 +30,8 @@ class ArrivingRater:
     platform: str
     external_id: str = ""
     params: Mapping[str, str] = field(default_factory=dict)
+    is_proven: bool = False
+    """Whether the link shows that it is this rater who opened it; a name alone does not."""
 
 
 def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None:
@@ -45,7 +48,8 @@ def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None
         for name in sorted(platform.kept_parameters)
         if query.get(name, "").isprintable() and name in query
     }
-    return ArrivingRater(study.spec.recruitment.platform, rater, params)
+    is_proven = platform.is_proof(rater, study.folder)
+    return ArrivingRater(study.spec.recruitment.platform, rater, params, is_proven)
 
 
 def refusal_reason(study: Study, store: Store, external_id: str) -> str:
@@ -53,6 +57,13 @@ def refusal_reason(study: Study, store: Store, external_id: str) -> str:
     if any(rule.refuses(study, external_id) for rule in study.spec.quality):
         return "blocked"
     return why_not_running(store) or "full"
+
+
+def known_refusal(flow: Flow, external_id: str) -> str:
+    """Why this rater could not start now, as the name of a page; empty where nothing speaks against it."""
+    if any(rule.refuses(flow.study, external_id) for rule in flow.study.spec.quality):
+        return "blocked"
+    return why_not_running(flow.store) or ("full" if flow.is_full() else "")
 
 
 def why_not_running(store: Store) -> str:

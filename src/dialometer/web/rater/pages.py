@@ -211,6 +211,7 @@ MESSAGES = (
     "invitation",
     "no_session",
     "elsewhere",
+    "started",
     "not_found",
     "expired",
     "busy",
@@ -284,11 +285,16 @@ class Pages:
         withdrawal_code: str = "",
         ending: str = "",
         is_not_kept: bool = False,
+        resume_link: str = "",
+        action: str = "",
+        hidden: Mapping[str, str] | None = None,
     ) -> str:
         """One screen of a session, with what was typed in the fields and errors beside them.
 
         ``return_url``, ``code``, ``withdrawal_code`` and ``ending`` (one of :data:`ENDINGS`) belong to the last screen;
         the study's own code is shown where none is given. ``is_not_kept`` says that what was sent last was too late.
+        ``resume_link`` goes on in another browser. A page that comes before any session is sent to ``action`` with the
+        ``hidden`` fields of its link.
         """
         if screen.kind == "done":
             return self.render_message(
@@ -318,6 +324,9 @@ class Pages:
                 if control.error and doubt(control.field, control.value)
             ],
             "is_not_kept": is_not_kept,
+            "resume_link": resume_link,
+            "action": action or f"{root_path.rstrip('/')}/s",
+            "hidden": hidden or {},
             "has_agreed": bool(session.consent_version),
             "may_replace": self.study.spec.design.may_go_back and screen.kind == "item",
             "group_error": messages.get(CONSENT_FIELD) or messages.get(MORE_FIELD) or "",
@@ -340,17 +349,34 @@ class Pages:
 
     # other pages
 
-    def render_start(self, *, csrf: str, root_path: str = "", error: str = "") -> str:
-        """The page on which a rater without platform or invitation begins."""
+    def render_start(
+        self, *, csrf: str, root_path: str = "", error: str = "", hidden: Mapping[str, str] | None = None
+    ) -> str:
+        """The page on which a rater begins where the link names nobody, or where questions come before consent."""
         recruitment = self.study.spec.recruitment
         return self._render(
             "start.html",
             root_path,
             heading=self.study.spec.title,
             csrf=csrf,
+            hidden=hidden or {},
             minutes=math.ceil(recruitment.minutes or estimate_minutes(self.study)),
             pay=f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}" if recruitment.pay_cents else "",
             error=self.language.explain(error) if error else "",
+            scripts=["send.js"],
+        )
+
+    def render_ask(self, what: str, action: str, hidden: Mapping[str, str], *, csrf: str, root_path: str = "") -> str:
+        """A page with one button: ``resume`` goes on in this browser, ``crowded`` tries to start again."""
+        heading = self.language.text(f"{what}.title")
+        return self._render(
+            "ask.html",
+            root_path,
+            heading=heading,
+            what=what,
+            action=action,
+            hidden=hidden,
+            csrf=csrf,
             scripts=["send.js"],
         )
 

@@ -1,4 +1,4 @@
-"""The routes of the raters' pages: arriving, screens, drafts, withdrawing, and error pages."""
+"""The routes of the raters' pages: screens, drafts, withdrawing, and error pages."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from dialometer.errors import AnswersRejected, FlowError
-from dialometer.flow.engine import Arrival, Flow
+from dialometer.flow.engine import Flow
 from dialometer.flow.screens import Screen
 from dialometer.model.scale import Value
 from dialometer.model.session import ERASED_STATES, Receipt, Session
 from dialometer.recruit.platforms import platform_of
 from dialometer.storage.submissions import SubmissionRefused
-from dialometer.web.rater.arrival import ArrivingRater, read_arrival, way_back
+from dialometer.web.rater.arrival import way_back
 from dialometer.web.rater.chat import ChatRoom
+from dialometer.web.rater.landing import SEE_OTHER, keep_cookie, resume_link, to_screen
 from dialometer.web.rater.layout import checked_answers
 from dialometer.web.rater.service import Service
 from dialometer.web.server.failures import headers_of, is_own_failure, status_of
 from dialometer.web.server.logs import log, log_failure
 from dialometer.web.server.requests import Form, Unreadable, last_value, read_form, read_json, sent_from_form
 from dialometer.web.server.security import (
-    KEPT_S,
     NOT_KEPT_COOKIE,
     SESSION_COOKIE,
     START_COOKIE,
@@ -33,7 +33,6 @@ from dialometer.web.server.security import (
     client_address,
     cookie,
     csrf_for,
-    set_cookie,
 )
 from dialometer.web.server.submissions import NoSession
 
@@ -81,7 +80,6 @@ def is_too_late(receipt: Receipt) -> bool:
     return receipt.outcome == "outdated" or (receipt.outcome == "ended" and receipt.state != "declined")
 
 
-SEE_OTHER = 303
 NOTICE_S = 60
 """How long the next page may take to say that something was not kept."""
 WITHOUT_ANSWERS = ("instructions", "chat")
@@ -104,50 +102,7 @@ class RaterPages:
             Route("/s", self.show, methods=["GET"]),
             Route("/s", self.submit, methods=["POST"]),
             Route("/s/draft", self.save_draft, methods=["POST"]),
-            Route("/", self.land, methods=["GET"]),
-            Route("/start", self.start, methods=["POST"]),
         ]
-
-    # arriving
-
-    async def land(self, request: Request) -> Response:
-        """Starts or continues a session where the link names the rater; otherwise shows the start page."""
-        arriving = await self.service.in_thread(lambda: read_arrival(self.service.study, request.query_params))
-        session = await self._session_or_none(request)
-        if session is not None and await self._is_same_rater(session, arriving):
-            return self._to_screen()
-        if arriving is None:
-            await self.service.refuse_if_nobody_can_start()
-            secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
-            page = self.service.pages.render_start(csrf=csrf_for(secret), root_path=self.root)
-            response = HTMLResponse(page)
-            self._set_cookie(request, response, START_COOKIE, secret)
-            return response
-        return self._to_session(request, await self.service.arrive(request.scope, arriving))
-
-    async def start(self, request: Request) -> Response:
-        """A rater of an open link starts."""
-        form = await read_form(request)
-        check_csrf(request, cookie(request, START_COOKIE), last_value(form, "csrf"))
-        if await self._session_or_none(request) is not None:
-            return self._to_screen()
-        recruitment = self.service.study.spec.recruitment
-        if not platform_of(recruitment).is_open:
-            return RedirectResponse(f"{self.root}/", SEE_OTHER)
-        return self._to_session(request, await self.service.arrive(request.scope, ArrivingRater(recruitment.platform)))
-
-    async def _is_same_rater(self, session: Session, arriving: ArrivingRater | None) -> bool:
-        if arriving is None:
-            return True
-        person = await self.service.in_thread(lambda: self.service.store.sessions.person(session.id))
-        return person is not None and (person.platform, person.external_id) == (arriving.platform, arriving.external_id)
-
-    def _to_session(self, request: Request, arrival: Arrival) -> Response:
-        log("arrival", rater=arrival.session.ordinal, is_new=arrival.is_new, cell=arrival.session.draw.cell)
-        response = self._to_screen()
-        self._set_cookie(request, response, SESSION_COOKIE, arrival.token)
-        response.delete_cookie(START_COOKIE, path=self.root or "/")
-        return response
 
     # showing
 
@@ -161,7 +116,7 @@ class RaterPages:
         except FlowError:
             if step is None:
                 raise
-            return self._to_screen()
+            return to_screen(self.service)
 
     def _page(
         self,
@@ -205,6 +160,7 @@ class RaterPages:
             withdrawal_code=withdrawal,
             ending=end,
             is_not_kept=bool(cookie(request, NOT_KEPT_COOKIE)),
+            resume_link=resume_link(service, request, cookie(request, SESSION_COOKIE)),
         )
         response = HTMLResponse(page, status)
         if cookie(request, NOT_KEPT_COOKIE):
@@ -231,16 +187,16 @@ class RaterPages:
             return await self.service.in_thread(lambda: self._again(request, token, errors, form))
         except SubmissionRefused:
             is_late = True  # the session is elsewhere by now; the next page shows where
-        response = self._to_screen()
+        response = to_screen(self.service)
         if is_late and last_value(form, "screen").split("/")[0] not in WITHOUT_ANSWERS:
-            self._set_cookie(request, response, NOT_KEPT_COOKIE, "yes", max_age_s=NOTICE_S)
+            keep_cookie(self.service, request, response, NOT_KEPT_COOKIE, "yes", max_age_s=NOTICE_S)
         return response
 
     def _again(self, request: Request, token: str, errors: Mapping[str, str], form: Form) -> Response:
         session = self.service.session_of(token)
         step = self.service.flow.step_of(session, last_value(form, "screen"))
         if step is None:
-            return self._to_screen()
+            return to_screen(self.service)
         return self._page(request, session, step=step, errors=errors, typed=form, status=422)
 
     async def save_draft(self, request: Request) -> Response:
@@ -263,26 +219,6 @@ class RaterPages:
         if await self.service.in_thread(save):
             return Response(status_code=204)
         return JSONResponse({"error": "this screen is over"}, 409)
-
-    # common
-
-    async def _session_or_none(self, request: Request) -> Session | None:
-        token = cookie(request, SESSION_COOKIE)
-        if not token:
-            return None
-        try:
-            return await self.service.find(token)
-        except NoSession:
-            return None
-
-    def _set_cookie(
-        self, request: Request, response: Response, name: str, value: str, *, max_age_s: int = KEPT_S
-    ) -> None:
-        is_embedded = bool(self.service.settings.frame_ancestors)
-        set_cookie(request, response, name, value, path=self.root, is_embedded=is_embedded, max_age_s=max_age_s)
-
-    def _to_screen(self) -> RedirectResponse:
-        return RedirectResponse(f"{self.root}/s", SEE_OTHER)
 
 
 MAX_CODE = 40
@@ -347,8 +283,7 @@ class WithdrawPages:
             csrf=csrf_for(secret), root_path=self.root, code=code, is_unknown=is_unknown
         )
         response = HTMLResponse(page, status)
-        is_embedded = bool(self.service.settings.frame_ancestors)
-        set_cookie(request, response, START_COOKIE, secret, path=self.root, is_embedded=is_embedded)
+        keep_cookie(self.service, request, response, START_COOKIE, secret)
         return response
 
 

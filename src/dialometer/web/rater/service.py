@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -14,9 +15,10 @@ from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Arrival, Flow
 from dialometer.model.session import Session, Source
 from dialometer.model.study import Study
+from dialometer.storage.sessions import SessionElsewhere, TooManyArrivals
 from dialometer.storage.store import Store
 from dialometer.storage.submissions import SubmissionRefused
-from dialometer.web.rater.arrival import ArrivingRater, refusal_reason, why_not_running
+from dialometer.web.rater.arrival import ArrivingRater, known_refusal, refusal_reason
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.logs import log
@@ -41,6 +43,27 @@ class NoPlace(RequestError):
 
     def details(self) -> dict[str, object]:
         return {"reason": self.page}
+
+
+class StartedElsewhere(RequestError):
+    """The rater named by a link has a session in another browser, and the link does not prove that it is them."""
+
+    status = 409
+    page = "started"
+
+
+class Crowded(RequestError):
+    """More raters start at once than the study lets in; they may try again in a moment."""
+
+    status = 429
+    page = "busy"
+
+    def __init__(self, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__("too many raters are starting at once", remedy=f"try again in {retry_after_s:.0f} s")
+
+    def headers(self) -> dict[str, str]:
+        return {"retry-after": str(math.ceil(self.retry_after_s))}
 
 
 class Service:
@@ -93,9 +116,18 @@ class Service:
         return result
 
     async def arrive(
-        self, scope: Scope, arriving: ArrivingRater, *, source: Source = "person", at_ms: int | None = None
+        self,
+        scope: Scope,
+        arriving: ArrivingRater,
+        *,
+        source: Source = "person",
+        at_ms: int | None = None,
+        per_minute: int = 0,
     ) -> Arrival:
-        """A session for an arriving rater; raises :class:`NoPlace` or :class:`TooOften`."""
+        """A session for an arriving rater.
+
+        Raises :class:`NoPlace`, :class:`StartedElsewhere`, :class:`Crowded` or :class:`TooOften`.
+        """
         address = client_address(scope)
         if source == "person" and not is_local(address):
             await self.arrivals.take_everywhere(address)
@@ -107,22 +139,47 @@ class Service:
                 params=arriving.params,
                 source=source,
                 at_ms=at_ms,
+                is_proven=arriving.is_proven,
+                per_minute=per_minute,
             )
         except AssignmentError as error:
             kind = await run_in_threadpool(refusal_reason, self.study, self.store, arriving.external_id)
-            self.metrics.add("dialometer_refusals_total", label="reason", value=kind)
-            raise NoPlace(kind, error.message) from error
+            raise self.refused(kind, NoPlace(kind, error.message)) from error
+        except SessionElsewhere as error:
+            raise self.started_elsewhere() from error
+        except TooManyArrivals as error:
+            raise self.refused("crowded", Crowded(error.retry_after_s)) from error
         self.metrics.add("dialometer_arrivals_total")
         return arrival
 
-    async def refuse_if_nobody_can_start(self) -> None:
-        """Raises :class:`NoPlace` where nobody can start now, before a rater presses a button for nothing."""
-        reason = await run_in_threadpool(why_not_running, self.store)
-        if not reason and await run_in_threadpool(self.flow.is_full):
-            reason = "full"
+    @property
+    def starts_per_minute(self) -> int:
+        """How many raters may start in a minute, by the study or by the server, whichever is less; 0 is no limit."""
+        limits = (self.settings.starts_per_minute, self.study.spec.recruitment.arrivals_per_minute)
+        return min((limit for limit in limits if limit), default=0)
+
+    def refused(self, reason: str, error: T) -> T:
+        """Counts an arrival that got no session."""
+        self.metrics.add("dialometer_refusals_total", label="reason", value=reason)
+        return error
+
+    def started_elsewhere(self) -> StartedElsewhere:
+        """The refusal of a rater whose session is in another browser, counted."""
+        error = StartedElsewhere("this rater has started in another browser", remedy="open the rater's resume link")
+        return self.refused("elsewhere", error)
+
+    async def has_session(self, arriving: ArrivingRater) -> bool:
+        """Whether the arriving rater has a session that another browser holds."""
+        patience = self.flow.patience(self.flow.clock())
+        known = self.store.sessions.has_session
+        return await run_in_threadpool(known, arriving.platform, arriving.external_id, patience)
+
+    async def refuse_if_not_open(self, arriving: ArrivingRater | None) -> None:
+        """Raises :class:`NoPlace` where this rater cannot start now, before they read and press a button for nothing."""
+        external_id = arriving.external_id if arriving else ""
+        reason = await run_in_threadpool(known_refusal, self.flow, external_id)
         if reason:
-            self.metrics.add("dialometer_refusals_total", label="reason", value=reason)
-            raise NoPlace(reason, "nobody can start this study now")
+            raise self.refused(reason, NoPlace(reason, "this rater cannot start this study now"))
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Runs blocking work in a thread, so that other requests are served meanwhile."""

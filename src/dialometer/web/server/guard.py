@@ -29,6 +29,7 @@ _LABELS = {
     ("GET", "/metrics"): "health",
 }
 _PREFIXES = (
+    ("/resume", "start"),
     ("/api/", "api"),
     ("/static/", "static"),
     ("/media/", "static"),

@@ -65,7 +65,7 @@ def last_value(form: Mapping[str, list[str]], name: str) -> str:
     return values[-1] if values else ""
 
 
-def sent_from_form(form: Form, token: str, answers: RawAnswers) -> SentScreen:
+def sent_from_form(form: Form, token: str, answers: RawAnswers, *, is_opening: bool = False) -> SentScreen:
     """A screen as a page sends it. Measurements of the page's script are used where they make sense."""
     submission = last_value(form, "token")
     if not _SUBMISSION.fullmatch(submission):
@@ -81,6 +81,7 @@ def sent_from_form(form: Form, token: str, answers: RawAnswers) -> SentScreen:
         focus_lost_n=_whole(last_value(form, "focus_lost_n"), 100_000) or 0,
         focus_lost_s=_seconds(last_value(form, "focus_lost_s")),
         device=device if _DEVICE.fullmatch(device) else "",
+        is_opening=is_opening,
     )
 
 

@@ -33,6 +33,8 @@ class Settings:
     max_body_bytes: int = 256 * 1024
     arrivals_per_minute: int = 60
     """New sessions from one address; clients on this machine are not counted."""
+    starts_per_minute: int = 300
+    """New sessions of people in one study, from all addresses and over all processes; a study may set less."""
     screens_per_minute: int = 240
     """Screens and drafts of one person."""
     messages_per_minute: int = 40

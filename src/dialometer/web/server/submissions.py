@@ -28,6 +28,8 @@ from dialometer.web.server.security import RateLimits, TooOften
 REMEMBERED_S = 30.0
 """How long a token's session is remembered without a lookup; the store checks the token with each screen all the same."""
 N_REMEMBERED = 20_000
+OPENING_MS = 3_600_000
+"""A page that was opened longer ago counts as opened then."""
 
 
 class NoSession(RequestError):
@@ -55,6 +57,8 @@ class SentScreen:
     focus_lost_n: int = 0
     focus_lost_s: float = 0.0
     device: str = ""
+    is_opening: bool = False
+    """Sent together with the arrival: the screen was shown before the session began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +201,7 @@ def timing_of(sent: SentScreen, session: Session, now_ms: int) -> Timing:
     if session.source == "simulated" and sent.submitted_at_ms is not None:
         submitted, earliest = sent.submitted_at_ms, 0
     else:
-        submitted, earliest = now_ms, session.started_at_ms
+        submitted, earliest = now_ms, session.started_at_ms - (OPENING_MS if sent.is_opening else 0)
     shown = session.last_seen_at_ms if sent.shown_at_ms is None else sent.shown_at_ms
     shown = min(max(shown, earliest), submitted)
     first = sent.first_input_at_ms
