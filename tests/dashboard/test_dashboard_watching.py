@@ -196,6 +196,21 @@ def test_excluding_and_restoring_need_a_reason_and_are_logged(ada, site):
     assert log == [(True, "ada", "wrote <b>nonsense</b>"), (False, "ada", "it was sense")]
 
 
+def test_a_rater_who_lost_everything_gets_a_new_resume_link(make_site, tmp_path):
+    copy_template("likert", tmp_path / "likert")
+    cut(tmp_path / "likert", 8)
+    site = make_site(StudyFolders((str(tmp_path / "likert"),)))
+    ada, running = site.owner(), site.studies.running("likert")
+    arrival = Flow(running.study, running.store).arrive(platform="link", external_id="forgetful")
+    path = f"/studies/likert/raters/{arrival.session.ordinal}"
+    assert "Make a resume link" in ada.get(path).text
+    ada.post(f"{path}/resume", {})
+    token = re.search(r"http://[^<]*/resume/([\w-]+)<", ada.page)[1]
+    assert running.store.sessions.by_token(token).id == arrival.session.id
+    assert running.store.sessions.by_token(arrival.token) is None
+    assert token not in ada.get(path).page, "shown once"
+
+
 def test_items_and_one_item(ada, site):
     study, store = site.studies.running("likert").study, site.store("likert")
     rows = rows_of(ada, "/studies/likert/items")

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
+from dialometer.flow.engine import new_token
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.storage.sessions import SessionMark
@@ -16,6 +17,7 @@ from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import rater_names, rater_record, standing
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
+from dialometer.web.rater.landing import RESUME
 
 MAX_REASON = 500
 STATES = {
@@ -84,9 +86,7 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
 @page("/studies/{study}/raters/{ordinal:int}", role="viewer", of_running=True)
 def rater(dashboard: Dashboard, request: PageRequest) -> Response:
     """One rater: the path, timings, answers, gold results, why flagged, and every decision about them."""
-    running = request.running
-    record: dict[str, Any] = rater_record(running, _session_id(running, request))
-    return dashboard.show_study("rater.html", request, record=record, states=STATES, tab="raters")
+    return _show(dashboard, request)
 
 
 @page("/studies/{study}/raters/{ordinal:int}/decision", role="editor", method="POST", of_running=True)
@@ -105,6 +105,26 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         message = "Taken back into the analysis."
     dashboard.cache.clear()
     return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, message)
+
+
+@page("/studies/{study}/raters/{ordinal:int}/resume", role="editor", method="POST", of_running=True)
+def make_resume_link(dashboard: Dashboard, request: PageRequest) -> Response:
+    """A new resume link for a rater who lost theirs; shown once, since only its hash is stored. Earlier links end."""
+    running = request.running
+    session_id, token = _session_id(running, request), new_token()
+    if running.store.sessions.get(session_id).source != "person":
+        raise DialometerError("only people resume a session", remedy="choose a rater who is a person")
+    running.store.sessions.renew_token(session_id, token, request.at_ms)
+    dashboard.note(request, "made a resume link", f"{running.name}: rater {request.params['ordinal']}")
+    link = f"{request.origin}{dashboard.studies.address_of(running.name)}{RESUME}/{token}"
+    return _show(dashboard, request, link)
+
+
+def _show(dashboard: Dashboard, request: PageRequest, resume_link: str = "") -> Response:
+    record: dict[str, Any] = rater_record(request.running, _session_id(request.running, request))
+    return dashboard.show_study(
+        "rater.html", request, record=record, states=STATES, tab="raters", resume_link=resume_link
+    )
 
 
 def _session_id(running: RunningStudy, request: PageRequest) -> str:
