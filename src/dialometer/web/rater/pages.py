@@ -219,6 +219,11 @@ MESSAGES = (
     "error",
 )
 """The kinds of pages that end a visit or explain why nothing can be shown."""
+ASKED = {
+    "resume": ("resume.title", "resume.text", "resume.button"),
+    "crowded": ("crowded.title", "crowded.text", "crowded.button"),
+}
+"""The pages with one button: heading, text and the button's words."""
 ENDINGS = (
     "completed",
     "declined",
@@ -368,17 +373,9 @@ class Pages:
 
     def render_ask(self, what: str, action: str, hidden: Mapping[str, str], *, csrf: str, root_path: str = "") -> str:
         """A page with one button: ``resume`` goes on in this browser, ``crowded`` tries to start again."""
-        heading = self.language.text(f"{what}.title")
-        return self._render(
-            "ask.html",
-            root_path,
-            heading=heading,
-            what=what,
-            action=action,
-            hidden=hidden,
-            csrf=csrf,
-            scripts=["send.js"],
-        )
+        heading, text, button = (self.language.text(key) for key in ASKED[what])
+        asked = {"heading": heading, "text": text, "button": button, "action": action, "hidden": hidden}
+        return self._render("ask.html", root_path, **asked, csrf=csrf, scripts=["send.js"])
 
     def render_withdraw(self, *, csrf: str, root_path: str = "", code: str = "", is_unknown: bool = False) -> str:
         """The form on which a rater withdraws, with the code of the browser's own session, or one that no session has:
