@@ -18,6 +18,8 @@ from dialometer.errors import DialometerError, NotEnoughData
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST_UNUSED = 32
+"""Labels that are whole numbers are counted rather than sorted up to so many possible ones for each that is given."""
 
 
 def numbers(values: ArrayLike) -> Floats:
@@ -37,13 +39,31 @@ def codes(labels: ArrayLike) -> tuple[Ints, NDArray[Any]]:
         raise DialometerError(
             f"expected one row of labels, got {array.ndim} dimensions", remedy="flatten the array first"
         )
-    if array.dtype.kind in "iu" and array.size and array.min() >= 0 and array.max() < 4 * array.size + 1000:
-        is_used = np.bincount(array) > 0
-        return (np.cumsum(is_used) - 1)[array].astype(np.int64, copy=False), np.flatnonzero(is_used)
+    is_used = _used(array)
+    if is_used is not None:
+        return (np.cumsum(is_used, dtype=np.int32) - 1)[array].astype(np.int64), np.flatnonzero(is_used)
     if array.dtype.kind == "O":
         array = array.astype(str)
     levels, inverse = np.unique(array, return_inverse=True)
     return inverse.reshape(-1).astype(np.int64, copy=False), levels
+
+
+def n_distinct(labels: NDArray[Any]) -> int:
+    """How many different labels there are."""
+    is_used = _used(labels)
+    return len(np.unique(labels)) if is_used is None else int(np.count_nonzero(is_used))
+
+
+def _used(array: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """For whole numbers from 0 on, which of them occur; None for other labels and where the list would be too long."""
+    if array.dtype.kind not in "iu" or not array.size or array.min() < 0:
+        return None
+    largest = int(array.max())
+    if largest >= MOST_UNUSED * array.size + 1000 or largest >= 2**31 - 1:
+        return None
+    is_used = np.zeros(largest + 1, dtype=bool)
+    is_used[array] = True
+    return is_used
 
 
 def same_length(**arrays: NDArray[Any]) -> int:
@@ -116,8 +136,13 @@ def as_judgments(values: ArrayLike, *ids: ArrayLike) -> tuple[Floats, list[Ints]
     code_columns: list[Ints] = []
     names: list[NDArray[Any]] = []
     for column in columns:
-        distinct, code = np.unique(column[is_given], return_inverse=True)
-        code_columns.append(code.astype(np.int64).ravel())
+        given = column[is_given]
+        # Labels of other kinds keep their type, which codes() would turn into text.
+        if given.dtype.kind in "iu":
+            code, distinct = codes(given)
+        else:
+            distinct, code = np.unique(given, return_inverse=True)
+        code_columns.append(code.astype(np.int64, copy=False).ravel())
         names.append(distinct)
     return y[is_given], code_columns, names
 

@@ -1,16 +1,18 @@
 """What sessions left: judgments, answers, visits and flags, with corrections applied unless asked otherwise.
 
-Long results come as a stream, and all judgments also as columns: a million rows without a million objects.
+Long results come as a stream, and all judgments also as columns: a million rows without a million objects. What judgments
+take from their session is looked up by polars, column by column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Boolean, CursorResult, Integer, Row, Select, Table, exists, select, type_coerce
+import polars as pl
+from sqlalchemy import Boolean, Connection, CursorResult, Integer, Row, Select, Table, exists, select, type_coerce
 
 from dialometer.model.quality import Finding
 from dialometer.model.session import Answer, Judgment, ScreenVisit, SessionRecord, Source
@@ -22,9 +24,8 @@ from dialometer.storage.sessions import rater_numbers
 
 T = TypeVar("T")
 N_PER_FETCH = 2000
-Columns = dict[str, list[Any]]
+Columns = Mapping[str, Sequence[Any]]
 N_PER_BITE = 500
-N_SHARED = 200_000
 
 OF_JUDGMENT = [column.name for column in judgments.columns]
 TRUTHS = [column.name for column in judgments.columns if isinstance(column.type, Boolean)]
@@ -32,11 +33,6 @@ TRUTHS = [column.name for column in judgments.columns if isinstance(column.type,
 PLAIN = [type_coerce(column, Integer) if column.name in TRUTHS else column for column in judgments.columns]
 OF_SESSION = ("rater_id", "ordinal", "cell", "condition", "source", "state", "is_excluded", "study_version")
 RATER_NUMBER = "rater_number"
-SHARED = frozenset(
-    ("session_id", "item_id", "criterion", "system", "value", "scale", "block", "order", "corrected_by", "reason")
-)
-"""Texts that repeat: each distinct one is kept once."""
-
 
 @dataclass(frozen=True, slots=True)
 class LoggedFinding:
@@ -123,7 +119,7 @@ class Records(StorePart):
         session, the same in all sessions of one person. ``value``, ``condition`` and (where not empty)
         ``order`` are JSON texts as stored; ``turn`` is None where there is none.
         """
-        columns: Columns = {name: [] for name in (*OF_JUDGMENT, *OF_SESSION, RATER_NUMBER)}
+        columns: dict[str, list[Any]] = {name: [] for name in (*OF_JUDGMENT, *OF_SESSION, RATER_NUMBER)}
         for batch in self.judgment_batches(include_corrected=include_corrected):
             for name, values in batch.items():
                 columns[name] += values
@@ -132,17 +128,23 @@ class Records(StorePart):
     def judgment_batches(self, *, include_corrected: bool = False, n_rows: int = 50_000) -> Iterator[Columns]:
         """The same, a part at a time in the order of writing, for what does not fit into memory."""
         rows = select(*PLAIN).order_by(judgments.c.id)
-        if not include_corrected:
-            rows = rows.where(is_current(judgments))
         with self.database.reading() as connection:
+            if not include_corrected and has_corrections(connection, judgments):
+                rows = rows.where(is_current(judgments))
             known = connection.execute(select(sessions.c.id, *(sessions.c[name] for name in OF_SESSION))).all()
-            of_session = {name: {row[0]: row[place] for row in known} for place, name in enumerate(OF_SESSION, start=1)}
-            of_session[RATER_NUMBER] = rater_numbers((row[0], row.rater_id, row.ordinal) for row in known)
-            with connection.execution_options(yield_per=N_PER_BITE).execute(rows) as result:
+            place_of = {row[0]: place for place, row in enumerate(known)}
+            of_session = {
+                name: pl.Series(name, [row[place] for row in known], dtype=None if known else pl.Null)
+                for place, name in enumerate(OF_SESSION, start=1)
+            }
+            numbers = rater_numbers((row[0], row.rater_id, row.ordinal) for row in known)
+            of_session[RATER_NUMBER] = pl.Series(RATER_NUMBER, [numbers[row[0]] for row in known], dtype=pl.Int64)
+            # SQLite hands rows out one by one anyway; PostgreSQL has to be asked not to send them all.
+            options = {} if self.database.is_sqlite else {"yield_per": N_PER_BITE}
+            with connection.execution_options(**options).execute(rows) as result:
                 for batch in _transposed(result, n_rows):
-                    for name, values in of_session.items():
-                        batch[name] = list(map(values.__getitem__, batch["session_id"]))
-                    yield batch
+                    places = pl.Series(map(place_of.__getitem__, batch["session_id"]), dtype=pl.UInt32)
+                    yield {**batch, **{name: values.gather(places) for name, values in of_session.items()}}
 
     def _rows(
         self,
@@ -183,21 +185,23 @@ def is_current(table: Table) -> Any:
     return ~exists().where(correction.c.replaces == table.c.id)
 
 
-def _transposed(result: CursorResult[Any], n_rows: int) -> Iterator[Columns]:
+def has_corrections(connection: Connection, table: Table) -> bool:
+    """Whether any row is a correction; where none is, no row needs to be looked up among them."""
+    return connection.execute(select(table.c.id).where(table.c.replaces.is_not(None)).limit(1)).first() is not None
+
+
+def _transposed(result: CursorResult[Any], n_rows: int) -> Iterator[dict[str, list[Any]]]:
     """Rows turned into columns, in bites small enough for the processor's cache: it matters at a million rows."""
-    shared: dict[str, str] = {}
     is_over = False
     while not is_over:
-        batch: Columns = {name: [] for name in OF_JUDGMENT}
+        batch: dict[str, list[Any]] = {name: [] for name in OF_JUDGMENT}
         while len(batch["id"]) < n_rows:
             bite = result.fetchmany(min(N_PER_BITE, n_rows - len(batch["id"])))
             if not bite:
                 is_over = True
                 break
             for name, values in zip(OF_JUDGMENT, zip(*bite, strict=True), strict=True):
-                batch[name].extend(map(shared.setdefault, values, values) if name in SHARED else values)
-        if len(shared) > N_SHARED:  # free texts hardly repeat; keeping them all would hold the whole table
-            shared.clear()
+                batch[name].extend(values)
         if batch["id"]:
             batch["turn"] = [None if turn == NO_TURN else turn for turn in batch["turn"]]
             for name in TRUTHS:

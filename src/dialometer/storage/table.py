@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,8 +11,8 @@ import polars as pl
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 
-Columns = Mapping[str, list[Any]]
-"""Judgments as the store gives them: one list per column."""
+Columns = Mapping[str, Sequence[Any]]
+"""Judgments as the store gives them: one list or series per column."""
 FACTOR_PREFIX = "factor_"
 
 COLUMNS: dict[str, tuple[Any, str]] = {
@@ -60,12 +60,11 @@ def long_table(batches: Iterable[Columns], study: Study | None = None) -> pl.Dat
     """The long table from the store's batches of columns. Works in parts, so memory stays near the size of the result.
 
     With the study, the numbers of answers are those that their scales give; without it, only answers that are numbers
-    have one.
+    have one. What repeats (answers, conditions, names, orders) is worked out once for each distinct text of a part.
     """
-    answers: dict[str, tuple[float | None, str | None, str | None]] = {}
     conditions: dict[str, Mapping[str, str]] = {}
     numbers = _Numbers(study) if study is not None else None
-    parts = [_part(batch, answers, conditions, numbers) for batch in batches]
+    parts = [_part(batch, conditions, numbers) for batch in batches]
     if not parts:
         return pl.DataFrame(schema={name: kind for name, (kind, _) in COLUMNS.items()})
     return pl.concat(parts, how="diagonal")
@@ -76,63 +75,94 @@ class _Numbers:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._types = {scale.type for scale in study.spec.scales.values() if type(scale).number is not Scale.number}
-        self._scales: dict[tuple[str, str, str], Scale | None] = {}
+        self._types = [scale.type for scale in study.spec.scales.values() if type(scale).number is not Scale.number]
 
-    def replace(
-        self, values: list[float | None], columns: Columns, conditions: Mapping[str, Mapping[str, str]]
-    ) -> None:
-        """Put the numbers of such scales into the column of values."""
-        if not self._types:
-            return
-        names = zip(columns["criterion"], columns["block"], columns["condition"], strict=True)
-        for row, (scale_type, key) in enumerate(zip(columns["scale"], names, strict=True)):
-            if scale_type not in self._types:
-                continue
-            if key not in self._scales:
-                self._scales[key] = self._study.judged_on(key[0], key[1], conditions[key[2]])
-            scale = self._scales[key]
-            if scale is not None and scale.type == scale_type:
-                values[row] = scale.number(json.loads(columns["value"][row]))
+    def replaced(self, frame: pl.DataFrame, conditions: Mapping[str, Mapping[str, str]]) -> pl.Series:
+        """The column of values with the numbers of such scales in it."""
+        is_asked = frame["scale"].is_in(self._types)
+        if not self._types or not is_asked.any():
+            return frame["value"]
+        key = ["criterion", "block", "condition", "scale", "answer"]
+        distinct = frame.filter(is_asked).select(key).unique()
+        found = [self._number(*row, conditions=conditions) for row in distinct.iter_rows()]
+        numbers = distinct.with_columns(
+            pl.Series("number", [number for number, _ in found], dtype=pl.Float64, strict=False),
+            pl.Series("is_of_scale", [is_of_scale for _, is_of_scale in found], dtype=pl.Boolean),
+        )
+        joined = frame.select("value", *key).join(numbers, on=key, how="left", maintain_order="left")
+        return joined.select(
+            pl.when(pl.col("is_of_scale")).then(pl.col("number")).otherwise(pl.col("value")).alias("value")
+        )["value"]
+
+    def _number(
+        self,
+        criterion: str,
+        block: str,
+        condition: str,
+        scale_type: str,
+        answer: str,
+        *,
+        conditions: Mapping[str, Mapping[str, str]],
+    ) -> tuple[float | None, bool]:
+        """The number of an answer, and whether the scale that it was given on is the study's."""
+        scale = self._study.judged_on(criterion, block, conditions[condition])
+        if scale is None or scale.type != scale_type:
+            return None, False
+        return scale.number(json.loads(answer)), True
 
 
-def _part(
-    columns: Columns, answers: dict[str, Any], conditions: dict[str, Mapping[str, str]], numbers: _Numbers | None
-) -> pl.DataFrame:
-    for text in set(columns["value"]) - answers.keys():
-        answers[text] = _read_answer(json.loads(text))
-    for text in set(columns["condition"]) - conditions.keys():
-        conditions[text] = json.loads(text)
-    read = [answers[text] for text in columns["value"]]
-    values = [value for value, _, _ in read]
-    if numbers is not None:
-        numbers.replace(values, columns, conditions)
+def _part(columns: Columns, conditions: dict[str, Mapping[str, str]], numbers: _Numbers | None) -> pl.DataFrame:
     # Imported judgments may have no times; they are stored as 0, which must not become a moment in 1970.
-    shown = pl.Series(columns["shown_at_ms"], dtype=pl.Int64).replace(0, None)
-    answered = pl.Series(columns["answered_at_ms"], dtype=pl.Int64).replace(0, None)
+    shown, answered = (
+        pl.Series(columns[name], dtype=pl.Int64).replace(0, None) for name in ("shown_at_ms", "answered_at_ms")
+    )
+    condition = pl.Series("condition", columns["condition"], dtype=pl.String)
+    for text in condition.unique().to_list():
+        if text not in conditions:
+            conditions[text] = json.loads(text)
+    answer = pl.Series("answer", columns["value"], dtype=pl.String)
     data: dict[str, Any] = {
         "judgment": columns["id"],
-        "rater": [rater_name(number) for number in columns["rater_number"]],
-        "session": [session_name(ordinal) for ordinal in columns["ordinal"]],
+        "rater": _named("rater", columns["rater_number"], rater_name),
+        "session": _named("session", columns["ordinal"], session_name),
         "item": columns["item_id"],
-        "value": values,
-        "choice": [choice for _, choice, _ in read],
-        "worst": [worst for _, _, worst in read],
-        "answer": columns["value"],
-        "order": ["|".join(json.loads(text)) if text else "" for text in columns["order"]],
+        **_read_answers(answer),
+        "answer": answer,
+        "order": _named("order", columns["order"], lambda text: "|".join(json.loads(text)) if text else ""),
         "shown_at": shown.cast(pl.Datetime("ms", "UTC")),
         "answered_at": answered.cast(pl.Datetime("ms", "UTC")),
         "duration_s": ((answered - shown) / 1000).round(3),
     }
     for name, (kind, _) in COLUMNS.items():
         data[name] = pl.Series(name, data[name] if name in data else columns[name], dtype=kind, strict=False)
-    frame = pl.DataFrame({name: data[name] for name in COLUMNS})
-    factors = {name for condition in conditions.values() for name in condition}
-    of_row = [conditions[text] for text in columns["condition"]]
+    frame = pl.DataFrame({name: data[name] for name in COLUMNS}).with_columns(condition)
+    if numbers is not None:
+        frame = frame.with_columns(numbers.replaced(frame, conditions))
+    factors = sorted({name for levels in conditions.values() for name in levels})
     return frame.with_columns(
-        pl.Series(FACTOR_PREFIX + name, [condition.get(name) for condition in of_row], dtype=pl.String)
-        for name in sorted(factors)
-    )
+        _named(FACTOR_PREFIX + name, condition, lambda text, name=name: conditions[text].get(name))
+        for name in factors
+    ).drop("condition")
+
+
+def _named(name: str, values: Sequence[Any], name_of: Callable[[Any], str | None]) -> pl.Series:
+    """A column of texts that follow from another column, each distinct value looked at once."""
+    column = pl.Series("given", values)
+    distinct = column.unique()
+    lookup = pl.DataFrame([distinct, pl.Series(name, map(name_of, distinct.to_list()), dtype=pl.String)])
+    return column.to_frame().join(lookup, on="given", how="left", maintain_order="left")[name]
+
+
+def _read_answers(answer: pl.Series) -> dict[str, pl.Series]:
+    """Number, choice and worst of stored answers."""
+    distinct = answer.unique()
+    read = [_read_answer(json.loads(text)) for text in distinct.to_list()]
+    kinds = {"value": pl.Float64, "choice": pl.String, "worst": pl.String}
+    columns = [
+        pl.Series(name, [parts[place] for parts in read], dtype=kind) for place, (name, kind) in enumerate(kinds.items())
+    ]
+    joined = answer.to_frame().join(pl.DataFrame([distinct, *columns]), on="answer", how="left", maintain_order="left")
+    return {name: joined[name] for name in kinds}
 
 
 def _read_answer(value: Any) -> tuple[float | None, str | None, str | None]:

@@ -77,6 +77,8 @@ class StudyData:
     """One row per live conversation: how long it was."""
     by_models: pl.DataFrame = field(default_factory=lambda: long_table(()))
     """Judgments of models (a learned evaluator, an LLM judge) beside people's; they count in nothing but their agreement."""
+    shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What several analyses of these data need and is computed once; other data begin with nothing."""
 
     @property
     def factors(self) -> list[str]:
@@ -250,12 +252,13 @@ def _select(table: pl.DataFrame, sources: tuple[str, ...]) -> tuple[pl.DataFrame
     n_left_out: dict[str, int] = {}
     set_aside = table.clear()
     for reason, is_out in reasons:
-        kept = table.filter(~is_out)
-        if len(kept) < len(table):
-            n_left_out[reason] = len(table) - len(kept)
+        n_out = int(table.select(is_out.sum()).item() or 0)
+        if not n_out:
+            continue  # a filter that keeps every row would copy them all
+        n_left_out[reason] = n_out
         if reason == EXCLUDED:
             set_aside = table.filter(is_out)
-        table = kept
+        table = table.filter(~is_out)
     return table, n_left_out, set_aside
 
 

@@ -25,7 +25,7 @@ from dialometer.model.study import Factor, Study
 from dialometer.quality.gold import is_gold
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.effects.normalise import normalise
-from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.observations import Floats, Ints, codes, n_distinct
 from dialometer.storage.table import FACTOR_PREFIX
 
 
@@ -50,10 +50,10 @@ def averaged_repeats(
 ) -> tuple[Floats, Ints, dict[str, Ints], tuple[str, ...]]:
     """One judgment of each rater on each target; several are averaged, as which of them counts is not ours to say."""
     key = columns["rater"] * (int(target.max()) + 1) + target
-    distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    n_more = len(key) - len(distinct)
+    n_more = len(key) - n_distinct(key)
     if not n_more:
         return value, target, columns, ()
+    distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     given = ~np.isnan(value)
     sums = np.bincount(inverse[given], weights=value[given], minlength=len(distinct))
     counts = np.bincount(inverse[given], minlength=len(distinct))
@@ -104,6 +104,8 @@ def _zero_notes(n_zero: int, n_replaced: int, n_excluded: int) -> list[str]:
 
 OVERALL = "_overall"
 """The name of all criteria together; names in study files begin with a letter, so no criterion can have it."""
+_USED = ("rater", "item", "system", "turn", "position", "side", "criterion", "block", "value")
+"""Columns of the long table that measures are made from."""
 _CODES = ("rater", "item", "system", "thing", "cell", "position", "side")
 
 
@@ -164,7 +166,7 @@ class Measure:
 
     def where(self, rows: NDArray[np.bool_]) -> Measure:
         """The measure with only these judgments; targets are counted anew."""
-        _, target = np.unique(self.target[rows], return_inverse=True)
+        target, _ = codes(self.target[rows])
         return replace(
             self,
             raw=self.raw[rows],
@@ -173,7 +175,7 @@ class Measure:
             item=self.item[rows],
             system=self.system[rows],
             thing=self.thing[rows],
-            target=target.astype(np.int64),
+            target=target,
             cell=self.cell[rows],
             position=self.position[rows],
             side=self.side[rows],
@@ -209,10 +211,22 @@ def gold_items(study: Study) -> set[str]:
 
 
 def numeric_measures(data: StudyData) -> Measures:
-    """The measures of a study; raises :class:`NotEnoughData` with a sentence where there is nothing to work on."""
+    """The measures of a study; raises :class:`NotEnoughData` with a sentence where there is nothing to work on.
+
+    They are made once for the same data.
+    """
+    if "measures" not in data.shared:
+        data.shared["measures"] = _numeric_measures(data)
+    measures: Measures = data.shared["measures"]
+    return measures
+
+
+def _numeric_measures(data: StudyData) -> Measures:
     asked = asked_criteria(data.study)
     names = {way.criterion.name for way in asked}
-    rows = data.judgments.filter(pl.col("criterion").is_in(names))
+    # Only what is needed is filtered: each filter copies its rows.
+    used = [*_USED, *(FACTOR_PREFIX + factor.name for factor in data.study.spec.design.factors)]
+    rows = data.judgments.select(used).filter(pl.col("criterion").is_in(names))
     notes = []
     gold = gold_items(data.study)
     n_all = len(rows)
@@ -287,8 +301,8 @@ def _measure(study: Study, asked: AskedCriterion, coded: pl.DataFrame, book: Cod
         return None
     columns = {name: rows[name].to_numpy() for name in _CODES}
     value, notes = within_scale(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
-    _, target = np.unique(columns["thing"], return_inverse=True)
-    value, target, columns, repeated = averaged_repeats(value, target.astype(np.int64), columns)
+    target, _ = codes(columns["thing"])
+    value, target, columns, repeated = averaged_repeats(value, target, columns)
     raw, y, remarks, constant = analysed_values(value, columns, asked, study.spec.analysis.zeros, book.raters)
     is_given = ~np.isnan(y)
     measure = Measure(

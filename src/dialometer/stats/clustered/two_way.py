@@ -176,8 +176,19 @@ def _weighted_factor(scores: Floats, weighted: Floats, rows: Floats, cluster: In
         for k in range(p):
             taken[:, j, k] = np.bincount(cluster, weights=weighted[:, j] * rows[:, k], minlength=n)
             spread[:, j, k] = np.bincount(cluster, weights=weighted[:, j] * weighted[:, k], minlength=n)
-    changes = np.array([np.linalg.lstsq(total - own, s, rcond=1e-9)[0] for own, s in zip(taken, sums, strict=True)])
-    return _Factor(changes, spread, (n - 1) / n if n > 1 else 1.0)
+    return _Factor(_solved(total - taken, sums), spread, (n - 1) / n if n > 1 else 1.0)
+
+
+def _solved(matrices: Floats, right: Floats) -> Floats:
+    """Each system of equations solved, all at once; one that leaves a parameter open gets its shortest solution."""
+    largest, smallest = (np.linalg.norm(matrices, ord=order, axis=(1, 2)) for order in (2, -2))
+    is_open = ~(smallest > 1e-9 * largest)
+    changes = np.empty_like(right)
+    if not is_open.all():
+        changes[~is_open] = np.linalg.solve(matrices[~is_open], right[~is_open][..., None])[..., 0]
+    for g in np.flatnonzero(is_open):
+        changes[g] = np.linalg.lstsq(matrices[g], right[g], rcond=1e-9)[0]
+    return changes
 
 
 def _factor(

@@ -27,7 +27,7 @@ from scipy import optimize
 
 from dialometer.errors import NotEnoughData
 from dialometer.stats.effects.random_blocks import RandomBlocks
-from dialometer.stats.observations import Floats, Ints, as_judgments, missing_note
+from dialometer.stats.observations import Floats, Ints, as_judgments, codes, missing_note, n_distinct
 
 PARTS = ("system", "system:item", "system:rater", "item:rater", "item", "rater")
 REST = "residual"
@@ -123,7 +123,7 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
         n_systems=sizes[0],
         n_items=sizes[1],
         n_raters=sizes[2],
-        items_per_rater=len(np.unique(given)) / sizes[2],
+        items_per_rater=n_distinct(given) / sizes[2],
         method=method,
         notes=(*missing_note(len(np.ravel(ratings)) - len(y)), *notes),
     )
@@ -143,8 +143,7 @@ def _parts(system: Ints, item: Ints, rater: Ints, sizes: Sequence[int]) -> tuple
     kept: dict[str, Ints] = {}
     notes = []
     for name, labels in asked.items():
-        _, code = np.unique(labels, return_inverse=True)
-        code = code.ravel().astype(np.int64)
+        code, _ = codes(labels)
         n_levels = int(code.max()) + 1
         same = REST if n_levels == len(code) else next((k for k, other in kept.items() if _is_same(code, other)), None)
         if same is None:
@@ -156,7 +155,7 @@ def _parts(system: Ints, item: Ints, rater: Ints, sizes: Sequence[int]) -> tuple
 
 def _is_same(code: Ints, other: Ints) -> bool:
     n, m = int(code.max()) + 1, int(other.max()) + 1
-    return n == m and len(np.unique(code * m + other)) == n
+    return n == m and n_distinct(code * m + other) == n
 
 
 def _is_balanced(factors: list[Ints]) -> bool:
@@ -165,8 +164,7 @@ def _is_balanced(factors: list[Ints]) -> bool:
 
 
 def _paired(a: Ints, b: Ints) -> Ints:
-    _, code = np.unique(a * (int(b.max()) + 1) + b, return_inverse=True)
-    return np.asarray(code.ravel(), dtype=np.int64)
+    return codes(a * (int(b.max()) + 1) + b)[0]
 
 
 def _moments(y: Floats, factors: list[Ints]) -> Floats:

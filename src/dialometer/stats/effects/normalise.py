@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dialometer.errors import NotEnoughData, UnknownName
 from dialometer.registry import did_you_mean
-from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.observations import Floats, Ints, codes
 
 Normalisation = Literal["raw", "ln", "ln_center", "ln_z", "raw_center", "raw_z", "minmax"]
 ZeroRule = Literal["exclude", "half_minimum", "error"]
@@ -87,7 +87,10 @@ def normalise(
     ids = np.asarray(raters).ravel()
     if len(ids) != len(numbers):
         raise NotEnoughData(f"{len(numbers)} values but {len(ids)} raters", remedy="give one rater for every value")
-    names, rater = np.unique(ids, return_inverse=True)
+    if ids.dtype.kind in "iu":
+        rater, names = codes(ids)
+    else:  # names keep their type, which codes() would turn into text
+        names, rater = np.unique(ids, return_inverse=True)
     n_missing = int(np.isnan(numbers).sum())
     n_zero, n_negative = int(np.sum(numbers == 0)), int(np.sum(numbers < 0))
     n_replaced = n_excluded = 0

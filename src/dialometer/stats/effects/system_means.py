@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 from dialometer.errors import NotEnoughData
 from dialometer.stats.clustered.two_way import TwoWayVariance, weighted_variance
 from dialometer.stats.effects.mixed import CrossedFit, fit_crossed, weighted_by_model
-from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.observations import Floats, Ints, codes
 
 T = TypeVar("T")
 MOST_LEVELS = 250
@@ -69,8 +69,8 @@ def system_means(table: Floats, raters: Ints, items: Ints, *, has_fixed_items: b
     ``nan`` where the rater did not see the system on the item. Every column needs a rating. ``has_fixed_items`` makes the
     uncertainty one over raters only, for claims about these items.
     """
-    _, rater = np.unique(raters, return_inverse=True)
-    _, item = np.unique(items, return_inverse=True)
+    rater, _ = codes(raters)
+    item, _ = codes(items)
     fewest = min(int(rater.max()), int(item.max())) + 1
     is_small = fewest <= MOST_LEVELS
     if FEWEST_LEVELS <= fewest <= MOST_LEVELS and not has_fixed_items and not np.isnan(table).any():

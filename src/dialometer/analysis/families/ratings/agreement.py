@@ -25,7 +25,7 @@ from dialometer.stats.icc.forms import spearman_brown
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
 from dialometer.stats.icc.unequal_raters import FEWEST_RATERS, over_raters_and_items
-from dialometer.stats.observations import Floats, Ints, stack
+from dialometer.stats.observations import Floats, Ints, n_distinct, stack
 
 # The form of the ICC follows from who judged what. All raters judged everything: two-way random effects (analysis of
 # variance). Raters share part of the items: two-way from variance components. Raters differ from item to item, or there are
@@ -166,7 +166,7 @@ def reliability(
     ``classical`` gives that of McGraw & Wong, or the profile of the likelihood where cells are missing.
     """
     kind = crossing(data)
-    n_raters, n_targets = (len(np.unique(codes)) for codes in (data.rater, data.target))
+    n_raters, n_targets = (n_distinct(codes) for codes in (data.rater, data.target))
     if kind == "none":
         why = f"{n_raters} raters and {n_targets} things rated: at least two of each are needed; collect more"
         nothing = unknown("ICC", why, n=n_targets, label=label)

@@ -17,7 +17,7 @@ from dialometer.analysis.families.ratings.consistency import difference as consi
 from dialometer.analysis.families.ratings.declared import consistency_label, factor_contrasts, measures_of
 from dialometer.analysis.families.ratings.factor_effects import Contrast
 from dialometer.analysis.families.ratings.ordinal_model import has_order, is_quick
-from dialometer.analysis.families.ratings.systems import SystemRatings
+from dialometer.analysis.families.ratings.systems import SystemRatings, ratings_of
 from dialometer.analysis.shared.comparisons import between, declared_factor
 from dialometer.analysis.shared.equivalence import decided, has_margin
 from dialometer.analysis.shared.other_models import OneSample, by_both, by_raters, rescaled, simpler_models
@@ -26,7 +26,7 @@ from dialometer.model.study import Comparison
 from dialometer.stats.effects.normalise import Normalisation, normalise
 from dialometer.stats.effects.permutation import permutation_two_groups
 from dialometer.stats.effects.two_groups import welch_t
-from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.observations import Floats, Ints, codes, n_distinct
 
 Compare = Callable[[Measure, list[tuple[int, int]]], list[Estimate]]
 FEWEST = 3
@@ -90,7 +90,7 @@ class RatingAlternatives:
         study = self.data.study
         for measure in self.measures:
             names = measure.book.systems
-            present = SystemRatings(study, measure, self.options).systems
+            present = ratings_of(self.data, measure, self.options).systems
             chosen = sorted(
                 (code for code in present if not self.comparison.levels or names[code] in self.comparison.levels),
                 key=names.__getitem__,
@@ -214,7 +214,7 @@ class FactorAlternatives:
 def _screens(measure: Measure) -> tuple[Floats, Ints, Ints]:
     """One row for each rater and item with a column for each system, ``nan`` where it was not seen."""
     n_items, n_systems = len(measure.book.items), len(measure.book.systems)
-    keys, row = np.unique(measure.rater * n_items + measure.item, return_inverse=True)
+    row, keys = codes(measure.rater * n_items + measure.item)
     y = means_by_group(measure.y, row * n_systems + measure.system, len(keys) * n_systems)
     return y.reshape(len(keys), n_systems), keys // n_items, keys % n_items
 
@@ -223,5 +223,5 @@ def _spread(values: Floats, raters: Ints) -> float:
     """The standard deviation of ratings within raters: the unit that all normalisations share."""
     means = means_by_group(values, raters, int(raters.max()) + 1)
     rest = values - means[raters]
-    n_raters = len(np.unique(raters[~np.isnan(rest)]))
+    n_raters = n_distinct(raters[~np.isnan(rest)])
     return float(np.sqrt(np.nansum(rest**2) / max(int(np.sum(~np.isnan(rest))) - n_raters, 1)))

@@ -49,7 +49,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     shown,
 )
 from dialometer.analysis.families.ratings.system_section import PAIRS_TITLE, Best, best_system, pair_section
-from dialometer.analysis.families.ratings.systems import SystemRatings
+from dialometer.analysis.families.ratings.systems import SystemRatings, ratings_of
 from dialometer.analysis.shared.comparisons import between, declared_factor, is_about
 from dialometer.analysis.shared.equivalence import differences_of, has_margin
 from dialometer.model.estimate import Estimate, unknown
@@ -257,7 +257,7 @@ def system_differences(data: StudyData, comparison: Comparison, options: Options
     measures = numeric_measures(data)
     tests = {}
     for measure in measures_of(comparison, measures, data.study):
-        ratings = SystemRatings(data.study, measure, options)
+        ratings = ratings_of(data, measure, options)
         names = measure.book.systems
         chosen = sorted(
             (code for code in ratings.systems if not comparison.levels or names[code] in comparison.levels),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
@@ -13,7 +15,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.effects.drift import RaterSlopes, rater_slopes
-from dialometer.stats.observations import Floats
+from dialometer.stats.observations import Floats, Ints
 
 MOST_SHOWN = 12
 PER_ITEMS = 10
@@ -24,17 +26,22 @@ def drifting_raters(
 ) -> tuple[tuple[str, ...], tuple[Table | Figure, ...]]:
     """Sentences, a table of the raters who drift and a small figure; ``rest`` is each rating relative to what was rated."""
     placed = measure.position > 0
-    names = np.array(measure.book.raters, dtype=object)[measure.rater[placed]]
-    times = measure.position[placed] / PER_ITEMS
-    level = rater_slopes(rest[placed], times, names, correction=options.correction)
+    rater, times = measure.rater[placed], measure.position[placed] / PER_ITEMS
+    level = _slopes(measure, rest[placed], times, rater, options)
     if level is None:
         return (), ()
     distance = np.abs(rest - _level(measure, rest))[placed]
-    apart = rater_slopes(distance, times, names, correction=options.correction)
+    apart = _slopes(measure, distance, times, rater, options)
     paragraphs = [_level_sentence(level, options)]
     if apart is not None:
         paragraphs.append(_agreement_sentence(apart, options))
     return tuple(paragraphs), (_figure(measure, level, options), _table(measure, level, apart, options))
+
+
+def _slopes(measure: Measure, values: Floats, times: Floats, rater: Ints, options: Options) -> RaterSlopes | None:
+    """The raters' lines under their names."""
+    slopes = rater_slopes(values, times, rater, correction=options.correction)
+    return slopes and replace(slopes, raters=tuple(measure.book.raters[code] for code in slopes.raters))
 
 
 def _level(measure: Measure, rest: Floats) -> Floats:

@@ -10,7 +10,7 @@ from dialometer.analysis.base.scale_units import alpha_level
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.effects.ordinal_systems import METHOD, OrdinalSystems, ordinal_systems
-from dialometer.stats.observations import Floats
+from dialometer.stats.observations import Floats, n_distinct
 
 MOST_CELLS = 250_000
 
@@ -24,7 +24,7 @@ def has_order(measure: Measure) -> bool:
 
 def is_quick(measure: Measure) -> bool:
     """Whether the ordinal model takes about a second, so that a report may fit it beside the declared one."""
-    levels = [len(np.unique(codes)) for codes in (measure.rater, measure.item, measure.system)]
+    levels = [n_distinct(codes) for codes in (measure.rater, measure.item, measure.system)]
     return levels[0] * levels[1] * (levels[2] + 1) ** 2 <= MOST_CELLS
 
 

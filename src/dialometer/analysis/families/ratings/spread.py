@@ -371,7 +371,8 @@ def _stretch_mean(measure: Measure, rest: Floats, inside: np.ndarray, options: O
 def pace_change(data: StudyData, options: Options) -> Estimate:
     """Seconds per screen in the last third of a session over those in the first, per rater; a ratio."""
     method = "geometric mean of raters' ratios of median seconds"
-    rows = data.judgments.filter((pl.col("duration_s") > 0) & (pl.col("position") > 0))
+    timed = data.judgments.select("rater", "position", "duration_s")
+    rows = timed.filter((pl.col("duration_s") > 0) & (pl.col("position") > 0))
     if not len(rows):
         return unknown(method, "no times")
     third = ((pl.col("position") - 1) * 3 // pl.col("position").max().over("rater")).clip(0, 2)

@@ -30,7 +30,7 @@ from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
 from dialometer.stats.effects.ordinal_systems import OrdinalSystems
 from dialometer.stats.effects.system_means import MOST_LEVELS, SystemMeans, fitted, system_means
-from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.observations import Floats, Ints, codes, n_distinct
 
 FEWEST = 2
 """Raters and items that a system needs for an interval and a test."""
@@ -77,7 +77,7 @@ class SystemRatings:
     @cached_property
     def systems(self) -> list[int]:
         """Systems that have judgments, in the order of the study file."""
-        present = set(np.unique(self.measure.system).tolist())
+        present = set(codes(self.measure.system)[1].tolist())
         order = [system.name for system in self.study.spec.systems]
         names = self.measure.book.systems
         known = [names.index(name) for name in order if name in names]
@@ -92,7 +92,7 @@ class SystemRatings:
         """Judgments side by side."""
         measure = self.measure
         key = measure.rater * len(measure.book.items) + measure.item
-        keys, row = np.unique(key, return_inverse=True)
+        row, keys = codes(key)
         n_systems = len(measure.book.systems)
         place = row * n_systems + measure.system
         y = means_by_group(measure.y, place, len(keys) * n_systems).reshape(len(keys), n_systems)
@@ -127,12 +127,12 @@ class SystemRatings:
     @property
     def n_items(self) -> int:
         """How many items are compared."""
-        return len(np.unique(self.compared.item))
+        return n_distinct(self.compared.item)
 
     @property
     def n_raters(self) -> int:
         """How many raters are compared."""
-        return len(np.unique(self.compared.rater))
+        return n_distinct(self.compared.rater)
 
     @property
     def is_about_these_items(self) -> bool:
@@ -214,7 +214,7 @@ class SystemRatings:
         c = np.zeros(len(self.systems))
         c[list(weights)] = list(weights.values())
         counts = [
-            (len(np.unique(table.rater[g])), len(np.unique(table.item[g])))
+            (n_distinct(table.rater[g]), n_distinct(table.item[g]))
             for g in (given[:, k] for k in range(given.shape[1]))
         ]
         n_raters, n_items = (min(column) for column in zip(*counts, strict=True))
@@ -327,6 +327,15 @@ class SystemRatings:
         return proportion(ahead, len(gaps), confidence=self.options.confidence)
 
 
+def ratings_of(data: StudyData, measure: Measure, options: Options) -> SystemRatings:
+    """The systems on a measure of these data. Who asks again gets the same, so that a model is fitted once."""
+    key = ("systems", id(measure), options)
+    if key not in data.shared:
+        data.shared[key] = SystemRatings(data.study, measure, options)
+    ratings: SystemRatings = data.shared[key]
+    return ratings
+
+
 @dataclass(frozen=True)
 class RatingRun:
     """One run of an analysis of ratings."""
@@ -352,4 +361,4 @@ class RatingRun:
     @cached_property
     def systems(self) -> list[SystemRatings]:
         """The systems' ratings by each measure, in the order of the measures."""
-        return [SystemRatings(self.study, measure, self.options) for measure in self.measures.all]
+        return [ratings_of(self.data, measure, self.options) for measure in self.measures.all]
