@@ -47,6 +47,8 @@ EXPLAINED: tuple[Kept, ...] = (
         ANSWERS,
     ),
     Kept("slots", "which items a rater was given and when they were done", "to give each item its raters", ANSWERS),
+    Kept("slot_counts", "how many slots of each item are taken", "to give each item its raters", STUDY),
+    Kept("slot_changes", "slots taken or released since they were added up", "to give each item its raters", STUDY),
     Kept("judgments", "what a rater judged, with the time and the order shown", "the study's data", ANSWERS),
     Kept("answers", "answers to questionnaires and checks, free texts included", "the study's data", ANSWERS),
     Kept(

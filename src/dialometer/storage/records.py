@@ -122,7 +122,7 @@ class Records(StorePart):
         columns: dict[str, list[Any]] = {name: [] for name in (*OF_JUDGMENT, *OF_SESSION, RATER_NUMBER)}
         for batch in self.judgment_batches(include_corrected=include_corrected):
             for name, values in batch.items():
-                columns[name] += values
+                columns[name].extend(values)
         return columns
 
     def judgment_batches(self, *, include_corrected: bool = False, n_rows: int = 50_000) -> Iterator[Columns]:

@@ -131,6 +131,26 @@ slots = Table(
     sqlite_with_rowid=False,
 )
 
+# Since 0008. How many slots are taken, and what has changed since they were added up; triggers write the changes.
+slot_counts = Table(
+    "slot_counts",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("cell", Integer, primary_key=True, autoincrement=False),
+    Column("item_id", Text, primary_key=True),
+    Column("n", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+slot_changes = Table(
+    "slot_changes",
+    metadata,
+    _id(),
+    Column("source", Text, nullable=False),
+    Column("cell", Integer, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("n", Integer, nullable=False),
+)
+
 judgments = Table(
     "judgments",
     metadata,

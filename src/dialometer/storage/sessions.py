@@ -16,13 +16,14 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, select, update
 
 from dialometer.errors import StorageError
-from dialometer.model.session import ERASED_STATES, LIVE_STATES, Draw, Session, Snapshot, Source, State
+from dialometer.model.session import ERASED_STATES, Draw, Session, Snapshot, Source, State
 from dialometer.storage.codes import note_code
 from dialometer.storage.controls import current_controls
 from dialometer.storage.database import StorePart, Values, insert_many
 from dialometer.storage.erasing import erase_left_before_consent, scrub
 from dialometer.storage.rows import draw_to_json, mapping_from_json, session_from, slot_rows, to_json, token_hash
 from dialometer.storage.schema import people, sessions, slots
+from dialometer.storage.slot_counts import OF_SESSION, add_changes, kept_counts
 
 _MARKS = ("id", "ordinal", "state", "step", "cell", "source", "is_excluded")
 _TIMES = ("started_at_ms", "last_seen_at_ms", "finished_at_ms")
@@ -200,6 +201,7 @@ class Sessions(StorePart):
                 return _hand_over(connection, known, token, at_ms)
             _refuse_crowd(connection, source, per_minute, at_ms)
             release_stale(connection, source, patience)
+            add_changes(connection)
             snapshot = take_snapshot(connection, source, ordinal=next_ordinal(connection))
             draw = choose(snapshot)
             if draw.ordinal != snapshot.ordinal:
@@ -387,21 +389,16 @@ def take_snapshot(
     connection: Connection, source: Source, *, ordinal: int, seen_items: frozenset[str] = frozenset()
 ) -> Snapshot:
     """The study as an assignment sees it. Excluded sessions do not count: others take their places."""
-    live = (sessions.c.state.in_(LIVE_STATES), sessions.c.source == source, sessions.c.is_excluded.is_(False))
-    by_cell = select(sessions.c.cell, func.count()).where(*live).group_by(sessions.c.cell)
-    by_item = (
-        select(slots.c.cell, slots.c.item_id, func.count())
-        .where(slots.c.source == source, slots.c.is_released.is_(False))
-        .group_by(slots.c.cell, slots.c.item_id)
-    )
-    cell_item_counts = {(cell, item): n for cell, item, n in connection.execute(by_item)}
+    counts = kept_counts(connection, source)
+    cell_counts = {cell: n for (cell, item), n in counts.items() if item == OF_SESSION}
+    cell_item_counts = {key: n for key, n in counts.items() if key[1] != OF_SESSION}
     item_counts: Counter[str] = Counter()
     for (_cell, item), n in cell_item_counts.items():
         item_counts[item] += n
     controls = current_controls(connection)
     return Snapshot(
         ordinal=ordinal,
-        cell_counts=dict(connection.execute(by_cell).all()),
+        cell_counts=cell_counts,
         item_counts=dict(item_counts),
         cell_item_counts=cell_item_counts,
         closed_cells=controls.closed_cells,

@@ -20,6 +20,7 @@ from dialometer.storage.looks import Looks
 from dialometer.storage.migrate import bring_up_to_date
 from dialometer.storage.records import Records
 from dialometer.storage.sessions import Sessions
+from dialometer.storage.slot_counts import SlotCounts
 from dialometer.storage.studies import Studies
 from dialometer.storage.submissions import Submissions
 from dialometer.storage.withdrawals import Withdrawals
@@ -33,6 +34,7 @@ class Store:
         self.database = database
         self.studies = Studies(database)
         self.sessions = Sessions(database)
+        self.slot_counts = SlotCounts(database)
         self.submissions = Submissions(database)
         self.records = Records(database)
         self.counts = Counts(database)
@@ -75,12 +77,15 @@ class Store:
         self.close()
 
     def check(self) -> list[str]:
-        """What SQLite finds wrong with its file, each in a sentence; empty when all is well.
+        """What is wrong with the database, each in a sentence; empty when all is well.
 
-        Reads the whole file. PostgreSQL checks its pages by itself, so there is nothing to ask.
+        Reads the whole file. PostgreSQL checks its pages by itself, so there only the counts of slots are looked at.
         """
-        if not self.database.is_sqlite:
-            return []
+        problems = self._file_problems() if self.database.is_sqlite else []
+        n_wrong = len(self.slot_counts.wrong())
+        return problems + ([f"{n_wrong} counts of taken slots are wrong; rebuild them"] if n_wrong else [])
+
+    def _file_problems(self) -> list[str]:
         with self.database.reading() as connection:
             lines = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
             loose = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()

@@ -41,7 +41,10 @@ def drifting_raters(
 def _slopes(measure: Measure, values: Floats, times: Floats, rater: Ints, options: Options) -> RaterSlopes | None:
     """The raters' lines under their names."""
     slopes = rater_slopes(values, times, rater, correction=options.correction)
-    return slopes and replace(slopes, raters=tuple(measure.book.raters[code] for code in slopes.raters))
+    if slopes is None:
+        return None
+    names = np.array(measure.book.raters, dtype=object)[np.asarray(slopes.raters, dtype=np.int64)]
+    return replace(slopes, raters=tuple(names.tolist()))
 
 
 def _level(measure: Measure, rest: Floats) -> Floats:
