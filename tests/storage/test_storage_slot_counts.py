@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import delete, select, update
+from storage_cases import T0, arrive, screen
 
 from dialometer.storage import slot_counts
 from dialometer.storage.schema import slot_changes, slots
 from dialometer.storage.schema import slot_counts as kept
 from dialometer.storage.store import Store
-from storage_cases import T0, arrive, screen
 
 
 def n_changes(store: Store) -> int:
