@@ -34,6 +34,7 @@ PLAIN = [type_coerce(column, Integer) if column.name in TRUTHS else column for c
 OF_SESSION = ("rater_id", "ordinal", "cell", "condition", "source", "state", "is_excluded", "study_version")
 RATER_NUMBER = "rater_number"
 
+
 @dataclass(frozen=True, slots=True)
 class LoggedFinding:
     """A finding, whose it is and when it was made."""

@@ -140,8 +140,7 @@ def _part(columns: Columns, conditions: dict[str, Mapping[str, str]], numbers: _
         frame = frame.with_columns(numbers.replaced(frame, conditions))
     factors = sorted({name for levels in conditions.values() for name in levels})
     return frame.with_columns(
-        _named(FACTOR_PREFIX + name, condition, lambda text, name=name: conditions[text].get(name))
-        for name in factors
+        _named(FACTOR_PREFIX + name, condition, lambda text, name=name: conditions[text].get(name)) for name in factors
     ).drop("condition")
 
 
@@ -159,7 +158,8 @@ def _read_answers(answer: pl.Series) -> dict[str, pl.Series]:
     read = [_read_answer(json.loads(text)) for text in distinct.to_list()]
     kinds = {"value": pl.Float64, "choice": pl.String, "worst": pl.String}
     columns = [
-        pl.Series(name, [parts[place] for parts in read], dtype=kind) for place, (name, kind) in enumerate(kinds.items())
+        pl.Series(name, [parts[place] for parts in read], dtype=kind)
+        for place, (name, kind) in enumerate(kinds.items())
     ]
     joined = answer.to_frame().join(pl.DataFrame([distinct, *columns]), on="answer", how="left", maintain_order="left")
     return {name: joined[name] for name in kinds}
