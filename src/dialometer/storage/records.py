@@ -24,7 +24,7 @@ from dialometer.storage.sessions import rater_numbers
 
 T = TypeVar("T")
 N_PER_FETCH = 2000
-Columns = Mapping[str, Sequence[Any]]
+Columns = Mapping[str, Sequence[Any] | pl.Series]
 N_PER_BITE = 500
 
 OF_JUDGMENT = [column.name for column in judgments.columns]

@@ -11,7 +11,7 @@ import polars as pl
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 
-Columns = Mapping[str, Sequence[Any]]
+Columns = Mapping[str, Sequence[Any] | pl.Series]
 """Judgments as the store gives them: one list or series per column."""
 FACTOR_PREFIX = "factor_"
 
@@ -139,12 +139,13 @@ def _part(columns: Columns, conditions: dict[str, Mapping[str, str]], numbers: _
     if numbers is not None:
         frame = frame.with_columns(numbers.replaced(frame, conditions))
     factors = sorted({name for levels in conditions.values() for name in levels})
+    levels = {name: {text: level.get(name) for text, level in conditions.items()} for name in factors}
     return frame.with_columns(
-        _named(FACTOR_PREFIX + name, condition, lambda text, name=name: conditions[text].get(name)) for name in factors
+        _named(FACTOR_PREFIX + name, condition, levels[name].__getitem__) for name in factors
     ).drop("condition")
 
 
-def _named(name: str, values: Sequence[Any], name_of: Callable[[Any], str | None]) -> pl.Series:
+def _named(name: str, values: Sequence[Any] | pl.Series, name_of: Callable[[Any], str | None]) -> pl.Series:
     """A column of texts that follow from another column, each distinct value looked at once."""
     column = pl.Series("given", values)
     distinct = column.unique()
