@@ -81,6 +81,8 @@ class Replicated(PostgresServer):
     def __init__(self) -> None:
         super().__init__()
         self.standby = self.folder / "standby"
+        self.standby.mkdir(mode=0o700)
+        os.chown(self.standby, self.account["user"], self.account["group"])
         with (self.data / "pg_hba.conf").open("a", encoding="utf-8") as file:
             file.write(f"host all all {NETWORK}.0/24 trust\nhost replication all {NETWORK}.0/24 trust\n")
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:

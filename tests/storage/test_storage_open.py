@@ -16,7 +16,7 @@ from storage_processes import open_and_register
 
 from dialometer.errors import StorageError
 from dialometer.storage import Store
-from dialometer.storage.database import open_database
+from dialometer.storage.database import n_connections, open_database
 from dialometer.storage.migrate import known_revisions, upgrade
 from dialometer.storage.schema import HEAD, VERSION_TABLE, metadata
 
@@ -216,3 +216,16 @@ def test_opening_a_database_that_is_up_to_date_runs_no_migrations(tmp_path: Path
         [sys.executable, "-c", code, tmp_path / "study.db"], check=True, capture_output=True, text=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_a_process_has_a_budget_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DIALOMETER_CONNECTIONS", raising=False)
+    assert n_connections() == 10
+    monkeypatch.setenv("DIALOMETER_CONNECTIONS", "4")
+    database = open_database("postgresql://nobody@127.0.0.1:1/none", create=True)
+    assert database.engine.pool.size() == 2
+    assert database.engine.pool._max_overflow == 2
+    for wrong in ("1", "many", "99999"):
+        monkeypatch.setenv("DIALOMETER_CONNECTIONS", wrong)
+        with pytest.raises(StorageError, match="2 to 500"):
+            open_database("postgresql://nobody@127.0.0.1:1/none", create=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import time
@@ -23,6 +24,8 @@ from dialometer.storage.schema import HEAD, VERSION_TABLE
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one before giving up."""
+CONNECTIONS_VARIABLE = "DIALOMETER_CONNECTIONS"
+N_CONNECTIONS = 10
 ASSIGNMENT_LOCK = 0x6469616C6F
 """Key of PostgreSQL's advisory lock under which slots are assigned and revisions are run."""
 
@@ -106,12 +109,33 @@ def open_database(target: str | Path, *, create: bool) -> Database:
             return _open_unwritable(path)
         return Database(_sqlite_engine(url), where)
     try:
-        engine = create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=32)
+        engine = create_engine(url, pool_pre_ping=True, **_pool(n_connections()))
     except ImportError as error:
         raise StorageError(
             "the driver for PostgreSQL is not installed", where=where, remedy="pip install 'dialometer[postgres]'"
         ) from error
     return Database(engine, where)
+
+
+def n_connections() -> int:
+    """How many connections to PostgreSQL one process may hold for one study: the budget of a host is this times its processes.
+
+    PostgreSQL allows 100 by default, for all hosts together; what needs a connection waits for one of these.
+    """
+    given = os.environ.get(CONNECTIONS_VARIABLE, "").strip()
+    if not given:
+        return N_CONNECTIONS
+    if not (given.isascii() and given.isdigit() and 2 <= int(given[:4]) <= 500):
+        raise StorageError(
+            f"{CONNECTIONS_VARIABLE} is '{given[:20]}'", remedy="a number of connections for each process, 2 to 500"
+        )
+    return int(given)
+
+
+def _pool(n: int) -> dict[str, int]:
+    """Half of the connections stay open, the others come and go."""
+    kept = max(1, n // 2)
+    return {"pool_size": kept, "max_overflow": n - kept, "pool_timeout": 20}
 
 
 def _sqlite_engine(url: URL) -> Engine:
@@ -231,6 +255,8 @@ def _remedy(cause: str) -> str:
         "not a database": "this file was not written by dialometer; check the path",
         "locked": "another process is writing for a long time; try again",
         "unable to open": "check that the file and its folder may be read and written",
+        "QueuePool": f"all connections are in use; allow more with {CONNECTIONS_VARIABLE}, or start fewer processes",
+        "too many clients": f"PostgreSQL has no connection left; lower {CONNECTIONS_VARIABLE} on all hosts or raise max_connections",
         "connection": "check that the server runs and the address is right",
         "read-only": "the file or its folder may not be written; check the rights",
         "readonly": "the file or its folder may not be written; check the rights",
