@@ -30,9 +30,9 @@ server.sendall(call)
 sys.exit(int(server.makefile().read() or 1))
 """
 CORE = (
-    "polars, scipy.stats, scipy.optimize, scipy.sparse, sqlalchemy, alembic.command, fastapi, jinja2,"
-    "dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.export, dialometer.exchange.importing,"
-    "dialometer.web.run"
+    "polars, scipy.stats, scipy.optimize, scipy.sparse, sqlalchemy, alembic.command, fastapi, jinja2, rich.traceback,"
+    "typer.rich_utils, dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.archive,"
+    "dialometer.exchange.export, dialometer.exchange.importing, dialometer.simulate.server_client, dialometer.web.run"
 )
 EVERYTHING = (
     f"{CORE}, torch, transformers, numba, sklearn.feature_extraction.text, dialometer.learned.gaussian.training"
@@ -116,14 +116,34 @@ def _end_with(caller: socket.socket) -> None:
     os._exit(1)
 
 
+def _load_parts() -> None:
+    """What most commands load when they first need it: all verbs, and the parts that studies and reports are made of."""
+    from dialometer.analysis.base.family import ALTERNATIVES, ANALYSES
+    from dialometer.cli import command_line
+    from dialometer.quality import RULES
+    from dialometer.recruit.platforms import PLATFORMS
+    from dialometer.report.render import FORMATS
+    from dialometer.scales import SCALES
+    from dialometer.stats import STATISTICS
+
+    command_line()
+    for parts in (SCALES, RULES, PLATFORMS, ANALYSES, ALTERNATIVES, STATISTICS, FORMATS):
+        parts.names()
+
+
 def _serve(address: str, loaded: str) -> None:
     """Until the process that started this one has ended."""
+    import gc
     import importlib
     import select
     import signal
 
     for name in loaded.split(","):
         importlib.import_module(name.strip())
+    _load_parts()
+    # Garbage collection in the commands need not look at what was loaded here, nor copy its memory.
+    gc.collect()
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address + ".new")

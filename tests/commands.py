@@ -6,16 +6,27 @@ import subprocess
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from unittest import mock
 
+import typer.testing
 from typer.testing import CliRunner
 
 from command_server import CORE, command_server
-from dialometer.cli import build_app
+from dialometer.cli import build_app, command_line
+
+
+def result_of(*words, **settings):
+    """A command run in this process: its output, exit code and exception.
+
+    Typer's runner would build all verbs anew for every command, which is most of the time that a short one takes.
+    """
+    with mock.patch.object(typer.testing, "_get_command", return_value=command_line()):
+        return CliRunner().invoke(build_app(), [str(word) for word in words], **settings)
 
 
 def invoke(*words, fails=False):
     """What a command prints, run in this process; with ``fails``, the error it ends with."""
-    done = CliRunner().invoke(build_app(), [str(word) for word in words])
+    done = result_of(*words)
     if fails:
         assert done.exit_code != 0, done.output
         return str(done.exception)

@@ -7,14 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import result_of
 from dialometer.analysis.base.choose import analyse, analyse_folder, families
 from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.planning.power import Setting, primary_tests, simulate_tests
 from dialometer.analysis.shared.comparisons import p_adjusted, primary_comparison
-from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.estimate import Estimate
@@ -248,7 +247,7 @@ def test_a_text_column_of_an_imported_table_gets_its_report(tmp_path):
     (tmp_path / "labels.csv").write_text("\n".join(lines))
     folder = tmp_path / "imported"
     arguments = ["import", str(folder), str(tmp_path / "labels.csv"), "--format", "long", "--map", "rater=worker"]
-    assert CliRunner().invoke(build_app(), [*arguments, "--criteria", "error_type"]).exit_code == 0
+    assert result_of(*arguments, "--criteria", "error_type").exit_code == 0
     report = analyse_folder(folder, n_resamples=100)
     assert report.summary.answer.startswith("The systems differ in error type: ")
     assert "beta gets “factual error” more often than alpha" in report.summary.answer

@@ -5,13 +5,12 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
+from commands import result_of
 from dialometer.analysis.planning.power import DEFAULT, PowerAnalysis, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import advice_words, answer_words
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, resized
 from dialometer.analysis.shared.comparisons import primary_comparison
-from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
@@ -128,13 +127,13 @@ def test_the_command(tmp_path):
         "1",
         "--json",
     ]
-    done = CliRunner().invoke(build_app(), arguments)
+    done = result_of(*arguments)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["smallest"] is not None
     assert [p["cost_cents"] for p in found["points"]] == [p["raters"] * 160 for p in found["points"]]
     assert (tmp_path / "s" / "power" / "index.html").stat().st_size > 10_000
-    wrong = CliRunner().invoke(build_app(), ["power", str(tmp_path / "s"), "--raters", "many"])
+    wrong = result_of("power", tmp_path / "s", "--raters", "many")
     assert "no list of numbers" in str(wrong.exception)
 
 

@@ -5,9 +5,8 @@ import subprocess
 import sys
 
 import pytest
-import typer
 
-from dialometer.cli import build_app
+from dialometer.cli import command_line
 
 WITHOUT_JSON = {
     "demo": "runs until it is stopped",
@@ -25,7 +24,7 @@ def leaves(command, path=()):
         yield from leaves(child, (*path, name))
 
 
-COMMANDS = dict(leaves(typer.main.get_command(build_app())))
+COMMANDS = dict(leaves(command_line()))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

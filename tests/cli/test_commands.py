@@ -5,11 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
-from typer.main import get_command
 
+from commands import result_of
 from commands import run as dialometer
-from dialometer.cli import PANELS, build_app
+from dialometer.cli import PANELS, command_line
 
 HEAVY = ("torch", "pandas", "polars", "scipy", "numpy", "sqlalchemy", "pydantic", "fastapi", "altair")
 
@@ -29,12 +28,12 @@ def test_help_imports_nothing_heavy():
 
 def test_every_verb_has_help_with_an_example():
     listing = dialometer("--help").stdout
-    command = get_command(build_app())
+    command = command_line()
     verbs = list(command.commands)
     assert {"new", "check", "freeze", "schema", "simulate", "export", "import"} <= set(verbs)
     assert all(f"│ {verb} " in listing for verb in verbs)
     for verb in verbs:
-        shown = CliRunner().invoke(command, [verb, "--help"])
+        shown = result_of(verb, "--help")
         assert shown.exit_code == 0
         assert "Example" in shown.output or verb in ("bots", "learn", "retrieval")
 
@@ -150,6 +149,6 @@ def test_wording_that_no_page_has_is_told_with_its_line(tmp_path):
 
 
 def test_help_shows_every_verb_under_a_heading_in_the_order_of_a_study():
-    verbs = list(get_command(build_app()).commands)
+    verbs = list(command_line().commands)
     assert set(verbs) == {name for names in PANELS.values() for name in names}
     assert verbs.index("new") < verbs.index("check") < verbs.index("serve") < verbs.index("report")

@@ -3,19 +3,17 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.errors import DialometerError, UnknownName
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    app, runner = build_app(), CliRunner()
 
     def call(*arguments, fails=None):
-        result = runner.invoke(app, [str(a) for a in arguments])
+        result = result_of(*arguments)
         if fails:
             assert isinstance(result.exception, fails)
             return str(result.exception)

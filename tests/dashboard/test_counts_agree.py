@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 from dashboard_cases import cut
-from typer.testing import CliRunner
 
+from commands import result_of
 from dialometer.analysis.base.choose import analyse
-from dialometer.cli import build_app
 from dialometer.design.load import load_study
 from dialometer.design.lock import freeze
 from dialometer.design.templates import copy_template
@@ -32,7 +31,7 @@ N_RATERS = 6
 
 
 def command(*arguments):
-    done = CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
+    done = result_of(*arguments)
     assert done.exit_code == 0, done.output
     return done
 

@@ -16,13 +16,11 @@ pytest.importorskip("playwright", reason="playwright is not installed")
 sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 
 from axe_checks import ALL_RULES, CONTRAST, complaints
-from click.testing import CliRunner
 from dashboard_serving import API_KEY, serving_site
 from playwright.sync_api import Browser, Page, expect
-from typer.main import get_command
 from walking import DESKTOP, PHONE
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.design.load import load_study
 from dialometer.flow.engine import now_ms
 from dialometer.simulate.rater import Habits
@@ -263,7 +261,7 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
 
 def dialometer(*arguments: object) -> None:
     """A command, in this process: what a fresh process does is tested in ``tests/cli``."""
-    done = CliRunner().invoke(get_command(build_app()), list(map(str, arguments)))
+    done = result_of(*arguments)
     assert done.exit_code == 0, done.output
 
 

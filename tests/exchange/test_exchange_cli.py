@@ -7,10 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import result_of
 from commands import run as in_own_process
-from dialometer.cli import build_app
 from dialometer.errors import DialometerError
 
 
@@ -21,7 +20,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
     def call(*arguments: str) -> tuple[int, str]:
-        result = CliRunner().invoke(build_app(), list(arguments))
+        result = result_of(*arguments)
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result.exit_code, result.stdout

@@ -8,9 +8,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.exchange.export_tables import ANSWERS, CHAT_TURNS, FINDINGS, SCREENS, judgments_table, sessions_table
 from dialometer.exchange.formats import FORMATS
 
@@ -41,7 +40,7 @@ def test_the_commands_of_the_guide_run(tmp_path, monkeypatch, capsys):
         elif "setup1_" not in line:
             program, *arguments = shlex.split(line)
             assert program == "dialometer"
-            result = CliRunner().invoke(build_app(), arguments)
+            result = result_of(*arguments)
             assert result.exit_code == 0, f"{line}: {result.exception!r}"
         n_run += 1
     assert n_run == 20
@@ -53,7 +52,7 @@ def test_the_rankme_command_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     line = next(line for line in GUIDE.splitlines() if "setup1_likert.csv" in line and line.startswith("dialometer"))
     _, verb, folder, *files = shlex.split(line)
-    result = CliRunner().invoke(build_app(), [verb, folder, *(str(DATA / file) for file in files)])
+    result = result_of(verb, folder, *(DATA / file for file in files))
     assert result.exit_code == 0, result.exception
 
 
@@ -75,7 +74,7 @@ def test_the_reference_has_every_role(name):
 
 @pytest.mark.parametrize("verb", ["export", "import"])
 def test_the_reference_has_every_option(verb):
-    result = CliRunner().invoke(build_app(), [verb, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    result = result_of(verb, "--help", env={"COLUMNS": "200", "NO_COLOR": "1"})
     options = set(re.findall(r"--[a-z-]+", result.stdout)) - {"--help"}
     part = REFERENCE[REFERENCE.index(f"## dialometer {verb}") :].split("\n## ", 1)[0]
     assert options <= set(re.findall(r"`(--[a-z-]+)`", part)) | {"--raters"}

@@ -9,9 +9,8 @@ import time
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
 from dialometer.generators.bot import Bot, load_checkpoint
@@ -24,10 +23,9 @@ SIZES = ["--size", "embedding=16", "--size", "hidden=24", "--size", "n_topic_wor
 @pytest.fixture
 def run():
     """Types a command; gives back its output, or raises what it raised."""
-    app = build_app()
 
     def type_in(*arguments, given=""):
-        done = CliRunner().invoke(app, [str(a) for a in arguments], input=given, catch_exceptions=True)
+        done = result_of(*arguments, input=given, catch_exceptions=True)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         assert done.exit_code == 0, done.output

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.errors import DialometerError
 from dialometer.generators.corpus import SPLITS
 from dialometer.generators.preparing import Preparation, prepare_corpus
@@ -117,7 +116,7 @@ def test_splits_that_are_not_clear_are_refused(tmp_path, name, split, words):
 def test_the_command_says_where_splits_come_from_and_what_leaks(three_files, tmp_path):
     def said(*options):
         arguments = ["bots", "prepare", *map(str, three_files), "--tokens", "300", "--topics", "0", *options]
-        done = CliRunner().invoke(build_app(), arguments)
+        done = result_of(*arguments)
         assert done.exit_code == 0, done.output
         return " ".join(done.stdout.split())
 

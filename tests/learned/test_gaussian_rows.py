@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import numbered_gap_pairs
 from dialometer.learned.data.rated import RatedDialogue
@@ -82,7 +81,7 @@ def test_the_command_prints_and_keeps_the_table(tmp_path, rated):
     write_dialogues(folder / "a.jsonl", [one.dialogue for one in rated[:100]])
     write_dialogues(folder / "b.jsonl", [one.dialogue for one in rated[100:]])
     arguments = ["learn", "evaluate", str(folder), "--splits", "2", "--no-parts", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(build_app(), [*arguments, "--json"])
+    done = result_of(*arguments, "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout[done.stdout.index("{\n") :])
     best = next(line for line in found["grouped"] if line["row"] == "best")
@@ -90,6 +89,6 @@ def test_the_command_prints_and_keeps_the_table(tmp_path, rated):
     assert best["n_runs"] == 2
     assert "tfidf-ridge" in best["differences"]
     assert (tmp_path / "out" / "table.md").read_text().count("| row |") == len(found)
-    again = CliRunner().invoke(build_app(), arguments)
+    again = result_of(*arguments)
     assert again.exit_code == 0
     assert "the best" in again.stdout

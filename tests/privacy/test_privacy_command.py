@@ -6,9 +6,8 @@ import json
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint, part_hashes
 from dialometer.design.templates import copy_template
@@ -60,7 +59,7 @@ def folder(tmp_path):
 @pytest.fixture
 def run(folder):
     def call(*words, fails=False):
-        done = CliRunner().invoke(build_app(), ["privacy", str(folder), *words])
+        done = result_of("privacy", folder, *words)
         if not fails:
             assert done.exit_code == 0, done.output + repr(done.exception)
         return done

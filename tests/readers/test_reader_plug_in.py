@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 from dialometer.errors import ReadError
 from dialometer.readers import READERS, read_dialogues
 
@@ -44,7 +43,7 @@ def test_what_is_wrong_is_reported_with_its_line(chats):
 
 def test_its_ratings_lead_to_a_report(chats, tmp_path):
     out = tmp_path / "report"
-    done = CliRunner().invoke(build_app(), ["learn", "ratings", str(chats), "--out", str(out), "--no-features"])
+    done = result_of("learn", "ratings", chats, "--out", out, "--no-features")
     assert done.exit_code == 0, done.output + repr(done.exception)
     report = (out / "report.json").read_text(encoding="utf-8")
     assert "chats.log" in report

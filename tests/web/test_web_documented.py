@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from taking_part import KEY, running
-from typer.testing import CliRunner
 
-from dialometer.cli import build_app
+from commands import result_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 API = DOCS / "reference" / "api.md"
@@ -28,7 +27,7 @@ def test_the_example_session_runs(template, make_study, site, capsys):
 
 
 def test_every_option_and_route_is_named(site):
-    shown = CliRunner().invoke(build_app(), ["serve", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+    shown = result_of("serve", "--help", env={"COLUMNS": "200", "NO_COLOR": "1"}).output
     text = SERVE.read_text(encoding="utf-8")
     known = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--help", "--no-proxy-headers"}
     assert known
