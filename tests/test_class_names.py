@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import dialometer
@@ -18,6 +19,7 @@ SHARED = {
 """Names that two modules share, and what each means there. Rename one of the two rather than add a name here."""
 
 
+@cache
 def modules_by_class(root):
     modules = defaultdict(list)
     for path in sorted(root.rglob("*.py")):

@@ -37,6 +37,15 @@ def collected(folder, template, n_raters=6):
     return study
 
 
+@pytest.fixture(scope="module")
+def archived(tmp_path_factory):
+    """A study that was collected and its archive beside it; to be read only."""
+    folder = tmp_path_factory.mktemp("archived") / "study"
+    collected(folder, "acute", 4)
+    dialometer("archive", folder, *RESAMPLES)
+    return folder, folder.with_name("study-archive.zip")
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_files_of_an_export_hold_the_same_data_as_the_database(tmp_path, template):
     from polars.testing import assert_frame_equal
@@ -70,20 +79,16 @@ def test_a_report_from_the_archive_has_the_same_tables_as_one_from_the_database(
     assert again["answer"] == told["answer"]
 
 
-def test_other_settings_are_told_to_differ(tmp_path):
-    collected(tmp_path / "study", "acute", 8)
-    dialometer("archive", tmp_path / "study", *RESAMPLES)
-    told = dialometer("report", tmp_path / "study-archive.zip", "--seed", 5, "--format", "csv")
+def test_other_settings_are_told_to_differ(archived, tmp_path):
+    told = dialometer("report", archived[1], "--seed", 5, "--format", "csv", "--out", tmp_path / "report")
     assert "these differ" in told
     assert "Other settings" in told
 
 
-def test_the_same_data_give_the_same_archive(tmp_path):
-    collected(tmp_path / "study", "acute", 4)
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        dialometer("archive", tmp_path / "study", "--out", tmp_path / name / "one.zip", *RESAMPLES)
-    assert (tmp_path / "a" / "one.zip").read_bytes() == (tmp_path / "b" / "one.zip").read_bytes()
+def test_the_same_data_give_the_same_archive(archived, tmp_path):
+    folder, first = archived
+    dialometer("archive", folder, "--out", tmp_path / first.name, *RESAMPLES)
+    assert (tmp_path / first.name).read_bytes() == first.read_bytes()
 
 
 def test_an_archive_holds_what_it_promises(tmp_path):
@@ -164,10 +169,8 @@ def rewritten(source, target, change):
             made.writestr(*change(name, packed.read(name)))
 
 
-def test_a_changed_or_foreign_archive_is_refused(tmp_path):
-    collected(tmp_path / "study", "acute", 4)
-    dialometer("archive", tmp_path / "study", *RESAMPLES)
-    source = tmp_path / "study-archive.zip"
+def test_a_changed_or_foreign_archive_is_refused(archived, tmp_path):
+    _, source = archived
     changes = {
         "changed.zip": (lambda n, c: (n, c.replace(b",1,", b",2,") if n == "data/judgments.csv" else c), "not as they"),
         "foreign.zip": (lambda n, c: (n.replace("archive.json", "other.json"), c), "no archive of a study"),

@@ -25,10 +25,10 @@ WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
 # What best-worst, likert and the chat ask by keyboard is all that the other templates ask.
 WALKS = [
     *((name, "mouse") for name in TEMPLATES),
-    *((name, "keyboard-phone") for name in ("best-worst", "chat", "likert")),
+    *((name, "keyboard-phone") for name in ("best-worst", "chat")),
     *(
         pytest.param(name, "keyboard-phone", marks=pytest.mark.slow)
-        for name in ("anchoring", "strategies", "acute", "avatar")
+        for name in ("anchoring", "strategies", "acute", "avatar", "likert")
     ),
     ("best-worst", "finger"),
     ("replies", "finger"),
