@@ -20,6 +20,14 @@ from dialometer.simulate.truth import Truth, draw_truth
 START_MS = 1_800_000_000_000
 
 
+def _keep_items(path: Path, n_items: int) -> None:
+    """Leaves practice and so many other items in a study's file of items."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    practice = [line for line in lines if '"practice"' in line]
+    rated = [line for line in lines if '"practice"' not in line]
+    path.write_text("".join([*practice, *rated[:n_items]]), encoding="utf-8")
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
     """A template's study, its file edited by replacing texts; the same edits give the same object."""
@@ -37,11 +45,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]:
                 text = text.replace(old, new)
             path.write_text(text, encoding="utf-8")
             if n_items is not None:
-                items = folder / "items.jsonl"
-                lines = items.read_text(encoding="utf-8").splitlines(keepends=True)
-                practice = [line for line in lines if '"practice"' in line]
-                rated = [line for line in lines if '"practice"' not in line]
-                items.write_text("".join([*practice, *rated[:n_items]]), encoding="utf-8")
+                _keep_items(folder / "items.jsonl", n_items)
             if blocks:
                 items = folder / "items.jsonl"
                 rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
@@ -80,13 +84,20 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """The folder of a study that simulated raters walked through, database and questionnaires included; read only."""
     made: dict[tuple[object, ...], Path] = {}
 
-    def make(name: str, n_raters: int, *edits: tuple[str, str], seed: int = 1, drop_out: float = 0.0) -> Path:
+    def make(
+        name: str,
+        n_raters: int,
+        *edits: tuple[str, str],
+        n_items: int | None = None,
+        seed: int = 1,
+        drop_out: float = 0.0,
+    ) -> Path:
         from dialometer.flow.engine import Flow
         from dialometer.flow.simulated import EngineAccess
         from dialometer.simulate.run import simulate
         from dialometer.storage.store import Store
 
-        key = (name, n_raters, seed, drop_out, *edits)
+        key = (name, n_raters, n_items, seed, drop_out, *edits)
         if key not in made:
             folder: Path = tmp_path_factory.mktemp(name) / name
             copy_template(name, folder)
@@ -96,6 +107,8 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
                 assert old in text, old
                 text = text.replace(old, new)
             path.write_text(text, encoding="utf-8")
+            if n_items is not None:
+                _keep_items(folder / "items.jsonl", n_items)
             study = load_study(folder)
             with Store.open(folder / "study.db") as store:
                 flow = Flow(study, store, clock=lambda: START_MS)

@@ -27,7 +27,6 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
-from dialometer.model.report import Table
 from dialometer.retrieval.evaluation import CUTOFFS, unknown_because
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
@@ -35,6 +34,7 @@ from dialometer.simulate.truth import candidate_quality, draw_truth
 from dialometer.stats.retrieval.metrics import average_precision, reciprocal_rank
 from dialometer.stats.retrieval.versatility import versatility
 from dialometer.storage.store import Store
+from report_parts import section_of, table_of
 
 START_MS = 1_800_000_000_000
 OPTIONS = Options(confidence=0.95, n_resamples=400, seed=3, correction="holm")
@@ -69,16 +69,6 @@ def mixed(tmp_path_factory):
 def pool(careful):
     study, _, data = careful
     return pool_of(data, "fit", study.spec.scales["fit_5"])
-
-
-def section(findings, name):
-    return next(one for one in findings.sections if one.name == name)
-
-
-def table(findings, name):
-    return next(
-        part for one in findings.sections for part in one.parts if isinstance(part, Table) and part.name == name
-    )
 
 
 def column(shown, name):
@@ -281,12 +271,12 @@ def test_versatile_sets_match_the_statistic(pool):
 def test_agreement_stands_beside_its_null(careful):
     _, _, data = careful
     findings = Candidates().run(data, OPTIONS)
-    shown = table(findings, "candidate_agreement")
+    shown = table_of(findings, "candidate_agreement")
     kappa, null = column(shown, "kappa"), column(shown, "null")
     assert list(kappa) == ["closest two", "lowest two", "highest two", "random two"]
     assert null["closest two"].value > 0.2 > abs(null["random two"].value)
     assert all(kappa[name].value > null[name].value for name in kappa)
-    assert any("by construction" in text for text in section(findings, "candidate_agreement").paragraphs)
+    assert any("by construction" in text for text in section_of(findings, "candidate_agreement").paragraphs)
 
 
 def test_raters_at_random_agree_no_better_than_the_null(careful):
@@ -295,7 +285,7 @@ def test_raters_at_random_agree_no_better_than_the_null(careful):
     rng = np.random.default_rng(5)
     lot = data.judgments.with_columns(pl.Series("value", rng.permutation(data.judgments["value"].to_numpy())))
     findings = Candidates().run(replace(data, judgments=lot), OPTIONS)
-    shown = table(findings, "candidate_agreement")
+    shown = table_of(findings, "candidate_agreement")
     assert column(shown, "kappa")["closest two"].value > 0.2
     assert column(shown, "p")["closest two"] > 0.01
     assert column(shown, "p")["random two"] > 0.01
@@ -305,7 +295,7 @@ def test_the_gold_rule_is_set_against_its_absence(mixed):
     study, _, data = mixed
     assert len(data.set_aside)
     findings = Candidates().run(data, OPTIONS)
-    shown = table(findings, "gold_rule")
+    shown = table_of(findings, "gold_rule")
     kept, given = column(shown, "with_rule"), column(shown, "without_rule")
     assert kept["Gold answers"].value > given["Gold answers"].value
     gold = {item.id for item in study.rated_items if item.is_gold}
@@ -317,7 +307,7 @@ def test_the_gold_rule_is_set_against_its_absence(mixed):
             questions.setdefault(item.metadata["question"], []).append(by_item[item.id])
     assert given["Gold answers"].value == pytest.approx(np.mean([np.mean(v) for v in questions.values()]))
     n_lost, n_all = len(data.set_aside), len(data.set_aside) + len(data.judgments)
-    assert f"{n_lost} ratings of {n_all}" in section(findings, "gold_rule").paragraphs[0]
+    assert f"{n_lost} ratings of {n_all}" in section_of(findings, "gold_rule").paragraphs[0]
 
 
 def test_the_whole_report_has_no_problem_and_names_the_judges(careful):

@@ -10,8 +10,8 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.model.report import Table
 from judged_data import judged_data
+from report_parts import by_name, said, tables_of
 
 
 def make_data(study, rows):
@@ -42,23 +42,6 @@ def ratings(study, *, n_per_item, value=None, seed=0, n_raters=12):
             given = value if value is not None else rng.integers(1, 6)
             rows.append((f"R{rater + 1:04d}", item.id, "fit", given))
     return rows
-
-
-def by_name(report):
-    return {one.name: one for one in report.sections}
-
-
-def tables_of(report):
-    return {part.name: part for one in report.sections for part in one.parts if isinstance(part, Table)}
-
-
-def said(report):
-    texts = [report.summary.answer, report.summary.certainty, *report.summary.warnings]
-    for one in report.sections:
-        texts += [one.problem, *one.paragraphs]
-        for part in one.parts:
-            texts += [part.caption, *(part.notes if isinstance(part, Table) else ())]
-    return " ".join(texts)
 
 
 def test_one_rater_per_candidate(study):

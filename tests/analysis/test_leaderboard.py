@@ -31,6 +31,7 @@ from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth
 from dialometer.stats.ranking.bradley_terry import bradley_terry
 from dialometer.stats.ranking.votes import Votes, code_votes, win_matrix
+from report_parts import rows_of, table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")
 SYSTEMS = ("fern", "moss", "reed", "clove")
@@ -95,13 +96,7 @@ def run(data, options=OPTIONS):
 
 
 def table(found, name):
-    tables = [part for one in found.sections for part in one.parts if isinstance(part, Table)]
-    return next(one for one in tables if one.name == f"leaderboard-{name}")
-
-
-def rows_of(shown):
-    names = [column.name for column in shown.columns]
-    return [dict(zip(names, row, strict=True)) for row in shown.rows]
+    return table_of(found, f"leaderboard-{name}")
 
 
 SIGNIFICANT_IN_ARENA = 1
@@ -528,7 +523,7 @@ def test_agreement_of_raters_on_the_same_pair(study):
     assert shown[0]["alpha"].value != pytest.approx(shown[0]["alpha_decided"].value)
 
 
-@pytest.mark.parametrize(("n_raters", "taste_sd"), [(6, 0.4), (15, 0.0)])
+@pytest.mark.parametrize(("n_raters", "taste_sd"), [(6, 0.4), pytest.param(15, 0.0, marks=pytest.mark.slow)])
 def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
     """The template with items that favour systems at random: at most 5 % of studies claim a difference (calibration.md)."""
     n_studies, family = 60, ANALYSES.get("leaderboard")

@@ -21,6 +21,7 @@ from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth
 from dialometer.stats.ranking.best_worst import code_best_worst
+from report_parts import rows_of, table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")
 SYSTEMS = ("template", "retrieval", "base", "tuned")
@@ -79,13 +80,7 @@ def run(data):
 
 
 def table(found, name):
-    tables = [part for one in found.sections for part in one.parts if isinstance(part, Table)]
-    return next(one for one in tables if one.name == f"best-worst-{name}")
-
-
-def rows_of(shown):
-    names = [column.name for column in shown.columns]
-    return [dict(zip(names, row, strict=True)) for row in shown.rows]
+    return table_of(found, f"best-worst-{name}")
 
 
 def test_the_design_chooses_the_family(study):
@@ -252,7 +247,10 @@ def test_nothing_yet(study):
     assert report.summary.answer == "There are no judgments yet."
 
 
-@pytest.mark.parametrize(("n_raters", "taste_sd"), [(6, 0.0), (12, 0.4), (40, 0.0)])
+@pytest.mark.parametrize(
+    ("n_raters", "taste_sd"),
+    [(6, 0.0), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((12, 0.4), (40, 0.0)))],
+)
 def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
     """Whole studies of the template without a difference, in which items favour systems and some raters are careless."""
     n_sims = 50

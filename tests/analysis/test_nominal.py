@@ -21,6 +21,7 @@ from dialometer.model.report import Table
 from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth
+from report_parts import rows_of, table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=1, correction="holm")
 SYSTEMS = ("template", "retrieval", "base", "tuned")
@@ -69,12 +70,7 @@ def answered(study, rows):
 
 
 def table(found, name):
-    tables = [part for one in found.sections for part in one.parts if isinstance(part, Table)]
-    return next(one for one in tables if one.name == f"nominal-{name}")
-
-
-def rows_of(shown):
-    return [dict(zip([column.name for column in shown.columns], row, strict=True)) for row in shown.rows]
+    return table_of(found, f"nominal-{name}")
 
 
 def test_the_design_chooses_the_family_and_power_its_tests(study):
@@ -186,7 +182,10 @@ def test_power_repeats_these_tests(study):
     assert strong >= 5
 
 
-@pytest.mark.parametrize(("n_raters", "taste_sd"), [(6, 0.4), (12, 0.0), (30, 0.0)])
+@pytest.mark.parametrize(
+    ("n_raters", "taste_sd"),
+    [(6, 0.4), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((12, 0.0), (30, 0.0)))],
+)
 def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
     """Whole studies without a difference, in which items draw categories and some raters are careless."""
     n_sims, n_false, n_held, n_tests = 25, 0, 0, 0

@@ -31,7 +31,10 @@ def share_found(name, n_raters, effect, n=40, alpha=0.05, assumed=DEFAULT):
     return np.mean([any(p < alpha for p in one.values()) for one in found])
 
 
-@pytest.mark.parametrize("name", ["strategies", "likert", "best-worst", "acute", "chat"])
+@pytest.mark.parametrize(
+    "name",
+    ["strategies", "chat", *(pytest.param(name, marks=pytest.mark.slow) for name in ("likert", "best-worst", "acute"))],
+)
 def test_nothing_planted_is_found_at_the_nominal_rate(name):
     """40 studies without any effect: 2 expected at 5 %; more than 8 happen less than once in 5,000 times."""
     assert share_found(name, 16, 0.0) <= 8 / 40

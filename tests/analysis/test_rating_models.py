@@ -13,6 +13,7 @@ from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth
 
 from dialometer.analysis.base.data import data_from_arrays  # isort: skip
+from report_parts import section_of, table_of
 
 ORDINAL = ("  correction: holm", "  model: ordinal\n  correction: holm")
 
@@ -30,18 +31,10 @@ def reports(template):
     return made
 
 
-def section(report, name):
-    return next(section for section in report.sections if section.name == name)
-
-
-def table(report, name):
-    return next(table for table in report.tables() if table.name == name)
-
-
 def test_the_sections_are_exploratory_and_never_the_headline(reports):
     for report in reports.values():
         for name in ("ordinal", "severity", "generalisability"):
-            made = section(report, name)
+            made = section_of(report, name)
             assert not made.problem
             assert not made.is_confirmatory
             assert made.parts
@@ -49,7 +42,7 @@ def test_the_sections_are_exploratory_and_never_the_headline(reports):
 
 
 def test_both_models_stand_side_by_side(reports):
-    rows = {kind: table(report, "ordinal").rows for kind, report in reports.items()}
+    rows = {kind: table_of(report, "ordinal").rows for kind, report in reports.items()}
     assert len(rows["linear"]) == 3  # the primary comparison is about one criterion
     for one, other in zip(rows["linear"], rows["ordinal"], strict=True):
         assert one[0] == other[0]
@@ -62,13 +55,13 @@ def test_both_models_stand_side_by_side(reports):
 def test_a_declared_ordinal_model_is_the_only_one(template, reports):
     """Declared tests, pairs, best system and the tests that power repeats come from the same fit."""
     report = reports["ordinal"]
-    points = {row[0]: row[3] for row in table(report, "ordinal").rows}
-    declared = [row for row in table(report, "declared_ratings").rows if row[1] == "Helpfulness"]
+    points = {row[0]: row[3] for row in table_of(report, "ordinal").rows}
+    declared = [row for row in table_of(report, "declared_ratings").rows if row[1] == "Helpfulness"]
     assert len(declared) == 3
     for row in declared:
         assert row[4].value == points[f"Helpfulness: {row[2]} against {row[3]}"].value
         assert "cumulative link" in row[4].method
-    pairs = [row for row in table(report, "system_pairs").rows if row[0].startswith("Helpfulness")]
+    pairs = [row for row in table_of(report, "system_pairs").rows if row[0].startswith("Helpfulness")]
     named = {f"Helpfulness: {row[1]} against {row[2]}": row[3].value for row in pairs}
     assert named == {name: difference.value for name, difference in points.items()}
     study = template("likert", ORDINAL)
@@ -83,21 +76,21 @@ def test_a_declared_ordinal_model_is_the_only_one(template, reports):
 
 
 def test_the_default_stays_linear(reports):
-    assert all("linear" in row[4].method for row in table(reports["linear"], "declared_ratings").rows)
+    assert all("linear" in row[4].method for row in table_of(reports["linear"], "declared_ratings").rows)
 
 
 def test_the_plan_names_raters_items_and_money(reports):
-    made = section(reports["linear"], "generalisability")
+    made = section_of(reports["linear"], "generalisability")
     assert "Twice as many raters" in made.paragraphs[0]
-    designs = table(reports["linear"], "designs")
+    designs = table_of(reports["linear"], "designs")
     assert len(designs.rows) == 3
     assert "USD" in str(designs.rows)
-    shares = [row[2] for row in table(reports["linear"], "variance_components").rows]
+    shares = [row[2] for row in table_of(reports["linear"], "variance_components").rows]
     assert sum(shares) == pytest.approx(1)
 
 
 def test_severity_names_raters_at_both_ends(reports):
-    rows = table(reports["linear"], "severity").rows
+    rows = table_of(reports["linear"], "severity").rows
     assert len(rows) >= 10
     values = [row[2].value for row in rows[:10]]
     assert values == sorted(values, reverse=True)

@@ -22,16 +22,9 @@ from dialometer.simulate.truth import draw_truth
 from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.storage.store import Store
 from dialometer.storage.table import COLUMNS
+from report_parts import section_of, table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=3, correction="holm")
-
-
-def table_of(report, name):
-    return next(table for table in report.tables() if table.name == name)
-
-
-def section_of(report, name):
-    return next(section for section in report.sections if section.name == name)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from dialometer.analysis.shared.comparisons import p_adjusted, primary_compariso
 from dialometer.model.estimate import Estimate
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth, draw_truth
+from report_parts import table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=100, seed=3, correction="holm")
 SYSTEMS = ("rules", "retrieval", "neural")
@@ -31,11 +32,6 @@ def one_system_each(data):
     )
     seen = (place % 3).replace_strict(dict(enumerate(SYSTEMS)), return_dtype=pl.String)
     return dataclasses.replace(data, judgments=data.judgments.filter(pl.col("system") == seen))
-
-
-def table_of(report, name):
-    parts = [part for section in report.sections for part in section.parts]
-    return next(part for part in parts if part.name == name)
 
 
 def test_items_that_show_every_system_are_recognised(template, quick):

@@ -21,12 +21,12 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
-from dialometer.model.report import Table
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
 from judged_data import judged_data
+from report_parts import by_name, said, tables_of
 
 START_MS = 1_800_000_000_000
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=3, correction="holm")
@@ -72,23 +72,6 @@ def make_data(study, rows, chats=()):
 
 def ratings_of(data):
     return [self_ratings_of(data, asked) for asked in asked_criteria(data.study)]
-
-
-def by_name(report):
-    return {one.name: one for one in report.sections}
-
-
-def tables_of(report):
-    return {part.name: part for one in report.sections for part in one.parts if isinstance(part, Table)}
-
-
-def said(report):
-    texts = [report.summary.answer, report.summary.certainty, *report.summary.warnings]
-    for one in report.sections:
-        texts += [one.problem, *one.paragraphs]
-        for part in one.parts:
-            texts += [part.caption, *(part.notes if isinstance(part, Table) else ())]
-    return " ".join(texts)
 
 
 def test_the_family_fits_chats_only(study):

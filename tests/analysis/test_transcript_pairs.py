@@ -22,6 +22,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Table, Turns
+from report_parts import rows_of, section_of, table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")
 PAPER_NAMES = {"formality": "formal"}
@@ -101,17 +102,11 @@ def run(data, options=OPTIONS):
 
 
 def section(found, name):
-    return next(one for one in found.sections if one.name == f"pairs-{name}")
+    return section_of(found, f"pairs-{name}")
 
 
 def table(found, name):
-    tables = [part for one in found.sections for part in one.parts if isinstance(part, Table)]
-    return next(one for one in tables if one.name == f"pairs-{name}")
-
-
-def rows_of(shown):
-    names = [column.name for column in shown.columns]
-    return [dict(zip(names, row, strict=True)) for row in shown.rows]
+    return table_of(found, f"pairs-{name}")
 
 
 @pytest.fixture(scope="module")

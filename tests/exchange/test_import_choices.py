@@ -11,8 +11,8 @@ from dialometer.analysis.reproduce.guerini import COUNTS, N_SUBJECTS, N_WOMEN
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, ImportFileError
-from dialometer.model.report import Table
 from dialometer.storage.store import Store
+from report_parts import table_of
 
 HEAD = "Subject,Strategy,Question,Choice,Gender,Age"
 
@@ -36,27 +36,19 @@ def report_of(folder, database):
         return analyse(load_study(folder), store, n_resamples=100)
 
 
-def table(report, name):
-    for section in report.sections:
-        for part in section.parts:
-            if isinstance(part, Table) and part.name == name:
-                return part
-    raise AssertionError(name)
-
-
 def test_tables_2_and_3_come_from_a_plain_file(bring_in, tmp_path):
     done = bring_in(choices(COUNTS, N_SUBJECTS, N_WOMEN), "")
     assert done.files[0].format == "choices"
     assert (done.files[0].n_judgments, done.files[0].n_raters, done.files[0].n_answers) == (2860, 143, 286)
     report = report_of(tmp_path / "in", tmp_path / "in.db")
-    shares = {row[0]: [cell.value for cell in row[1:]] for row in table(report, "pairs-preference").rows}
+    shares = {row[0]: [cell.value for cell in row[1:]] for row in table_of(report, "pairs-preference").rows}
     assert shares["empathy"] == pytest.approx([104 / 143, 112 / 143, 104 / 143, 109 / 143, 429 / 572])
     assert shares["alignment"][-1] == pytest.approx(0.63, abs=0.005)
-    gender = table(report, "pairs-subgroup-gender")
+    gender = table_of(report, "pairs-subgroup-gender")
     assert [column.label for column in gender.columns[1:3]] == ["female (n = 50)", "male (n = 93)"]
     women, men = gender.rows[0][1], gender.rows[0][2]
     assert (50 * women.value + 93 * men.value) / 143 == pytest.approx(shares["alignment"][-1])
-    ages = [column.label.split(" (")[0] for column in table(report, "pairs-subgroup-age").columns[1:5]]
+    ages = [column.label.split(" (")[0] for column in table_of(report, "pairs-subgroup-age").columns[1:5]]
     assert ages == ["18-24", "25-34", "35-49", "50 or more"]
 
 

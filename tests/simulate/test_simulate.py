@@ -44,9 +44,13 @@ def table_of(store):
 
 @pytest.fixture
 def folder(tmp_path):
-    def make(name):
-        copy_template(name, tmp_path / name)
-        return tmp_path / name
+    def make(name, n_items=None):
+        path = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
+        copy_template(name, path)
+        if n_items is not None:  # the first is for practice
+            lines = (path / "items.jsonl").read_text().splitlines(keepends=True)
+            (path / "items.jsonl").write_text("".join(lines[: n_items + 1]))
+        return path
 
     return make
 
@@ -80,7 +84,7 @@ def test_system_differences_are_recovered_from_magnitudes(folder):
 def test_the_anchor_pulls_and_steadies(folder):
     for pull, pulled in ((0.0, False), (0.7, True)):
         _, _, store, _ = run(
-            folder("anchoring") if not pull else _again(folder),
+            folder("anchoring", n_items=8),
             n_raters=40,
             seed=3,
             habits=Habits(anchor_pull=pull, careless_share=0),
@@ -93,12 +97,6 @@ def test_the_anchor_pulls_and_steadies(folder):
         assert (spread["both"] < 0.6 * spread["none"]) == pulled
         if pulled:
             assert abs(centre["both"] - np.log(80)) < 0.3
-
-
-def _again(folder):
-    path = folder("likert").parent / "second"
-    copy_template("anchoring", path)
-    return path
 
 
 def test_position_bias_favours_the_first_place(folder):
@@ -160,7 +158,7 @@ def test_plans_can_be_rebuilt_from_the_database(folder):
 def test_killing_the_process_loses_no_acknowledged_judgment(folder):
     """kill -9 in the middle: what was told as stored is there, and running again ends with the same data as an undisturbed run."""
     path = folder("anchoring")
-    options = ("--raters", "6", "--seed", "5")
+    options = ("--raters", "3", "--seed", "5")
     command = [sys.executable, "-m", "dialometer", "simulate", str(path), *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     told = 0
@@ -176,7 +174,7 @@ def test_killing_the_process_loses_no_acknowledged_judgment(folder):
         assert store.check() == []
         n_stored = sum(1 for _ in store.records.judgments())
         assert n_stored >= told > 400
-        assert not any(session.state == "completed" for session in store.sessions.all()) or n_stored < 6 * 306
+        assert not any(session.state == "completed" for session in store.sessions.all()) or n_stored < 3 * 306
     dialometer("simulate", path, *options)
     with Store.open(path / "study.db") as store:
         frame = table_of(store)
