@@ -69,6 +69,10 @@ CASES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], Non
 }
 
 
+ALIKE = {"start", "consent", "instructions", "end"}
+"""Pages that differ between studies by their texts alone: examined with anchors, and in every other language."""
+
+
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=pytest.mark.slow if " in " in case else ()) for case in CASES]
 )
@@ -78,11 +82,14 @@ def test_axe_finds_nothing_on_any_screen(
     name, change = CASES[case]
     page = open_page(**STILL)
     kinds: set[str] = set()
+    left_out = set() if case == "anchor" or " in " in case else ALIKE
 
     def look(page: Page, kind: str) -> None:
         if kind in kinds:
             return
         kinds.add(kind)
+        if kind in left_out:
+            return
         examine(page, f"{case}: {kind}")
         if kind in ("pre", "post", "item", "chat"):
             with page.expect_navigation():
@@ -92,12 +99,14 @@ def test_axe_finds_nothing_on_any_screen(
 
     served = serve(copy_study(name, tmp_path, change))
     page.goto(served.url)
-    examine(page, f"{case}: start")
+    if "start" not in left_out:
+        examine(page, f"{case}: start")
     rater = Rater(page, right=RIGHT, on_screen=look)
     rater.walk(served.url)
     assert not page.query_selector("#answers")
     assert kinds >= {"consent", "instructions", "item"}
-    examine(page, f"{case}: end")
+    if "end" not in left_out:
+        examine(page, f"{case}: end")
 
 
 def show(html: str) -> Callable[[Route], None]:

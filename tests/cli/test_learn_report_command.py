@@ -34,11 +34,11 @@ def run(folder, *arguments, program=("-m", "dialometer")):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("talks")
-    done = run(place, "learn", "simulate", "talks.jsonl", "--dialogues", "240", "--seed", "3", "--json")
+    done = run(place, "learn", "simulate", "talks.jsonl", "--dialogues", "120", "--seed", "3", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert told["n_dialogues"] == 240
-    assert sum(told["ratings"].values()) == 240
+    assert told["n_dialogues"] == 120
+    assert sum(told["ratings"].values()) == 120
     return place
 
 

@@ -110,6 +110,7 @@ def number(page: Page, name: str) -> int:
     return int(text.split()[0].replace(",", ""))
 
 
+@pytest.mark.slow
 def test_from_the_first_login_to_the_export(tmp_path, open_page):
     parent = tmp_path / "studies"
     parent.mkdir()

@@ -183,6 +183,7 @@ def test_an_avatar_that_was_never_calibrated_says_so(open_page, kb):
         assert ask(page, "What's your name?").locator(".sure").count() == 0
 
 
+@pytest.mark.slow
 def test_the_pooled_study_is_judged_in_a_browser(open_page, type_in, tmp_path):
     """From the start page to the end, gold included; what the rater gave reaches ``retrieval evaluate --crowd``."""
     arguments = ("--out", "pooled", "-r", "tfidf", "--depth", 2, "--seed", 2)

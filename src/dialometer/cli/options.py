@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +38,14 @@ def open_study(folder: Path, access: AgentAccess | None = None) -> Study:
     from dialometer.flow.study_check import open_study
 
     return open_study(folder, access)
+
+
+def check_place(file: Path) -> None:
+    """A file that cannot be written is refused before the work that it would hold, not after it."""
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    if not file.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
 
 
 def open_store(folder: Path, database: str, *, create: bool = True) -> Store:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+from dialometer.cli.options import AsJson, Database, StudyDir, check_place, open_store, open_study
 
 if TYPE_CHECKING:
     from dialometer.model.report import Report
@@ -51,6 +51,7 @@ def add_to(app: typer.Typer) -> None:
         sources = checked_sources(source or [])
         name = f"{folder.resolve().name}-archive.zip"
         target = out / name if out and out.is_dir() else out or folder.resolve().with_name(name)
+        check_place(target)
         settings = {"seed": seed, "n_resamples": resamples, "sources": sources}
         with TemporaryDirectory(prefix="dialometer-archive-") as inside, show_steps() as step:
             summary = _write(Path(inside), target, folder, study, database, settings, step)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+from dialometer.cli.options import AsJson, Database, StudyDir, check_place, open_store, open_study
 from dialometer.model.file_names import DATABASE_FILE
 
 OUT_FILE = "preregistration.md"
@@ -50,6 +50,8 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.design.lock import verify
 
         study = open_study(folder)
+        target = out or folder / OUT_FILE
+        check_place(target)
         lock = verify(study, folder)
         n_raters = raters or planned_raters(study)
         alpha = 1 - study.spec.analysis.confidence
@@ -67,7 +69,6 @@ def add_to(app: typer.Typer) -> None:
         text = preregistration(
             study, n_raters=n_raters, power=power, methods=methods, n_collected=n_collected, frozen=frozen
         )
-        target = out or folder / OUT_FILE
         target.write_text(text, encoding="utf-8")
         summary = {
             "study": str(folder),
