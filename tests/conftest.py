@@ -29,6 +29,18 @@ os.environ["COLUMNS"] = "200"
 for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 
+
+def _quick_folder() -> str | None:
+    """Memory instead of disk where there is plenty of it."""
+    memory = Path("/dev/shm")
+    has_room = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
+    return str(memory) if has_room else None
+
+
+# Every commit of a database waits for the disk, some milliseconds each; what is tested is the process that ends, not the disk.
+if (memory := _quick_folder()) is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
+
 # How long drawing takes says something about the machine's load, and nothing about what is tested.
 settings.register_profile("dialometer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dialometer")
@@ -70,13 +82,6 @@ def _programs(folder: Path, account: dict[str, Any]) -> Path:
             shutil.copytree(libraries, folder / "site" / "pgserver.libs", symlinks=True)
         programs = folder / "site" / "pgserver" / "pginstall" / "bin"
     return programs
-
-
-def _quick_folder() -> str | None:
-    """Memory instead of disk where there is plenty of it: creating and dropping databases is all writing."""
-    memory = Path("/dev/shm")
-    has_room = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
-    return str(memory) if has_room else None
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,11 @@ import uvicorn
 @contextlib.contextmanager
 def serving_app(app: Any) -> Iterator[int]:
     """An ASGI application behind a real server; gives its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
+    # Bound here and handed over: a port that is only looked up can be taken by another test before the server has it.
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
         deadline = time.monotonic() + 20
@@ -30,6 +30,7 @@ def serving_app(app: Any) -> Iterator[int]:
     finally:
         server.should_exit = True
         thread.join(20)
+        listening.close()
 
 
 class Handler(BaseHTTPRequestHandler):

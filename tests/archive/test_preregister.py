@@ -35,7 +35,7 @@ def sections(path):
     return dict(zip(found[1::2], (part.split("\n## ")[0].strip() for part in found[2::2]), strict=True))
 
 
-@pytest.mark.parametrize("template", ["acute", "anchoring", "likert", "chat"])
+@pytest.mark.parametrize("template", ["acute", "anchoring", pytest.param("likert", marks=pytest.mark.slow), "chat"])
 def test_every_heading_is_filled_from_the_study_file(tmp_path, template):
     folder = tmp_path / "study"
     copy_template(template, folder)

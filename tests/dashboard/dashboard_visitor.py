@@ -35,7 +35,7 @@ class Visitor:
     def csrf(self):
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', self.page)
         if not found:
-            self.get("/")
+            self.get("/me")
             found = re.search(r'name="csrf" value="([0-9a-f]+)"', self.page)
         return found[1]
 
@@ -45,10 +45,10 @@ class Visitor:
         body = re.sub(r"<(script|style)\b.*?</\1>", " ", self.page, flags=re.DOTALL)
         return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
-    def join(self, token, name="ada", password=PASSWORD):
+    def join(self, token, name="ada", password=PASSWORD, *, follow=True):
         self._take(self.client.get("/dashboard/join", params={"token": token}))
         form = {"token": token, "name": name, "password": password, "again": password}
-        return self.post("/join", form)
+        return self.post("/join", form, follow=follow)
 
     def sign_in(self, name="ada", password=PASSWORD):
         self._take(self.client.get("/dashboard/login"))

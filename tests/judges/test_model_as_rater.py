@@ -27,7 +27,7 @@ def table_of(folder):
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_model_walks_through_every_kind_of_study(make_study, judge, template):
-    folder = make_study(template)
+    folder = make_study(template, n_items=8 if template == "anchoring" else None)
     with Model() as model:
         told = judge(folder, model, "--raters", 2)
     assert sum(told["states"].values()) == 2, told
@@ -47,7 +47,7 @@ def test_a_model_walks_through_every_kind_of_study(make_study, judge, template):
 
 
 def test_conditions_orders_and_sides_are_drawn_as_for_people(make_study, judge):
-    folder = make_study("anchoring", n_items=10)
+    folder = make_study("anchoring", n_items=4)
     with Model() as model:
         judge(folder, model, "--raters", 8)
     table = table_of(folder)
@@ -129,7 +129,7 @@ def test_a_model_that_never_answers_properly_is_given_up_on_and_stores_nothing_o
 
 
 def test_an_interrupted_run_goes_on_and_asks_nothing_twice(make_study, judge, dialometer):
-    folder = make_study("anchoring", n_items=10)
+    folder = make_study("anchoring", n_items=4)
     with Model() as model:
         whole = judge(folder, model, "--raters", 3)
         asked = [json.dumps(r["messages"]) for r in model.requests]
@@ -224,7 +224,7 @@ def test_busy_endpoints_are_asked_again(make_study, judge, monkeypatch):
 
 
 def test_raters_side_by_side_give_what_they_would_one_after_the_other(make_study, judge):
-    folder = make_study("anchoring", n_items=10)
+    folder = make_study("anchoring", n_items=4)
     again = folder.parent / "again"
     shutil.copytree(folder, again)
     with Model() as model:

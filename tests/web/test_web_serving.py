@@ -77,7 +77,9 @@ def take_part(study, url, key, number, acknowledged, stop):
             return
 
 
-@pytest.mark.parametrize(("how", "n_processes"), [("SIGTERM", 1), ("SIGTERM", 2), ("SIGKILL", 2)])
+@pytest.mark.parametrize(
+    ("how", "n_processes"), [("SIGTERM", 1), pytest.param("SIGTERM", 2, marks=pytest.mark.slow), ("SIGKILL", 2)]
+)
 def test_nothing_acknowledged_is_lost_and_nothing_is_half_stored(how, n_processes, make_study):
     study = make_study("best-worst", n_items=4, design={"judgments_per_item": None}, recruitment={"quota": None})
     folder = study.folder

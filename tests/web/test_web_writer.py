@@ -107,9 +107,10 @@ def test_how_busy_the_writer_is():
         writer = Writer(lambda batch: [release.wait(5) for _ in batch])
         assert (writer.n_waiting, writer.busy_s) == (0, 0.0)
         first = writer.put(1)
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(20):
+            while not writer.busy_s:
+                await asyncio.sleep(0.01)
         second = writer.put(2)
-        assert writer.busy_s > 0
         assert writer.n_waiting == 1
         release.set()
         await asyncio.gather(first, second)
