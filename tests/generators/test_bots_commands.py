@@ -121,7 +121,7 @@ def test_responses_become_a_study_that_is_rated_and_reported(run, bots, corpus_f
     assert [system.label for system in study.spec.systems] == ["Seq2Seq", "HRED", "THRED"]
     assert "8 short conversations" in (tmp_path / "s" / "consent.md").read_text(encoding="utf-8")
     run("simulate", tmp_path / "s", "--raters", 8, "--seed", 1)
-    run("report", tmp_path / "s", "--out", tmp_path / "report")
+    run("report", tmp_path / "s", "--out", tmp_path / "report", "--format", "html", "--resamples", 100)
     assert any((tmp_path / "report").rglob("*.html"))
 
 

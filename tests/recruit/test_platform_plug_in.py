@@ -52,7 +52,7 @@ def test_a_rater_arrives_finishes_and_is_sent_back(installed, make_study, dialom
     assert manifest["study"]["recruited_through"] == "Campus Panel"
     assert "recruited through Campus Panel" in (folder / "data" / "data_dictionary.md").read_text()
     assert "P7" not in "".join(path.read_text() for path in (folder / "data").iterdir())
-    dialometer("report", folder, "--out", folder / "report", "--resamples", "100")
+    dialometer("report", folder, "--out", folder / "report", "--format", "markdown", "--resamples", "100")
     assert "Campus Panel" in (folder / "report" / "report.md").read_text()
 
 
