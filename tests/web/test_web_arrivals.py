@@ -5,6 +5,8 @@ import re
 import pytest
 from taking_part import form_answers
 
+from dialometer.recruit.signed_links import signature
+from dialometer.storage.secrets import SIGNING
 from dialometer.web.rater.arrival import NotInvited, read_arrival, way_back
 
 PROLIFIC = {"PROLIFIC_PID": "5f3a9c", "STUDY_ID": "77aa", "SESSION_ID": "31bb"}
@@ -122,6 +124,23 @@ def test_a_crowd_waits_at_the_door(make_study, site):
     assert third.send().screen, "the button tries again, with everything that was chosen"
     person = there.store.sessions.person(third.session_id(there))
     assert (person.external_id, dict(person.params)) == ("p2", {"STUDY_ID": "77"})
+
+
+def test_a_study_may_ask_for_signed_links(make_study, site):
+    there = site(make_study(recruitment={"platform": "redirect", "signed": True}))
+    bare = there.browser().get("/", rater="ann")
+    assert (bare.status, bare.heading) == (403, "This link does not let you in")
+    key = there.store.secrets.get(SIGNING, 0)
+    link = {"rater": "ann", "sig": signature(key, "redirect", "ann")}
+    ann = there.browser().arrive(**link)
+    ann.walk_to(there, "item")
+    forged = there.browser().get("/", **link)
+    assert forged.heading == "Continue your session here?", "a signed link is the rater's own"
+    assert forged.send({"rater": "bob"}).status == 403
+    assert there.browser().get("/", **link | {"rater": "bob"}).status == 403
+    assert ann.get("/", rater="ann").screen, "the browser has the session already"
+    assert len(there.store.sessions.all()) == 1
+    assert 'dialometer_refusals_total{reason="unsigned"} 4' in there.client.get("/metrics").text
 
 
 def test_another_rater_in_the_same_browser_gets_a_session_of_their_own(make_study, site):

@@ -548,6 +548,9 @@ def _platform_can_be_used(c: _Checker) -> None:
     if c.known(recruitment.platform, PLATFORMS, PLATFORMS.kind, ("recruitment", "platform")):
         for problem in platform_of(recruitment).problems(c.study):
             c.add(("recruitment", problem.field), problem.message, problem.remedy, problem.severity)
+        if recruitment.signed and not platform_of(recruitment).parameters.get("rater"):
+            what = f"the links of the platform '{recruitment.platform}' name nobody, so there is nothing to sign"
+            c.add(("recruitment", "signed"), what, "set platform: redirect, or give parameters: {rater: …}")
         for problem in qualification_problems(c.spec, platform_of(recruitment), c.study.folder):
             path = ("recruitment", "qualifications", problem.field)
             c.add(path, problem.message, problem.remedy, problem.severity)

@@ -31,6 +31,7 @@ LATER: dict[str, tuple[str, ...]] = {
         "preset",
         "screen_out_url",
         "qualifications",
+        "signed",
         "arrivals_per_minute",
     ),
 }

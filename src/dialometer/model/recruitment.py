@@ -45,6 +45,10 @@ class Recruitment(Part):
         default_factory=dict, description="Names of arrival parameters: rater, session, study."
     )
 
+    signed: bool = Field(
+        default=False,
+        description="Let in only raters whose link is signed: by 'dialometer recruit links', or by Prolific.",
+    )
     arrivals_per_minute: int | None = Field(
         default=None, ge=1, description="The most raters who can start within a minute; the server's limit if left out."
     )

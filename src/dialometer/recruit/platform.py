@@ -15,6 +15,7 @@ from dialometer.errors import DialometerError, Problem
 from dialometer.model.recruitment import Recruitment
 from dialometer.model.study import Study
 from dialometer.recruit.rater_list import read_rater_list
+from dialometer.recruit.signed_links import EXPIRES, SIGNATURE, signature_problem
 
 if TYPE_CHECKING:
     from dialometer.recruit.api_client import ApiClient
@@ -158,7 +159,14 @@ class Platform:
     @property
     def link_parameters(self) -> set[str]:
         """Parameters of a link that are read: the rater's name, and those that are stored."""
-        return self.kept_parameters | {self.parameters.get("rater", "")} - {""}
+        return (self.kept_parameters | {self.parameters.get("rater", ""), SIGNATURE, EXPIRES}) - {""}
+
+    def signature_problem(self, query: Mapping[str, str], *, key: bytes, host: str, now_s: float) -> str:
+        """What is wrong with the signature of a link; empty where it proves who opens it.
+
+        ``key`` is the study's own; ``host`` is where the link leads, for platforms that sign for it.
+        """
+        return signature_problem(key, self.recruitment.platform, self.rater_in(query), query, now_s)
 
     def is_proof(self, rater: str, folder: Path | None) -> bool:
         """Whether a link with this name can only come from the rater: the name is a secret of theirs, not an identifier."""

@@ -19,6 +19,7 @@ from dialometer.storage.limits import Limits
 from dialometer.storage.looks import Looks
 from dialometer.storage.migrate import bring_up_to_date
 from dialometer.storage.records import Records
+from dialometer.storage.secrets import Secrets
 from dialometer.storage.sessions import Sessions
 from dialometer.storage.slot_counts import SlotCounts
 from dialometer.storage.studies import Studies
@@ -45,6 +46,7 @@ class Store:
         self.imports = Imports(database)
         self.accounts = Accounts(database)
         self.looks = Looks(database)
+        self.secrets = Secrets(database)
         self.wizards = Wizards(database)
         self.limits = Limits(database)
 

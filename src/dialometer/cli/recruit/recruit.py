@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from dialometer.cli.options import AsJson, StudyDir, open_study
+from dialometer.cli.options import AsJson, Database, StudyDir, open_study
 from dialometer.cli.recruit._platform import platform_commands
 
 
@@ -66,6 +66,9 @@ def add_to(app: typer.Typer) -> None:
     recruit.command(
         name="invite", epilog="Example: dialometer recruit invite my-study people.csv --url https://study.example.org"
     )(invite)
+    recruit.command(
+        name="links", epilog="Example: dialometer recruit links my-study people.csv --url https://study.example.org"
+    )(links)
     recruit.command(name="link", epilog="Example: dialometer recruit link my-study --url https://study.example.org")(
         link
     )
@@ -120,6 +123,71 @@ def invite(
         f"{n_added:,} invitations were added to {folder / INVITATIONS_FILE}; a running server accepts them at once."
     )
     results.print("Keep the list: it is the only place that says who has which link.")
+
+
+def links(
+    folder: StudyDir,
+    people: Annotated[
+        Path, typer.Argument(metavar="PEOPLE.CSV", help="One line a person, with a header.", show_default=False)
+    ],
+    url: Address,
+    column: Annotated[
+        str, typer.Option("--column", help="Column with the raters' names; the first if left out.", show_default=False)
+    ] = "",
+    days: Annotated[int, typer.Option("--days", min=0, help="Days that the links are valid; 0 for no limit.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where the list with links goes; not into DIR.")
+    ] = None,
+    database: Database = "",
+    as_json: AsJson = False,
+) -> None:
+    """Sign a link for each listed person, so that nobody else can take part under their name.
+
+    The study knows raters by the names in the list. With `recruitment: {signed: true}` it lets in nobody without such a
+    link. Links are signed with a secret in the study's database: run this where the server's database is.
+    """
+    import time
+
+    from dialometer.cli.console import results
+    from dialometer.cli.options import open_store
+    from dialometer.errors import DialometerError
+    from dialometer.flow.engine import now_ms
+    from dialometer.recruit.platforms import platform_of
+    from dialometer.recruit.signed_links import signed_list
+    from dialometer.storage.secrets import SIGNING
+
+    recruitment = open_study(folder).spec.recruitment
+    parameter = platform_of(recruitment).parameters.get("rater", "")
+    if not parameter:
+        raise DialometerError(
+            f"the links of the platform '{recruitment.platform}' name nobody",
+            where="study.yaml",
+            remedy="set recruitment: {platform: redirect}",
+        )
+    target = out or people.with_name(f"{people.stem}-links.csv")
+    if target.resolve().is_relative_to(folder.resolve()):
+        raise DialometerError(
+            "who has a link can take part in its name",
+            where=str(target),
+            remedy="keep the list outside the study's folder (--out)",
+        )
+    with open_store(folder, database) as store:
+        key = store.secrets.get(SIGNING, now_ms())
+    expires = str(int(time.time()) + days * 86_400) if days else ""
+    content, n_people = signed_list(
+        people, url, key=key, platform=recruitment.platform, parameter=parameter, column=column, expires=expires
+    )
+    try:
+        target.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise DialometerError(f"the list cannot be written: {error.strerror}", where=str(target)) from error
+    if as_json:
+        summary = {"people": n_people, "list": str(target), "days": days or None, "is_required": recruitment.signed}
+        typer.echo(json.dumps(summary, indent=2))
+        return
+    results.print(f"{n_people:,} people have a signed link: [bold]{target}[/]")
+    if not recruitment.signed:
+        results.print("The study still lets in others: set [bold]recruitment: {signed: true}[/] in study.yaml.")
 
 
 def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJson = False) -> None:

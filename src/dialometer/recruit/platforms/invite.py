@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from dialometer.errors import DialometerError
+from dialometer.recruit.people_list import as_csv, check_address, read_people
 from dialometer.recruit.platform import Platform
 from dialometer.recruit.platforms import PLATFORMS
 
@@ -47,9 +45,7 @@ class InvitationList:
 
     def as_csv(self) -> str:
         """The list as a CSV file."""
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
-        return out.getvalue()
+        return as_csv(self.header, self.rows)
 
 
 def read_invitations(folder: Path) -> set[str]:
@@ -63,8 +59,8 @@ def read_invitations(folder: Path) -> set[str]:
 
 def invite(people: Path, address: str) -> InvitationList:
     """Give every person of a CSV file a token and a link; those who have a token keep it."""
-    _check_address(address)
-    header, rows = _read(people)
+    check_address(address)
+    header, rows = read_people(people)
     is_again = TOKEN_COLUMN in header
     plain = [name for name in header if name not in (TOKEN_COLUMN, LINK_COLUMN)]
     made, n_new = [], 0
@@ -91,37 +87,3 @@ def add_invitations(folder: Path, tokens: set[str]) -> int:
         part.write_text(joined + "\n".join(new) + "\n", encoding="utf-8")
         part.replace(file)
     return len(new)
-
-
-def _check_address(address: str) -> None:
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise DialometerError(
-            f"'{address}' is no address of a study", remedy="give it with --url, such as https://study.example.org"
-        )
-
-
-def _read(people: Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        text = people.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DialometerError(
-            f"the list of people cannot be read: {error}", where=str(people), remedy="give a CSV file in UTF-8"
-        ) from error
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
-    if len(rows) < 2:
-        raise DialometerError(
-            "the list holds nobody", where=str(people), remedy="a line of column names, then one line a person"
-        )
-    header, *people_rows = rows
-    header = [name.strip() for name in header]
-    for number, row in enumerate(people_rows, start=2):
-        if len(row) != len(header):
-            raise DialometerError(
-                f"{len(row)} cells where the first line has {len(header)}",
-                where=f"{people}:{number}",
-                remedy="give every line the same columns",
-            )
-    if len(set(header)) < len(header) or "" in header:
-        raise DialometerError("the columns need names that differ", where=f"{people}:1", remedy="correct the header")
-    return header, people_rows

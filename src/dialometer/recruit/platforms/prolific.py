@@ -20,6 +20,7 @@ from dialometer.recruit.platform import (
 )
 from dialometer.recruit.platforms import PLATFORMS
 from dialometer.recruit.prolific_filters import FILTERS, filters_in_numbers, filters_in_words
+from dialometer.recruit.prolific_token import KEYS, TOKEN, token_problem
 
 N_PER_PAGE = 100
 N_PER_APPROVAL = 100
@@ -130,6 +131,17 @@ class Prolific(Platform):
     def is_identifier(self, text: str) -> bool:
         return re.fullmatch(r"[0-9a-f]{24}", text) is not None
 
+    @property
+    def link_parameters(self) -> set[str]:
+        return super().link_parameters | {TOKEN}
+
+    def signature_problem(self, query: Mapping[str, str], *, key: bytes, host: str, now_s: float) -> str:
+        if not query.get(TOKEN):
+            return super().signature_problem(query, key=key, host=host, now_s=now_s)
+        rater = self.parameters["rater"]
+        names = [rater, *(name for name in self.parameters.values() if name != rater and name in query)]
+        return token_problem(query[TOKEN], query, names, host, now_s, KEYS)
+
     def with_filter_numbers(self, payload: Mapping[str, Any], api: PlatformApi) -> dict[str, Any]:
         if not payload["filters"]:
             return dict(payload)
@@ -173,6 +185,7 @@ class Prolific(Platform):
             "device_compatibility": list(devices),
             "filters": filters_in_words(self.recruitment.qualifications, study.folder),
             "submissions_config": {"max_submissions_per_participant": 1},
+            **({"is_external_study_url_secure": True} if self.recruitment.signed else {}),
         }
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dialometer.flow.engine import Flow
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
+from dialometer.recruit.prolific_token import TOKEN as PROLIFIC_TOKEN
+from dialometer.recruit.signed_links import SIGNATURE
 from dialometer.storage.sessions import Person
 from dialometer.storage.store import Store
 from dialometer.web.server.failures import RequestError
 
 _MAX_LENGTH = 200
+SIGNS = frozenset((SIGNATURE, PROLIFIC_TOKEN))
+"""Parameters that sign a link."""
 
 
 class NotInvited(RequestError):
@@ -34,11 +38,31 @@ class ArrivingRater:
     """Whether the link shows that it is this rater who opened it; a name alone does not."""
 
 
-def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None:
-    """The rater that a link names; None where an open link names nobody. Raises :class:`NotInvited` where it must."""
+class NotSigned(NotInvited):
+    """The study asks for signed links, and this one is not, or not any more."""
+
+    page = "unsigned"
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """What the signature of a link is checked with: the study's key, the address that was opened, and the time."""
+
+    key: Callable[[], bytes]
+    host: str
+    now_s: float
+
+
+def read_arrival(study: Study, query: Mapping[str, str], signing: Signing | None = None) -> ArrivingRater | None:
+    """The rater that a link names; None where an open link names nobody. Raises :class:`NotInvited` where it must.
+
+    Without ``signing`` no signature is looked at.
+    """
     platform = platform_of(study.spec.recruitment)
     rater = platform.rater_in(query)
     if platform.is_open and not rater:
+        if study.spec.recruitment.signed:
+            raise NotSigned("the link is not signed", remedy="open the link exactly as you received it")
         return None
     is_name = bool(rater) and len(rater) <= _MAX_LENGTH and rater.isprintable()
     if not is_name or not platform.accepts(rater, study.folder):
@@ -49,6 +73,13 @@ def read_arrival(study: Study, query: Mapping[str, str]) -> ArrivingRater | None
         if query.get(name, "").isprintable() and name in query
     }
     is_proven = platform.is_proof(rater, study.folder)
+    if signing is not None and (study.spec.recruitment.signed or not SIGNS.isdisjoint(query)):
+        problem = platform.signature_problem(query, key=signing.key(), host=signing.host, now_s=signing.now_s)
+        if problem and study.spec.recruitment.signed:
+            raise NotSigned(
+                problem, remedy="open the link exactly as you received it, or start again from the platform"
+            )
+        is_proven = is_proven or not problem
     return ArrivingRater(study.spec.recruitment.platform, rater, params, is_proven)
 
 

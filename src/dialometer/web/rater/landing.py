@@ -21,7 +21,8 @@ from dialometer.flow.engine import Arrival
 from dialometer.flow.screens import CONSENT_FIELD, build_screen
 from dialometer.model.session import Session, Snapshot
 from dialometer.recruit.platforms import platform_of
-from dialometer.web.rater.arrival import ArrivingRater, NotInvited, read_arrival
+from dialometer.storage.secrets import SIGNING
+from dialometer.web.rater.arrival import ArrivingRater, NotInvited, NotSigned, Signing, read_arrival
 from dialometer.web.rater.service import Crowded, Service
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Form, last_value, read_form, sent_from_form
@@ -213,7 +214,16 @@ class LandingPages:
         return page
 
     async def _arriving(self, request: Request, values: Mapping[str, str]) -> ArrivingRater | None:
-        return await self.service.in_thread(lambda: read_arrival(self.service.study, values))
+        """The rater that a link names; an arrival that is refused is counted."""
+        at_ms = self.service.flow.clock()
+        signing = Signing(
+            lambda: self.service.store.secrets.get(SIGNING, at_ms), request.url.hostname or "", at_ms / 1000
+        )
+        try:
+            return await self.service.in_thread(lambda: read_arrival(self.service.study, values, signing))
+        except NotInvited as error:
+            reason = "unsigned" if isinstance(error, NotSigned) else "uninvited"
+            raise self.service.refused(reason, error) from None
 
     async def _has_session_of(self, request: Request, external_id: str) -> bool:
         """Whether this browser is in a session, and of this rater where one is named."""

@@ -209,6 +209,7 @@ MESSAGES = (
     "not_started",
     "blocked",
     "invitation",
+    "unsigned",
     "no_session",
     "elsewhere",
     "started",
