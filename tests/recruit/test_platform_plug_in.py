@@ -35,7 +35,7 @@ def test_a_rater_arrives_finishes_and_is_sent_back(installed, make_study, dialom
     with TestClient(app, follow_redirects=False) as client:
         site = Site(app, store, client, study)
         browser = site.browser()
-        browser.get("/", panelist="P7", project="J1", visit="V 9", stray="not kept")
+        browser.arrive(panelist="P7", project="J1", visit="V 9", stray="not kept")
         browser.walk_to(site, "done")
         browser.get("/s")
         back = "https://panel.example.edu/done?visit=V%209&code=DONE42"
