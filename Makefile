@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench calibrate docs pictures browser clean help hosts
+.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack calibrate docs pictures browser clean help hosts
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -86,6 +86,9 @@ bench: $(VENV)/.dev  ## speed beside peers, as ratios in one run
 
 hosts: $(VENV)/.dev  ## two servers in network namespaces behind a proxy, one killed, PostgreSQL failed over; needs root and caddy
 	$(BIN)/python -m bench.hosts $(ARGS)
+
+attack: $(VENV)/.dev  ## what once broke a server, tried again on real ones: one line for each attack, fails if one gets through
+	$(BIN)/python -m bench.attack $(ARGS)
 
 calibrate: $(VENV)/.dev  ## error rates, coverage and power of simulated studies of every design; hours of cores, run again to go on
 	$(BIN)/python -m bench.calibrate --write $(ARGS)

@@ -146,18 +146,6 @@ def test_a_series_that_was_not_declared_is_an_error():
         Metrics().add("unknown")
 
 
-def test_health_fails_with_the_database(site, monkeypatch):
-    there = site()
-    assert there.client.get("/healthz").status_code == 200
-
-    def fail():
-        raise StorageError("gone")
-
-    monkeypatch.setattr(there.store.database, "reading", fail)
-    response = there.client.get("/healthz")
-    assert (response.status_code, response.json()["status"]) == (503, "failing")
-
-
 def test_health_fails_when_the_writer_is_stuck(site, monkeypatch):
     there = site()
     monkeypatch.setattr(type(there.app.service.writer), "busy_s", property(lambda _self: 100.0))

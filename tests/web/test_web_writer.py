@@ -124,10 +124,10 @@ def test_threads_take_turns_in_the_order_of_arrival(tmp_path):
     order = []
 
     def wait(n):
-        with turns:
+        with turns.turn(60):
             order.append(n)
 
-    with turns:
+    with turns.turn(60):
         threads = []
         for n in range(8):
             thread = threading.Thread(target=wait, args=(n,))
@@ -149,7 +149,7 @@ turns = WriteLock(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(200):
-    with turns:
+    with turns.turn(60):
         with open(sys.argv[2], "a") as file:
             file.write(sys.argv[3])
         time.sleep(0.0005)
@@ -189,7 +189,7 @@ def test_a_process_that_dies_in_its_turn_gives_it_back(tmp_path):
         got = threading.Event()
 
         def take():
-            with turns:
+            with turns.turn(60):
                 got.set()
 
         taker = threading.Thread(target=take, daemon=True)

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,32 +23,77 @@ from dialometer.storage.safety.files import is_writable, log_of, n_bytes_in_log,
 from dialometer.storage.schema import HEAD, VERSION_TABLE
 
 BUSY_TIMEOUT_S = 30.0
-"""How long a writer waits for another one before giving up."""
+"""How long a writer waits for another one before giving up; a server, whose raters wait with it, gives up sooner."""
+BRIEF_WAIT_S = 0.25
+"""How long it waits while the database is known to be locked."""
 CONNECTIONS_VARIABLE = "DIALOMETER_CONNECTIONS"
 N_CONNECTIONS = 10
 ASSIGNMENT_LOCK = 0x6469616C6F
 """Key of PostgreSQL's advisory lock under which slots are assigned and revisions are run."""
 
 
+class DatabaseFails(StorageError):
+    """Nothing can be stored now, through no fault of the request. ``reason`` is one of :data:`REASONS`."""
+
+    def __init__(self, reason: str, message: str, *, where: str = "", remedy: str = "") -> None:
+        self.reason = reason
+        super().__init__(message, where=where, remedy=remedy)
+
+
+REASONS = ("locked", "full", "gone", "failing")
+"""Locked by another program, no room on the disk, the file deleted or replaced, and everything else."""
+
+
 class Database:
     """One database and its three kinds of transaction: reading, writing, and assigning (one at a time, everywhere)."""
 
-    def __init__(self, engine: Engine, where: str) -> None:
+    def __init__(self, engine: Engine, where: str, wait_s: float = BUSY_TIMEOUT_S) -> None:
         self.where = where
         self.engine = engine
         self.is_read_only = False
         """Whether the file or its folder cannot be written; all that reads works then."""
         self.own_copy: TemporaryDirectory[str] | None = None
         """Where the file is read from if it cannot be read in place; removed when the database is closed."""
-        self.turns: AbstractContextManager[None] = nullcontext()
-        """Entered before each writing transaction; a server sets a queue here so that its writers take turns."""
         self.log_stored: Callable[[Sequence[tuple[str, str]]], None] | None = None
         """Told sessions and tokens of screens once they are on disk; a server sets its log of acknowledged screens here."""
+        self.wait_s = wait_s
+        self.turns: Callable[[float], AbstractContextManager[None]] = lambda _wait_s: nullcontext()
+        """Entered before each writing transaction, with how long to wait; a server sets a queue here, so that its writers
+        take turns."""
+        self.is_locked = False
+        """Whether the last writer has waited in vain. Others then wait only briefly, so that they do not all wait."""
+        self.wrote_at = float("-inf")
+        """When a transaction was last written, by the monotonic clock."""
+        self._file: tuple[int, int] | None = None
         # SQLite's readers always see one state of the file; PostgreSQL has to be asked for it.
         is_server = engine.dialect.name != "sqlite"
         one_view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True} if is_server else {}
         self._reader = engine.execution_options(**one_view)
         self._writer = engine.execution_options(is_writing=True)
+        self._brief_writer = engine.execution_options(is_writing=True, wait_s=BRIEF_WAIT_S)
+
+    def remember_file(self) -> None:
+        """From now on writing fails where the file is not the one that is there now."""
+        self._file = self._present_file()
+
+    def check_file(self) -> None:
+        """Raises where the file was deleted, moved or replaced: what is written to it then, nobody finds again."""
+        if self._file is not None and self._present_file() != self._file:
+            raise DatabaseFails(
+                "gone",
+                "the database file was deleted, moved or replaced",
+                where=self.where,
+                remedy="put it back, or start the server again with the new one",
+            )
+
+    def _present_file(self) -> tuple[int, int] | None:
+        if not self.is_sqlite:
+            return None
+        try:
+            found = os.stat(self.where)  # noqa: PTH116 - before and after each commit, and a Path costs more than the call
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     @property
     def is_sqlite(self) -> bool:
@@ -63,13 +108,27 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """All or nothing. SQLite takes its one write lock at once, so that a reader never has to become a writer."""
+        """All or nothing. SQLite takes its one write lock at once, so that a reader never has to become a writer.
+
+        When the database is locked, gone or full, :class:`DatabaseFails` says so within a bounded time.
+        """
         if self.is_read_only:
             raise StorageError(
                 "the database can only be read", where=self.where, remedy="check who may write the file and its folder"
             )
-        with self.turns, translated(self.where), self._writer.begin() as connection:
-            yield connection
+        is_brief = self.is_locked
+        writer = self._brief_writer if is_brief else self._writer
+        try:
+            with self.turns(BRIEF_WAIT_S if is_brief else self.wait_s), translated(self.where):
+                self.check_file()
+                with writer.begin() as connection:
+                    yield connection
+                self.check_file()
+        except DatabaseFails as error:
+            self.is_locked = error.reason == "locked"
+            raise
+        self.is_locked = False
+        self.wrote_at = time.monotonic()
 
     @contextmanager
     def assigning(self) -> Iterator[Connection]:
@@ -93,8 +152,11 @@ class StorePart:
         self.database = database
 
 
-def open_database(target: str | Path, *, create: bool) -> Database:
-    """The database behind a path or URL, with its settings in place; its tables are not looked at yet."""
+def open_database(target: str | Path, *, create: bool, wait_s: float = BUSY_TIMEOUT_S) -> Database:
+    """The database behind a path or URL, with its settings in place; its tables are not looked at yet.
+
+    ``wait_s`` is how long a transaction waits for another one.
+    """
     url = _url(target)
     where = url.render_as_string(hide_password=True)
     if url.get_backend_name() == "sqlite":
@@ -107,14 +169,18 @@ def open_database(target: str | Path, *, create: bool) -> Database:
         refuse_orphaned_log(path)
         if not create and not is_writable(path):
             return _open_unwritable(path)
-        return Database(_sqlite_engine(url), where)
+        return Database(_sqlite_engine(url, wait_s), where, wait_s)
     try:
-        engine = create_engine(url, pool_pre_ping=True, **_pool(n_connections()))
+        engine = create_engine(
+            url, pool_pre_ping=True, connect_args={"connect_timeout": 10}, **_pool(n_connections(), wait_s)
+        )
     except ImportError as error:
         raise StorageError(
             "the driver for PostgreSQL is not installed", where=where, remedy="pip install 'dialometer[postgres]'"
         ) from error
-    return Database(engine, where)
+    event.listen(engine, "connect", partial(_set_up_postgres, wait_s))
+    event.listen(engine, "begin", _begin_postgres)
+    return Database(engine, where, wait_s)
 
 
 def n_connections() -> int:
@@ -132,16 +198,16 @@ def n_connections() -> int:
     return int(given)
 
 
-def _pool(n: int) -> dict[str, int]:
+def _pool(n: int, wait_s: float) -> dict[str, float]:
     """Half of the connections stay open, the others come and go."""
     kept = max(1, n // 2)
-    return {"pool_size": kept, "max_overflow": n - kept, "pool_timeout": 20}
+    return {"pool_size": kept, "max_overflow": n - kept, "pool_timeout": min(20.0, 2 * wait_s)}
 
 
-def _sqlite_engine(url: URL) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S}, pool_size=8, max_overflow=32)
+def _sqlite_engine(url: URL, wait_s: float = BUSY_TIMEOUT_S) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": wait_s}, pool_size=8, max_overflow=32, pool_timeout=wait_s)
     event.listen(engine, "connect", _set_up_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "begin", partial(_begin_sqlite, wait_s))
     return engine
 
 
@@ -212,9 +278,24 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    is_writing = connection.get_execution_options().get("is_writing", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
+def _begin_sqlite(wait_s: float, connection: Connection) -> None:
+    options = connection.get_execution_options()
+    wanted = options.get("wait_s", wait_s)
+    if connection.info.get("wait_s", wait_s) != wanted:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * wanted)}")
+        connection.info["wait_s"] = wanted
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("is_writing", False) else "BEGIN")
+
+
+def _set_up_postgres(wait_s: float, connection: Any, _record: Any) -> None:
+    connection.execute(f"SET lock_timeout = {int(1000 * wait_s)}")
+    connection.commit()
+
+
+def _begin_postgres(connection: Connection) -> None:
+    wait_s = connection.get_execution_options().get("wait_s")
+    if wait_s is not None:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(1000 * wait_s)}")
 
 
 def use_write_ahead_log(database: Database) -> None:
@@ -241,12 +322,38 @@ def translated(where: str) -> Iterator[None]:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
         cause = str(error.orig if isinstance(error, DBAPIError) else error).strip().split("\n")[0]
-        message = (
-            f"the database refused a row ({cause})" if isinstance(error, IntegrityError) else f"the database: {cause}"
-        )
+        if isinstance(error, IntegrityError):
+            message = f"the database refused a row ({cause})"
+        else:
+            message = f"the database: {cause}"
+            reason = _reason(error, cause)
+            if reason:
+                raise DatabaseFails(reason, message, where=where, remedy=_remedy(cause)) from error
         raise StorageError(message, where=where, remedy=_remedy(cause)) from error
     except UnicodeEncodeError as error:
         raise StorageError(f"a text cannot be stored: {error.reason}", where=where, remedy="clean the text") from error
+
+
+_SIGNS = {
+    "locked": "locked",
+    "lock timeout": "locked",
+    "QueuePool limit": "locked",
+    "disk is full": "full",
+    "No space left": "full",
+    "disk I/O error": "failing",
+    "readonly database": "failing",
+    "read-only transaction": "failing",
+    "unable to open database": "failing",
+}
+
+
+def _reason(error: Exception, cause: str) -> str:
+    """Why the database itself fails, by the words of its driver; empty where it does not."""
+    known = next((reason for sign, reason in _SIGNS.items() if sign in cause), "")
+    if known:
+        return known
+    is_cut = isinstance(error, DBAPIError) and (error.connection_invalidated or "connection" in cause)
+    return "failing" if is_cut else ""
 
 
 def _remedy(cause: str) -> str:
@@ -254,6 +361,8 @@ def _remedy(cause: str) -> str:
         "malformed": "the file is damaged; go back to a backup",
         "not a database": "this file was not written by dialometer; check the path",
         "locked": "another process is writing for a long time; try again",
+        "lock timeout": "another process is writing for a long time; try again",
+        "disk is full": "make room on the disk",
         "unable to open": "check that the file and its folder may be read and written",
         "QueuePool": f"all connections are in use; allow more with {CONNECTIONS_VARIABLE}, or start fewer processes",
         "too many clients": f"PostgreSQL has no connection left; lower {CONNECTIONS_VARIABLE} on all hosts or raise max_connections",

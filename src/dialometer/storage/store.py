@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.file_names import DATABASE_FILE
@@ -12,7 +12,7 @@ from dialometer.storage.accounts import Accounts
 from dialometer.storage.controls import StudyControl
 from dialometer.storage.conversations import Conversations
 from dialometer.storage.counts import Counts
-from dialometer.storage.database import Database, open_database
+from dialometer.storage.database import BUSY_TIMEOUT_S, Database, open_database
 from dialometer.storage.exclusions import Exclusions
 from dialometer.storage.imports import Imports
 from dialometer.storage.limits import Limits
@@ -30,6 +30,9 @@ from dialometer.storage.wizards import Wizards
 
 class Store:
     """A study's database, with one attribute for each subject. Safe to use from many threads and processes at once."""
+
+    wait_s: ClassVar[float] = BUSY_TIMEOUT_S
+    """How long a transaction waits for another one."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -56,9 +59,10 @@ class Store:
 
         With ``create=False`` a database that is not there, or is empty, is an error.
         """
-        database = open_database(target, create=create)
+        database = open_database(target, create=create, wait_s=cls.wait_s)
         try:
             bring_up_to_date(database, create=create)
+            database.remember_file()
         except BaseException:
             database.close()
             raise

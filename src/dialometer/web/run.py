@@ -40,6 +40,7 @@ from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.connections import ConnectionLimits, Door, Guarded, TrustedProxies
+from dialometer.web.server.health import HealthCheck, Unhealthy, as_unhealthy
 from dialometer.web.server.logs import log, log_failure, set_up
 from dialometer.web.server.metrics import METRICS_TYPE
 from dialometer.web.server.refused import refusals
@@ -61,6 +62,7 @@ class ServerApp:
         self.studies = studies
         self.account_store = accounts
         self.accounts = accounts.accounts
+        self._check_accounts = HealthCheck(accounts.database)
         self._dashboard = dashboard
         self._root = studies.settings.root_path
         self._single: ASGIApp | None = None
@@ -94,7 +96,8 @@ class ServerApp:
                 await _safely(page, scope, receive, send)
                 return
             except NoStudy:
-                await _safely(self._elsewhere(path), scope, receive, send)
+                page = await self._health() if path == "/healthz" else self._elsewhere(path)
+                await _safely(page, scope, receive, send)
                 return
             except DialometerError as error:
                 message = f"This study cannot be shown at the moment (reference {log_failure(error)})."
@@ -116,11 +119,19 @@ class ServerApp:
         address = f"{self._root}{DASHBOARD}{quote(path.removeprefix(EARLIER_DASHBOARD))}"
         return RedirectResponse(f"{address}?{query}" if query else address, 308)
 
+    async def _health(self) -> Response:
+        """Of the accounts and of every study that raters have opened here."""
+        try:
+            await self._check_accounts()
+            for running in self.studies.opened():
+                await running.app.service.check_health()
+        except Unhealthy as failing:
+            return as_unhealthy(failing)
+        return JSONResponse({"status": "ok", "studies": len(self.studies.folders.names())})
+
     def _elsewhere(self, path: str) -> Response:
         if path in ("", "/"):
             return RedirectResponse(f"{self._root}{DASHBOARD}/", 303)
-        if path == "/healthz":
-            return JSONResponse({"status": "ok", "studies": len(self.studies.folders.names())})
         if path == "/metrics":
             return PlainTextResponse(refusals.metrics.render({}), media_type=METRICS_TYPE)
         return PlainTextResponse("There is nothing here. Open the study by the link you were given.", 404)

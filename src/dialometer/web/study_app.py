@@ -23,6 +23,7 @@ from dialometer.web.rater.service import Service
 from dialometer.web.rater.wizard import WizardPages, WizardQueue
 from dialometer.web.server.failures import as_json, wants_json
 from dialometer.web.server.guard import Guard
+from dialometer.web.server.health import Unhealthy, as_unhealthy
 from dialometer.web.server.media import study_media
 from dialometer.web.server.metrics import METRICS_TYPE, RequestCounter
 from dialometer.web.server.refused import refusals
@@ -99,9 +100,10 @@ def _monitoring(service: Service) -> Iterable[Route]:
 
     async def health(_request: Request) -> Response:
         try:
-            return JSONResponse(await run_in_threadpool(service.check_health))
-        except Exception as error:
-            return JSONResponse({"status": "failing", "error": type(error).__name__}, 503)
+            await service.check_health()
+        except Unhealthy as failing:
+            return as_unhealthy(failing)
+        return JSONResponse({"status": "ok", "study": service.study.spec.name, "n_waiting": service.writer.n_waiting})
 
     async def metrics(_request: Request) -> Response:
         counts = await run_in_threadpool(service.store.counts.session_counts)

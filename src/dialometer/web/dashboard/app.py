@@ -18,13 +18,13 @@ from dialometer.errors import DialometerError, LockError, Problem, ProblemsError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Accounts
 from dialometer.storage.counts import GROUPS
+from dialometer.storage.database import DatabaseFails
 from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed, plural
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import LoginPages, sign_in_of
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
-from dialometer.web.server.failures import TooLarge, headers_of
+from dialometer.web.server.failures import TooLarge, headers_of, reference_of
 from dialometer.web.server.guard import Guard
-from dialometer.web.server.logs import log_failure
 from dialometer.web.server.metrics import RequestCounter, declare_metrics
 from dialometer.web.server.requests import last_value
 from dialometer.web.server.security import Forged, TooOften, check_csrf, cookie, safe_headers, set_cookie
@@ -49,6 +49,7 @@ _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (TooLarge, 413, "Too large"),
     (LockError, 409, "The study has changed"),
     (ProblemsError, 422, "The study is not in order"),
+    (DatabaseFails, 503, "The database does not answer"),
     (StorageError, 409, "This cannot be done"),
     (DialometerError, 422, "This cannot be done"),
 )
@@ -89,7 +90,7 @@ def error_page(dashboard: Dashboard, error: Exception) -> Response:
         if isinstance(error, ProblemsError):
             problems, text = error.problems, f"{plural(error.n_problems, 'problem')} to fix."
     if status >= 500:
-        text = f"The server could not do this (reference {log_failure(error)})."
+        text = f"The server could not do this (reference {reference_of(error)})."
     page = dashboard.templates.render("message.html", None, title=title, text=text, problems=problems)
     return HTMLResponse(page, status, headers_of(error))
 

@@ -386,6 +386,20 @@ class Pages:
         known = {"code": code, "is_unknown": is_unknown}
         return self._render("withdraw.html", root_path, heading=heading, csrf=csrf, **known, scripts=[])
 
+    def render_unsent(self, form: Mapping[str, Sequence[str]], *, action: str, root_path: str, detail: str) -> str:
+        """A page that keeps a form that could not be stored, and sends it again. It needs no database."""
+        fields = [(name, value) for name, values in form.items() for value in values]
+        return self._render(
+            "unsent.html",
+            root_path,
+            heading=self.language.text("message.unsent.title"),
+            text=self.language.text("message.unsent.text"),
+            detail=detail,
+            fields=fields,
+            action=action,
+            scripts=[],
+        )
+
     def render_message(
         self,
         kind: str,

@@ -21,9 +21,9 @@ from dialometer.web.rater.chat import ChatRoom
 from dialometer.web.rater.landing import SEE_OTHER, keep_cookie, resume_link, to_screen
 from dialometer.web.rater.layout import checked_answers
 from dialometer.web.rater.service import Service
-from dialometer.web.server.failures import headers_of, is_own_failure, status_of
-from dialometer.web.server.logs import log, log_failure
-from dialometer.web.server.requests import Form, Unreadable, last_value, read_form, read_json, sent_from_form
+from dialometer.web.server.failures import headers_of, is_own_failure, reference_of, status_of
+from dialometer.web.server.logs import log
+from dialometer.web.server.requests import SENT_FORM, Form, Unreadable, last_value, read_form, read_json, sent_from_form
 from dialometer.web.server.security import (
     NOT_KEPT_COOKIE,
     SESSION_COOKIE,
@@ -287,6 +287,10 @@ class WithdrawPages:
         return response
 
 
+MAY_SEND_AGAIN = (429, 503)
+"""Refusals that pass by themselves: the page keeps what was sent and sends it again."""
+
+
 def error_page(service: Service, request: Request, error: Exception) -> Response:
     """An error for a person: a page that says what to do, or a redirect to where the session is."""
     root = service.settings.root_path
@@ -296,7 +300,12 @@ def error_page(service: Service, request: Request, error: Exception) -> Response
         return RedirectResponse(f"{root}/", SEE_OTHER)
     if isinstance(error, FlowError | SubmissionRefused):
         return RedirectResponse(f"{root}/s", SEE_OTHER)
-    detail = log_failure(error) if is_own_failure(error) else ""
-    content = service.pages.render_message(page, root_path=root, detail=detail)
+    detail = reference_of(error) if is_own_failure(error) else ""
+    form = request.scope.get(SENT_FORM)
+    if form and status in MAY_SEND_AGAIN:
+        action = request.scope["path"]
+        content = service.pages.render_unsent(form, action=action, root_path=root, detail=detail)
+    else:
+        content = service.pages.render_message(page, root_path=root, detail=detail)
     headers = {name: value for name, value in headers_of(error).items() if name != "www-authenticate"}
     return HTMLResponse(content, status, headers)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
-from dialometer.errors import AgentError, AnswersRejected, AssignmentError, DialometerError
+from dialometer.errors import AgentError, AnswersRejected, AssignmentError
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Arrival, Flow
 from dialometer.model.session import Session, Source
@@ -21,6 +21,7 @@ from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.rater.arrival import ArrivingRater, known_refusal, refusal_reason
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.failures import RequestError
+from dialometer.web.server.health import HealthCheck
 from dialometer.web.server.logs import log
 from dialometer.web.server.metrics import SIZES, declare_metrics
 from dialometer.web.server.security import RateLimits, client_address, is_local, shared_limit
@@ -83,6 +84,7 @@ class Service:
         self.messages = RateLimits(settings.messages_per_minute)
         self.drafts = RateLimits(settings.screens_per_minute)
         self.metrics = declare_metrics(settings.runtime_folder)
+        self.check_health = HealthCheck(store.database, self._why_stuck)
         self._submitter = Submitter(self.flow, RateLimits(settings.screens_per_minute))
         self.writer: Writer[SentScreen, SubmissionResult] = Writer(self._work)
 
@@ -185,13 +187,9 @@ class Service:
         """Runs blocking work in a thread, so that other requests are served meanwhile."""
         return await run_in_threadpool(work)
 
-    def check_health(self) -> dict[str, object]:
-        """Raises when the database does not answer or the writer hangs."""
-        with self.store.database.reading() as connection:
-            connection.exec_driver_sql("SELECT 1")
-        if self.writer.busy_s > STUCK_S:
-            raise DialometerError(f"the writer has been busy for {self.writer.busy_s:.0f} s")
-        return {"status": "ok", "study": self.study.spec.name, "n_waiting": self.writer.n_waiting}
+    def _why_stuck(self) -> str:
+        busy_s = self.writer.busy_s
+        return f"the writer has been busy for {busy_s:.0f} s" if busy_s > STUCK_S else ""
 
     def stop(self) -> None:
         """Stores the screens that still wait."""

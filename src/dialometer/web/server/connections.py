@@ -1,4 +1,4 @@
-"""ConnectionLimits on connections, below the application: strangers and slow clients cannot use up what raters need.
+"""Limits on connections, below the application: strangers and slow clients cannot use up what raters need.
 
 A request is only seen by the application once its header is complete. Until then a client can send a header without an end,
 or open connections and say nothing, so the limits are part of the protocol that reads the socket. Where there are too many

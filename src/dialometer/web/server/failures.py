@@ -15,8 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from dialometer.errors import AnswersRejected, DialometerError, FlowError, StorageError
+from dialometer.storage.database import DatabaseFails
 from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.server.logs import log_failure
+from dialometer.web.server.refused import refusals
 
 
 class RequestError(DialometerError):
@@ -46,8 +48,11 @@ _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (AnswersRejected, 422, "error"),
     (SubmissionRefused, 409, "elsewhere"),
     (FlowError, 409, "elsewhere"),
+    (DatabaseFails, 503, "busy"),
     (StorageError, 503, "error"),
 )
+RETRY_AFTER_S = 5
+"""When to try again after the database failed."""
 
 
 def status_of(error: Exception) -> tuple[int, str]:
@@ -63,6 +68,8 @@ def headers_of(error: Exception) -> dict[str, str]:
     """Headers that belong to an error."""
     if isinstance(error, RequestError):
         return error.headers()
+    if isinstance(error, DatabaseFails):
+        return {"retry-after": str(RETRY_AFTER_S)}
     return dict(error.headers or {}) if isinstance(error, HTTPException) else {}
 
 
@@ -71,11 +78,21 @@ def is_own_failure(error: Exception) -> bool:
     return status_of(error)[0] >= 500 and not isinstance(error, RequestError)
 
 
+def reference_of(error: Exception) -> str:
+    """Logs a failure of the server and gives the reference to it. While the database fails, every request does, so these
+    are counted and not logged one by one.
+    """
+    if isinstance(error, DatabaseFails):
+        refusals.not_stored(error.reason)
+        return error.reason
+    return log_failure(error)
+
+
 def as_json(error: Exception) -> JSONResponse:
     """An error for a program."""
     content: dict[str, object]
     if is_own_failure(error):
-        content = {"error": f"The server could not do this (reference {log_failure(error)})."}
+        content = {"error": f"The server could not do this (reference {reference_of(error)})."}
     elif isinstance(error, AnswersRejected):
         content = {"error": "some answers are not in order", "fields": error.fields}
     elif isinstance(error, HTTPException):

@@ -19,6 +19,8 @@ from dialometer.web.server.submissions import SentScreen
 Form = dict[str, list[str]]
 
 MAX_FIELDS = 2000
+SENT_FORM = "dialometer.form"
+"""Where a request keeps its form, so that a page about a failure can send it again."""
 _SUBMISSION = re.compile(r"[\x21-\x7e]{1,200}")
 _DEVICE = re.compile(r"[a-z][a-z \-]{0,31}")
 
@@ -39,6 +41,7 @@ async def read_form(request: Request) -> Form:
             form.setdefault(name, []).append(value)
     except ValueError as error:
         raise Unreadable("the form has too many fields") from error
+    request.scope[SENT_FORM] = form
     return form
 
 

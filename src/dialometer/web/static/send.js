@@ -28,6 +28,9 @@ async function send(form, submitter) {
     const response = await fetch(form.action, { method: "POST", body, redirect: "manual", signal: cancel.signal });
     if (response.type === "opaqueredirect") {
       location.replace(`${document.body.dataset.root}/s`);
+    } else if (response.status === 503 && document.querySelector("[data-notices]")) {
+      unlock(form); // the answers stay on the page, to be sent again
+      tell(form);
     } else {
       resendPlainly(form, submitter); // not accepted: the browser shows what the server has to say
     }
