@@ -145,7 +145,7 @@ def test_questions_nobody_rated_are_left_out_not_failed(study):
 
 
 def test_two_criteria_each_get_their_sections(tmp_path):
-    second = "  - name: warmth\n    label: Warmth\n    question: How warm is the last reply?\n    scale: fit_5\n\npresentation:"
+    second = "  - name: warmth\n    label: Warmth\n    question: How warm is the last response?\n    scale: fit_5\n\npresentation:"
     study = make_study(tmp_path / "avatar", text=lambda text: text.replace("presentation:", second, 1))
     rows = ratings(study, n_per_item=3)
     rows += [(rater, item, "warmth", 6 - value) for rater, item, _, value in rows]

@@ -34,7 +34,7 @@ def study(tmp_path_factory):
     path = tmp_path_factory.mktemp("nominal") / "study"
     copy_template("best-worst", path)
     text = (path / "study.yaml").read_text()
-    for best, worst in (("Best reply", "Worst reply"), ("Most empathetic", "Least empathetic")):
+    for best, worst in (("Best response", "Worst response"), ("Most empathetic", "Least empathetic")):
         text = text.replace(
             f"type: best_worst\n    best_label: {best}\n    worst_label: {worst}",
             f"type: choice\n    options: [{', '.join(ACTS)}]",
@@ -205,7 +205,7 @@ def test_conditions_can_be_compared(study, tmp_path):
     path = tmp_path / "factor"
     copy_template("best-worst", path)
     text = (path / "study.yaml").read_text()
-    for best, worst in (("Best reply", "Worst reply"), ("Most empathetic", "Least empathetic")):
+    for best, worst in (("Best response", "Worst response"), ("Most empathetic", "Least empathetic")):
         text = text.replace(
             f"type: best_worst\n    best_label: {best}\n    worst_label: {worst}",
             f"type: choice\n    options: [{', '.join(ACTS)}]",

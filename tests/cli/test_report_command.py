@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
 
 def test_the_answer_and_the_files(folder):
     done = dialometer("report", "s", "--format", "html", "--format", "csv", "--resamples", "100", cwd=folder)
-    assert "Rating the answers of a travel assistant" in done.stdout
+    assert "Rating the responses of a travel assistant" in done.stdout
     assert "These raters are simulated" in done.stdout
     page = folder / "s" / "report" / "index.html"
     assert f"Open {page.relative_to(folder)}" in done.stdout

@@ -36,14 +36,14 @@ def test_a_study_that_nobody_has_seen_has_a_status(run):
 
 def test_what_was_done_is_told_as_it_is_now(run):
     assert "anchoring is now paused" in run("control", "s", "pause")
-    assert "is now open" in run("control", "s", "start", "--cell", "anchor=both,layout=together")
+    assert "is now open" in run("control", "s", "start", "--condition", "anchor=both,layout=together")
     assert "5 raters at most" in run("control", "s", "quota", 5)
     assert "no limit" in run("control", "s", "quota")
 
 
 def test_a_closed_condition_gets_nobody_and_can_be_opened_again(run):
     closed = "anchor=both, layout=together"
-    run("control", "s", "close", "--cell", closed, "--reason", "enough")
+    run("control", "s", "close", "--condition", closed, "--reason", "enough")
     run("simulate", "s", "--raters", 6)
     found, _ = cells(run)
     assert found[closed]["completed"] == 0
@@ -65,7 +65,7 @@ def test_pausing_and_quotas(run):
     run("control", "s", "quota", 20)
     run("control", "s", "pause")
     refused = run("simulate", "s", "--raters", 5)
-    assert "found no place" in refused
+    assert "found no free slot" in refused
     assert json.loads(run("status", "s", "--json"))["state"] == "paused"
     run("control", "s", "start")
     run("simulate", "s", "--raters", 5)
@@ -74,8 +74,8 @@ def test_pausing_and_quotas(run):
 
 
 def test_mistakes_are_told(run):
-    assert "known: anchor=none" in run("control", "s", "close", "--cell", "anchor=maybe", fails=UnknownName)
+    assert "known: anchor=none" in run("control", "s", "close", "--condition", "anchor=maybe", fails=UnknownName)
     assert "takes no number" in run("control", "s", "close", "5", fails=DialometerError)
     assert "open or closed" in run(
-        "control", "s", "pause", "--cell", "anchor=none,layout=together", fails=DialometerError
+        "control", "s", "pause", "--condition", "anchor=none,layout=together", fails=DialometerError
     )

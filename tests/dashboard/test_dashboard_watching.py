@@ -37,7 +37,7 @@ def fact(visitor, name):
 
 def test_studies_stand_side_by_side(ada, site):
     ada.get("/")
-    for word in ("likert", "anchoring", "draft", "Rating the answers of a travel assistant"):
+    for word in ("likert", "anchoring", "draft", "Rating the responses of a travel assistant"):
         assert word in ada.text
     assert ada.page.count("state-running") == 2
     assert ada.page.count("state-draft") == 1

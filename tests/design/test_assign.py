@@ -115,8 +115,9 @@ def test_every_item_gets_its_quota_of_distinct_raters_and_no_more(per_rater, quo
     assert {counts[item.id] for item in study.rated_items} == {quota}
 
 
-def test_quota_per_cell():
-    study = with_design(ANCHORING, items_per_rater=10, judgments_per_item=2, quota_per="cell")
+@pytest.mark.parametrize("name", ["condition", "cell"])
+def test_quota_per_condition(name):
+    study = with_design(ANCHORING, items_per_rater=10, judgments_per_item=2, quota_per=name)
     desk = Desk(study)
     with pytest.raises(AssignmentError):
         for _ in range(1000):

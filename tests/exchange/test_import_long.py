@@ -178,13 +178,13 @@ def test_every_bad_row_is_told_and_nothing_is_stored(bring_in, tmp_path):
         (
             "rater,item,system1,system2,q1\nann,1,a,b,2\n",
             {"criteria": ["q"]},
-            "systems stand side by side, but 'q' has no column for each of them",
+            "systems are side by side, but 'q' has no column for each of them",
             "q1, q2",
         ),
         (
             "rater,item,system1,system2,q1,q2\nann,1,a,a,2,3\n",
             {"criteria": ["q"]},
-            "a system stands twice in one row: a, a",
+            "a system appears twice in one row: a, a",
             "correct the row",
         ),
         ("rater,item,criterion,value\n", {}, "there are no judgments in the file", "format 'long'"),

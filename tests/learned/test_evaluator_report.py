@@ -105,7 +105,7 @@ def test_the_page_says_what_was_learned_from_and_shows_no_key_of_transcript_pair
     assert "Simulated conversations" in report.summary.certainty
     assert report.provenance["aspects"] == "behaviour"
     page = html_page(report)
-    assert "Ratings it does not believe" in page
+    assert "Ratings it does not trust" in page
     assert "only in the first transcript" not in page
     real = [replace(one, dialogue=replace(one.dialogue, metadata={}), bot=None) for one in rated]
     plain = evaluator_report(real, aspects=("behaviour",), data="talks", command="as typed")

@@ -156,7 +156,7 @@ def test_an_evaluator_is_trained_saved_and_loaded(make_rated, tiny_encoder_folde
     assert [verdict.id for verdict in verdicts] == [one.id for one in data.train]
     assert sum(not verdict.is_believed for verdict in verdicts) == read_about(tmp_path / "e")["about"]["n_not_believed"]
     assert not (tmp_path / "e" / CHECKPOINTS).exists()
-    with pytest.raises(DialometerError, match="another evaluator stands here"):
+    with pytest.raises(DialometerError, match="another evaluator is here"):
         fit_evaluator(data, FitOptions(encoder=str(tiny_encoder_folder)), tmp_path / "e", device="cpu")
 
 

@@ -58,7 +58,7 @@ def test_lines_are_exact_even_after_cells_with_several_lines(a_file, problems_in
     ("table", "line", "message"),
     [
         ("dialogue_id,speeker,text\n", 1, "the column 'speaker' is missing"),
-        ("dialogue_id,speaker,text,text\n", 1, "the column 'text' stands twice"),
+        ("dialogue_id,speaker,text,text\n", 1, "the column 'text' appears twice"),
         ("dialogue_id,speaker,text,\na,User,x,\n", 1, "a column has no name"),
         ("dialogue_id,speaker,text\n\na,User,x,y\n", 3, "the row has 4 cells, the header 3"),
         ("dialogue_id,speaker,text\na,User,x\na,User\n", 3, "the row has 2 cells, the header 3"),

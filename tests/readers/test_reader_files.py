@@ -56,7 +56,7 @@ def test_what_cannot_be_told_says_how_to_name_it(a_file, name, content):
     with pytest.raises(ReadError) as caught:
         read_dialogues(a_file(name, content))
     (problem,) = caught.value.problems
-    assert problem.message == "the format cannot be told from the file"
+    assert problem.message == "the format cannot be recognised from the file"
     assert "format='jsonl'; known: convai2, crsarena, csv" in problem.remedy
 
 

@@ -52,5 +52,5 @@ def test_its_ratings_lead_to_a_report(chats, tmp_path):
 
 
 def test_without_the_package_nothing_knows_the_format(a_file):
-    with pytest.raises(ReadError, match="cannot be told from the file"):
+    with pytest.raises(ReadError, match="cannot be recognised from the file"):
         list(read_dialogues(a_file("chats.log", CHATS)))

@@ -61,7 +61,7 @@ def test_the_corpus_form_is_known_by_its_columns(tmp_path):
     ("name", "text", "line", "message"),
     [
         ("kb.csv", "question,answer\nWho?,Ann.\nWhy?,\n", 3, "the row has no answer"),
-        ("kb.csv", "question,answer\nWho?,Ann.\nWhy?,Because.\nWho?,Ann.\n", 4, "already stands on line 2"),
+        ("kb.csv", "question,answer\nWho?,Ann.\nWhy?,Because.\nWho?,Ann.\n", 4, "is already on line 2"),
         ("kb.csv", "question,answer,id\nWho?,Ann.,a\nWhy?,Because.,a\n", 3, "already means another answer"),
         ("kb.csv", "question,answer,id\nWho?,Ann.,a\nWhat?,Ann.,b\n", 3, "already has the id 'a'"),
         ("kb.jsonl", '{"answer": "Ann.", "questions": ["Who?"]}\n{"questions": ["Why?"]}\n', 2, "no answer"),

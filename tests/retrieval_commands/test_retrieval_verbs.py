@@ -52,7 +52,7 @@ def test_what_is_wrong_in_files_is_told_with_its_line(type_in, tmp_path):
     (tmp_path / "kb.csv").write_text("question,answer\nHi,Hello!\nWho?,\nHi,Hello!\n", encoding="utf-8")
     told = type_in("retrieval", "describe", "kb.csv", cwd=tmp_path, code=1).stderr
     assert "kb.csv:3: the row has no answer" in told
-    assert "kb.csv:4: the pair 'Hi' - 'Hello!' already stands on line 2" in told
+    assert "kb.csv:4: the pair 'Hi' - 'Hello!' is already on line 2" in told
     (tmp_path / "kb.csv").write_text("question,answer\nHi,Hello!\n", encoding="utf-8")
     row = {
         "id": "d",

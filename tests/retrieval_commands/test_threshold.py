@@ -69,7 +69,7 @@ def test_wrong_answers_that_cost_more_raise_the_threshold():
 
 def test_too_little_to_tell():
     ranking, _ = drawn(30)
-    with pytest.raises(NotEnoughData, match="confidence cannot be told"):
+    with pytest.raises(NotEnoughData, match="too little to estimate confidence"):
         calibrate(ranking, np.ones(30, dtype=bool))
     with pytest.raises(NotEnoughData, match="at least 20 questions"):
         calibrate(RankedAnswers(ranking.answers[:5], ranking.scores[:5]), np.array([True, False] * 2 + [True]))

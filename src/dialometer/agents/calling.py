@@ -25,7 +25,7 @@ MAX_ANSWER_BYTES = 1_000_000
 MAX_REPLY_LENGTH = 20_000
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504})
 FIRST_PAUSE_S = 0.5
-EMPTY = "the agent's reply is empty"
+EMPTY = "the agent's response is empty"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -35,7 +35,7 @@ class Caller(Agent):
     headers: dict[str, str] = Field(
         default_factory=dict, description="Sent along; ${NAME} is taken from the environment."
     )
-    timeout_s: float = Field(default=30.0, gt=0, le=600, description="Seconds for a reply, further tries included.")
+    timeout_s: float = Field(default=30.0, gt=0, le=600, description="Seconds for a response, further tries included.")
     n_retries: int = Field(default=2, ge=0, le=10, description="Further tries after failures that may pass.")
 
     @field_validator("headers")
@@ -170,12 +170,12 @@ def pick(content: Any, path: str) -> Any:
 def as_reply(text: object, details: Mapping[str, Any]) -> Reply:
     """A reply that can be shown: some text, not endless, without control characters (which are taken out and counted)."""
     if not isinstance(text, str):
-        raise AgentError("the agent's answer holds no text", remedy="check where in its answer the reply stands")
+        raise AgentError("the agent's answer holds no text", remedy="check reply_field: where in its answer the response is")
     kept = "".join(c for c in text if c in "\n\t\r" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
     if not kept:
         raise AgentError(EMPTY, remedy="fix the agent")
     if len(kept) > MAX_REPLY_LENGTH:
-        raise AgentError(f"the agent's reply is longer than {MAX_REPLY_LENGTH} characters", remedy="fix the agent")
+        raise AgentError(f"the agent's response is longer than {MAX_REPLY_LENGTH} characters", remedy="fix the agent")
     n_removed = sum(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t\r" for c in text)
     return Reply(kept, {**details, "n_characters_removed": n_removed} if n_removed else details)
 

@@ -32,7 +32,7 @@ class GeneratorAgent(Agent):
     bot: str = Field(
         min_length=1, description="Folder or file of the trained bot; a relative one starts at the study's folder."
     )
-    strategy: Literal["greedy", "beam", "sample"] = Field(default="beam", description="How a reply is chosen.")
+    strategy: Literal["greedy", "beam", "sample"] = Field(default="beam", description="How a response is chosen.")
     n_beams: int = Field(default=5, ge=1, le=64, description="Beams, with strategy beam.")
     length_penalty: float = Field(default=1.0, ge=0, description="Power of the length that divides a beam's score.")
     diversity_penalty: float = Field(default=0.0, ge=0, description="Taken off a beam's later children.")

@@ -23,7 +23,7 @@ class OpenAI(Caller):
 
     base_url: Annotated[str, AfterValidator(is_address)] = Field(description="Address up to /v1.")
     model: str = Field(min_length=1)
-    system_prompt: str = Field(default="", description="What the model is told before the conversation.")
+    system_prompt: str = Field(default="", description="Instructions for the model before the conversation.")
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     api_key_env: str = Field(default="OPENAI_API_KEY", description="Name of the environment variable with the key.")
@@ -46,7 +46,7 @@ class OpenAI(Caller):
             raise AgentError("the model's answer has no choices", remedy="check base_url and model")
         reason = pick(choice, "finish_reason")
         if reason == "content_filter":
-            raise AgentError("the model's provider held the reply back", remedy="change the prompt or the model")
+            raise AgentError("the model's provider held the response back", remedy="change the prompt or the model")
         usage = pick(content, "usage")
         details |= {"model": pick(content, "model"), "finish_reason": reason}
         if isinstance(usage, dict):

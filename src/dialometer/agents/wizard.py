@@ -37,9 +37,9 @@ class Wizard(Agent):
     """Answered by hand. ``canned`` replies stand ready at the console; ``suggest`` names agents that propose one each."""
 
     instructions: str = Field(default="", description="How the wizard talks as this system; shown at the console.")
-    canned: list[str] = Field(default_factory=list, description="Replies that are one click away.")
+    canned: list[str] = Field(default_factory=list, description="Responses that are one click away.")
     suggest: list[SuggestingAgent] = Field(
-        default_factory=list, max_length=4, description="Agents that propose replies."
+        default_factory=list, max_length=4, description="Agents that propose responses."
     )
 
     _build: Callable[[SuggestingAgent], Agent] | None = PrivateAttr(default=None)

@@ -12,7 +12,7 @@ def add_verbs(app: typer.Typer, package: str) -> None:
     """Adds every verb below ``package`` in alphabetical order. Files that begin with an underscore are shared parts.
 
     A folder whose ``__init__`` has an ``add_to`` is a group with a name of its own, as ``dialometer learn``; the verbs of any
-    other folder stand directly below ``package``.
+    other folder are directly below ``package``.
     """
     for _, module in sorted(_verbs(package)):
         importlib.import_module(module).add_to(app)

@@ -154,7 +154,8 @@ def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_giv
     design = study.spec.design
     placed = placed_gold(study)
     pool = [item for item in study.block_items(block) if item.id not in placed and item.id not in snapshot.seen_items]
-    counts = np.array([_count(design.quota_per, snapshot, cell, item) for item in pool], dtype=np.int64)
+    is_per_condition = design.is_quota_per_condition
+    counts = np.array([_count(snapshot, cell, item, is_per_condition=is_per_condition) for item in pool], dtype=np.int64)
     if design.judgments_per_item is not None and pool:
         is_wanted = counts < design.judgments_per_item
         pool, counts = [item for item, wanted in zip(pool, is_wanted, strict=True) if wanted], counts[is_wanted]
@@ -170,8 +171,8 @@ def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_giv
     return _with_gold(study, block, ids, snapshot, n_given) if ids else ()
 
 
-def _count(quota_per: str, snapshot: Snapshot, cell: int, item: Item) -> int:
-    if quota_per == "cell":
+def _count(snapshot: Snapshot, cell: int, item: Item, *, is_per_condition: bool) -> int:
+    if is_per_condition:
         return snapshot.cell_item_counts.get((cell, item.id), 0)
     return snapshot.item_counts.get(item.id, 0)
 

@@ -137,7 +137,7 @@ def _n_raters(study: Study, n_items_per_rater: int | None) -> int | None:
         return study.spec.recruitment.quota
     if design.judgments_per_item is None or n_items_per_rater is None:
         return None
-    times = len(study.cells) if design.quota_per == "cell" else 1
+    times = len(study.cells) if design.is_quota_per_condition else 1
     per_block = [
         math.ceil(len(_ordinary_items(study, block)) * design.judgments_per_item / _n_in_block(study, block))
         for block in study.blocks
@@ -173,7 +173,7 @@ def _n_judgments_per_rater(study: Study) -> int | None:
 def _n_judgments(study: Study, n_raters: int | None, per_rater: int | None) -> int | None:
     design = study.spec.design
     if design.judgments_per_item is not None:
-        times = design.judgments_per_item * (len(study.cells) if design.quota_per == "cell" else 1)
+        times = design.judgments_per_item * (len(study.cells) if design.is_quota_per_condition else 1)
         wanted = times * sum(
             judgments_on(study, item, block, study.cells[0])
             for block in study.blocks

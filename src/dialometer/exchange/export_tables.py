@@ -137,7 +137,7 @@ CHAT_TURNS = ExportTable(
         "role": (pl.String, "who spoke: user (the rater) or agent"),
         "text": (pl.String, "what was said"),
         "said_at": (_TIME, "when it was stored (UTC)"),
-        "details": (pl.String, "what the agent told about its reply, in JSON"),
+        "details": (pl.String, "what the agent said about its response, in JSON"),
     },
 )
 

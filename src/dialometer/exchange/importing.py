@@ -107,7 +107,7 @@ def format_of(path: Path) -> str:
     if len(matching) == 1:
         return matching[0]
     remedy = f"name it with --format: {', '.join(FORMATS.names())}; your own table of ratings is 'long'"
-    raise ImportFileError([unreadable(path, "the format cannot be told from the file", remedy)])
+    raise ImportFileError([unreadable(path, "the format cannot be recognised from the file", remedy)])
 
 
 def _unopened(path: Path, error: OSError) -> ImportFileError:

@@ -43,7 +43,7 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept(
         "sessions",
         "when a rater came and left, the condition drawn, how far they got, the version of the consent text",
-        "to give places, to show the right screen, and to prove consent",
+        "to give slots, to show the right screen, and to prove consent",
         ANSWERS,
     ),
     Kept("slots", "which items a rater was given and when they were done", "to give each item its raters", ANSWERS),
@@ -69,6 +69,8 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept("imports", "names and hashes of imported files", "no file is counted twice", STUDY),
     Kept("study_versions", "the study file as raters saw it", "every answer can be read in its context", STUDY),
     Kept("accounts", "names and password hashes of experimenters", "to let only them see the dashboard", STUDY),
+    Kept("study_roles", "what experimenters may do in single studies", "to let only them see a study", STUDY),
+    Kept("recovery_codes", "codes that replace an experimenter's phone, as hashes", "to let them sign in", STUDY),
     Kept("sign_ins", "open sign-ins of experimenters, as hashes", "to let only them see the dashboard", STUDY),
     Kept("account_links", "links with which an account is made, as hashes", "to let new experimenters in", STUDY),
     Kept("sign_in_failures", "names with which signing in failed lately", "to slow down guessing", STUDY),

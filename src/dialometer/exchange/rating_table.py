@@ -241,7 +241,7 @@ class RatingTable:
         if not all(order):
             return
         if len(set(order)) < len(order):
-            self.intake.wrong(line, f"a system stands twice in one row: {', '.join(order)}", "correct the row")
+            self.intake.wrong(line, f"a system appears twice in one row: {', '.join(order)}", "correct the row")
             return
         for place, (number, system) in enumerate(systems.items(), start=1):
             yield from self._shown(cells, of_row, system, number)
@@ -282,7 +282,7 @@ class RatingTable:
         if self.numbers or not self.columns.has("value"):
             remedy = "name it with --map value=COLUMN, or several with --criteria COLUMN,COLUMN"
             if self.numbers:
-                remedy = "systems stand side by side, so name the criteria: --criteria quality for quality1, quality2 …"
+                remedy = "systems are side by side, so name the criteria: --criteria quality for quality1, quality2 …"
             header = ", ".join(self.columns.header)
             self.intake.wrong(line, "no column is known to hold judgments", f"{remedy}; the file has {header}")
         elif not self.columns.has("criterion") and self.candidates is None:
@@ -300,7 +300,7 @@ class RatingTable:
                 columns.append(CriterionColumn(name, numbered=numbered))
                 continue
             wanted = ", ".join(f"{column}{number}" for number in self.numbers)
-            message = f"systems stand side by side, but '{column}' has no column for each of them"
+            message = f"systems are side by side, but '{column}' has no column for each of them"
             self.intake.wrong(line, message, f"the header needs {wanted}")
         return columns
 

@@ -68,7 +68,7 @@ class Chats:
         message = self._check(session, item_id, text)
         turns = self.store.conversations.turns(session.id, item_id)
         if turns and turns[-1].role == "user":
-            raise FlowError("the agent has not answered yet", remedy="wait for the reply")
+            raise FlowError("the agent has not answered yet", remedy="wait for the response")
         n = turns[-1].n + 1 if turns else 0
         self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "user", message, at_ms))
 
@@ -85,9 +85,9 @@ class Chats:
         try:
             text = clean_text(reply.text)
         except ValueError as error:
-            raise AgentError(f"the reply cannot be shown: {error}", remedy="fix the agent") from error
+            raise AgentError(f"the response cannot be shown: {error}", remedy="fix the agent") from error
         if not text:
-            raise AgentError("the reply is empty", remedy="fix the agent")
+            raise AgentError("the response is empty", remedy="fix the agent")
         self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
         return Reply(text, reply.details)
 
@@ -113,5 +113,5 @@ class Chats:
             )
         n_said = sum(turn.role == "user" for turn in self.store.conversations.turns(session.id, item_id))
         if n_said >= item.max_turns:
-            raise FlowError("this conversation has reached its length", remedy="go on to the questions")
+            raise FlowError("this conversation has reached its length", remedy="continue to the questions")
         return message

@@ -202,7 +202,7 @@ class Flow:
         if session.state != "active" or session.step >= len(path.steps):
             return Screen("done", "done", len(path.steps), len(path.steps), state=session.state)
         if index != session.step and not self._may_return(session, path, index):
-            raise FlowError("this screen cannot be opened", remedy="go on from where the session stands")
+            raise FlowError("this screen cannot be opened", remedy="continue from where the session is")
         return build_screen(self.study, path, index)
 
     def step_of(self, session: Session, screen_key: str) -> int | None:

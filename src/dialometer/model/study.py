@@ -172,8 +172,9 @@ class Design(Part):
     judgments_per_item: int | None = Field(
         default=None, ge=1, description="How many distinct raters each item needs; no limit if left out."
     )
-    quota_per: Literal["study", "cell"] = Field(
-        default="study", description="Whether that number is per study or per cell."
+    quota_per: Literal["study", "condition", "cell"] = Field(
+        default="study",
+        description="Whether that number is per study or per condition (`cell` is the earlier name of `condition`).",
     )
     block_order: Literal["fixed", "random", "williams"] = "williams"
     item_order: Order = "random"
@@ -196,6 +197,11 @@ class Design(Part):
     n_practice_items: int = Field(
         default=0, ge=0, description="Items shown first for practice; their answers do not count."
     )
+
+    @property
+    def is_quota_per_condition(self) -> bool:
+        """Whether each condition needs its own judgments of an item."""
+        return self.quota_per != "study"
 
     @property
     def stale_ms(self) -> int:
@@ -223,7 +229,7 @@ class Question(Part):
     help: str = ""
     is_required: bool = True
     accept: list[str | int | float | bool] | None = Field(
-        default=None, description="Screening questions: the answers with which a rater may go on."
+        default=None, description="Screening questions: the answers with which a rater may continue."
     )
 
 

@@ -59,7 +59,7 @@ class Gold(QualityRule):
     per_rater: int | None = Field(
         default=None, ge=1, description="Gold items each rater gets; all of the drawn ones if left out."
     )
-    positions: list[int] | Literal["random"] = Field(default="random", description="Where they stand, counted from 1.")
+    positions: list[int] | Literal["random"] = Field(default="random", description="Their positions, counted from 1.")
     n_allowed_failures: int = Field(default=0, ge=0)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
 

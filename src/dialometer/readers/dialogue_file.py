@@ -26,7 +26,7 @@ def format_of(source: SourceFile) -> str:
     names = names or [name for name in READERS if source.suffix in READERS.get(name).suffixes]
     if len(names) == 1:
         return names[0]
-    what = f"the format could be {' or '.join(names)}" if names else "the format cannot be told from the file"
+    what = f"the format could be {' or '.join(names)}" if names else "the format cannot be recognised from the file"
     remedy = f"name it, for example format='{names[0] if names else 'jsonl'}'; known: {', '.join(READERS.names())}"
     raise ReadError([Problem(what, remedy=remedy, file=source.name)])
 

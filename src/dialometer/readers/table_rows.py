@@ -68,6 +68,6 @@ def _is_usable(names: list[str], needed: Sequence[str], line: int, problems: Pro
             remedy = did_you_mean(name, others) if others else f"the header needs {', '.join(needed)}"
             problems.of_file(problems.problem(f"the column '{name}' is missing", remedy=remedy, line=line))
     for name in sorted({name for name in names if names.count(name) > 1 or not name}):
-        message = f"the column '{name}' stands twice" if name else "a column has no name"
+        message = f"the column '{name}' appears twice" if name else "a column has no name"
         problems.of_file(problems.problem(message, remedy="give every column a name of its own", line=line))
     return problems.n_errors == n_before

@@ -88,7 +88,7 @@ def calibrate(ranking: RankedAnswers, is_right: Marks, *, cost_of_wrong: float =
     """From the first two answers to questions that the retriever has not learned from, and whether the first was right."""
     if len(is_right) < FEWEST or is_right.all() or not is_right.any():
         raise NotEnoughData(
-            f"{int(is_right.sum())} right first answers of {len(is_right)}: confidence cannot be told from that",
+            f"{int(is_right.sum())} right first answers of {len(is_right)}: too little to estimate confidence",
             remedy=f"give at least {FEWEST} questions with marked answers, some answered rightly and some wrongly",
         )
     whole = _fit(ranking, is_right, cost_of_wrong)
@@ -168,7 +168,7 @@ def trade_off_spec(calibration: Calibration) -> dict[str, object]:
     ]
     return lines(
         points,
-        x_title="Answers from this confidence on",
+        x_title="Answers at this confidence or more",
         y_title="Share",
         is_percent=True,
         y_domain=(0.0, 1.0),

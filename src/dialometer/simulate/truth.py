@@ -170,5 +170,5 @@ def _refuse_another(file: Path, now: dict[str, object]) -> None:
         raise DialometerError(
             f"the study holds simulated raters of another truth (seed {before.get('seed')}; {', '.join(differing)} differ)",
             where=str(file),
-            remedy="go on with the same options, or simulate in another copy of the study's folder",
+            remedy="continue with the same options, or simulate in another copy of the study's folder",
         )

@@ -115,5 +115,5 @@ def _log(connection: Connection) -> list[Decision]:
 
 def _checked(quota: int | None) -> int | None:
     if quota is not None and quota < 0:
-        raise StorageError(f"a quota of {quota} makes no sense", remedy="give a number from 0 on, or none")
+        raise StorageError(f"a quota of {quota} makes no sense", remedy="give 0 or a larger number, or none")
     return quota

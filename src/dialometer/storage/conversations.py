@@ -64,7 +64,7 @@ class Conversations(StorePart):
             if tuple(stored) != (turn.role, turn.text):
                 raise StorageError(
                     f"turn {turn.n} of item '{turn.item_id}' already says something else",
-                    remedy="read the conversation again and go on after its last turn",
+                    remedy="read the conversation again and continue after its last turn",
                 )
             return False
 

@@ -291,7 +291,7 @@ class Sessions(StorePart):
             if session.state == "active":
                 return session
             if session.state != "stale":
-                raise StorageError(f"this session is {session.state}", remedy="only a stale session can go on")
+                raise StorageError(f"this session is {session.state}", remedy="only a stale session can continue")
             connection.execute(
                 update(sessions)
                 .where(sessions.c.id == session_id)

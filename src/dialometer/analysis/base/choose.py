@@ -103,7 +103,7 @@ def unfinished(data: StudyData) -> str:
         per_item = data.judgments.group_by("item").agg(pl.col("rater").n_unique())
         n_short = len(data.study.rated_items) - len(per_item.filter(pl.col("rater") >= wanted))
         if n_short > 0:
-            return f"The study is not finished: {n_short} items have fewer than {wanted} raters."
+            return f"The study is not finished: {n_short} item{' has' if n_short == 1 else 's have'} fewer than {wanted} raters."
     return ""
 
 

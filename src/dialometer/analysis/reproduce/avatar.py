@@ -83,7 +83,7 @@ def avatar_with(
             "'dialometer retrieval evaluate' gives the mean over questions.",
             "Published MRR and MAP cannot be compared: the published retrievers list some answers only, and the text says "
             "that this moves them. Ours rank all 431 answers.",
-            "The knowledge base was recorded with the help of these dialogues, so many of their questions stand in it almost word "
+            "The knowledge base was recorded with the help of these dialogues, so many of their questions are in it almost word "
             "for word; new visitors ask harder ones (docs/explanation/retrieval.md measures that).",
             "Rows under the paper's names have its settings, but start from the packaged all-MiniLM-L6-v2 unless another model is "
             "named (-r bert-q-a-1-100:model=FOLDER). The other rows are retrievers of our own. The crowd's ratings are not "

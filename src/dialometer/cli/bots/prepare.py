@@ -125,7 +125,7 @@ def show_corpus(about: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _about_splits(about: Mapping[str, Any]) -> list[str]:
-    """Where the splits come from, and how many dialogues stand in two of them."""
+    """Where the splits come from, and how many dialogues are in two of them."""
     published = about.get("published_splits")
     if published is None:
         n_ignored = about.get("n_published_splits_not_kept", 0)

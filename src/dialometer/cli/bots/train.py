@@ -60,7 +60,7 @@ def add_to(app: typer.Typer) -> None:
             ),
         ] = None,
         max_minutes: Annotated[float, typer.Option("--max-minutes", min=0, help="Stop after so long.")] = math.inf,
-        resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted training.")] = False,
+        resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
         device: Device = "auto",
         seed: Seed = 0,
         as_json: AsJson = False,

@@ -88,7 +88,7 @@ DEMO_REPORTS = (
     DemoReport(
         "evaluator",
         "An evaluator learned from ratings",
-        "Can a model learn from noisy ratings which of two conversations is better, and which ratings not to believe?",
+        "Can a model learn from noisy ratings which of two conversations is better, and which ratings not to trust?",
         _evaluator(),
         (("Open the report", "index.html"), ("Read the ratings in doubt", "noisy.html")),
     ),

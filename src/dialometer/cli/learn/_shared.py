@@ -104,7 +104,7 @@ def numbers(text: str, n: int, option: str, example: str) -> list[float]:
 
 
 def checked_options(kind: type[Any], **values: Any) -> Any:
-    """Options of a training; what does not fit is told by its name, without the validator's own words."""
+    """Options of a training; what does not fit is named, without the validator's own words."""
     from pydantic import ValidationError
 
     from dialometer.errors import DialometerError

@@ -77,7 +77,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Train and measure every row of the paper's table on the same grouped splits. Run again, it goes on where it was.
+        """Train and measure every row of the paper's table on the same grouped splits. Run again, it continues where it was.
 
         The first figure is the accuracy on held-out pairs rated 3 points or more apart and of about the same length, with
         its standard error over splits and a bootstrap interval over dialogues. With **--pairs** it is the accuracy on expert

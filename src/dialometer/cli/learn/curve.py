@@ -145,7 +145,7 @@ def _trained_features(
     out: Path,
     work: Work,
 ) -> Features:
-    """Features of an encoder that stages 1 and 2 trained without the split's test dialogues; kept, so that a run goes on."""
+    """Features of an encoder that stages 1 and 2 trained without the split's test dialogues; kept, so that a run can continue."""
     from dialometer.learned.cmade.fit import FitOptions, fit_evaluator
     from dialometer.learned.cmade.materials import from_split
     from dialometer.learned.cmade.stages import StageOptions

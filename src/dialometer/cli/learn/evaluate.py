@@ -53,7 +53,7 @@ def add_to(app: typer.Typer) -> None:
 
         Every evaluator learns from the same training dialogues and chooses its settings on them. Tested are new users (or
         new blocks of neighbouring dialogues), then a whole file that was held out, then a whole bot; where bots have no
-        names, dialogues are told apart by the bot's style of writing. Run again, it goes on where it was.
+        names, dialogues are grouped by the bot's style of writing. Run again, it continues where it was.
         """
         from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions

@@ -18,14 +18,14 @@ CONSENT = """\
 # {{title}}
 
 You are asked to compare pairs of conversations between people and a computer program, as somebody who knows such
-conversations well. It takes about {{minutes}} minutes in all; you may stop at any time and go on later with the same link.
+conversations well. It takes about {{minutes}} minutes in all; you may stop at any time and continue later with the same link.
 
 We store your choices and the time of each page under a random identifier. You need not take part, and you may have your
 answers deleted with the withdrawal code on the last page.
 
 Questions: {{contact}}.
 
-By going on you agree to take part.
+By continuing you agree to take part.
 """
 INSTRUCTIONS = """\
 # How it works

@@ -85,7 +85,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Train an evaluator on rated dialogues. Run again after an interruption: it goes on to the same result.
+        """Train an evaluator on rated dialogues. Run again after an interruption: it continues to the same result.
 
         Without **--pairs**, held-out dialogues rated 3 points or more apart take the experts' place. They carry the raters'
         own noise and habits, which then count as truth.
@@ -191,7 +191,7 @@ def _tell(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit, *, as_j
     table.add_row("calibration error", f"{fitted.reliability.calibration_error:.1%}")
     if about["n_not_believed"] is not None:
         share = about["n_not_believed"] / about["n_ratings"]
-        table.add_row("ratings not believed", f"{about['n_not_believed']:,} ({share:.0%}), listed in ratings.jsonl")
+        table.add_row("ratings not trusted", f"{about['n_not_believed']:,} ({share:.0%}), listed in ratings.jsonl")
     table.add_row("evaluator", str(out))
     results.print(table)
     if about["pairs"] != "expert":

@@ -125,7 +125,7 @@ def draft(
     ledger = Ledger(folder, _name(context))
     if live and ledger.study_id:
         raise DialometerError(
-            f"this study has the draft {ledger.study_id} already", where=str(ledger.file), remedy="go on with 'publish'"
+            f"this study has the draft {ledger.study_id} already", where=str(ledger.file), remedy="continue with 'publish'"
         )
     made: dict[str, Any] = {}
     if live:
@@ -204,7 +204,7 @@ def submissions(
         session = f"S{row.session.ordinal:04d} {row.session.state}" if row.session else ""
         status = row.submission.status.lower().replace("_", " ")
         table.add_row(escape(row.submission.id), status, session, row.advice, escape(row.why))
-    results.print(table if reviewed else "Nobody has taken a place yet.")
+    results.print(table if reviewed else "Nobody has taken a slot yet.")
 
 
 def approve(
@@ -276,7 +276,7 @@ def return_(
     folder: StudyDir,
     submission: Annotated[list[str], typer.Argument(metavar="SUBMISSION…", help="Ids of submissions.")],
     reason: Annotated[
-        list[str], typer.Option("--reason", help="What the rater is told. Repeat for more.", show_default=False)
+        list[str], typer.Option("--reason", help="What the rater reads. Repeat for more.", show_default=False)
     ],
     live: Live = False,
     as_json: AsJson = False,

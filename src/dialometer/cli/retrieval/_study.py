@@ -31,11 +31,11 @@ You have reached the end of the study.
 
 ## What we wanted to know
 
-The replies were recorded beforehand by one person. For each question a program has to find the one recorded answer that suits,
+The responses were recorded beforehand by one person. For each question a program has to find the one recorded answer that suits,
 and we compare several ways of finding it. What makes an answer good is less clear than it sounds: the person would accept only
-what is true, while a visitor is content with anything that makes sense. That is why we ask several people about each reply.
+what is true, while a visitor is content with anything that makes sense. That is why we ask several people about each response.
 
-Among the replies were also those that the person would give. As they suit the question, they help us to recognise sessions in
+Among the responses were also those that the person would give. As they suit the question, they help us to recognise sessions in
 which the pieces were not read.
 
 ## Your data and your questions

@@ -38,7 +38,7 @@ def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group:
         _metrics(evaluation, judge.name, labels, is_all=False)
         if n_without:
             results.print(
-                f"[dim]All: {n_judged} judged questions; {n_without} without a right answer count as failures[/]"
+                f"[dim]All: {n_judged} judged questions; {n_without} without a right answer count{'s as a failure' if n_without == 1 else ' as failures'}[/]"
             )
             _metrics(evaluation, judge.name, labels, is_all=True)
         _differences(evaluation, judge.name, labels)
@@ -127,7 +127,7 @@ def _signed(estimate: Estimate) -> str:
 
 
 def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) -> None:
-    """The best against all others: the pairs that readers ask about. The rest stands in ``--json``.
+    """The best against all others: the pairs that readers ask about. The rest is in ``--json``.
 
     The crowd's own rating is no retriever that could be used, so it is never the best.
     """
@@ -197,7 +197,7 @@ def show_trade_off(calibration: Calibration) -> None:
     from dialometer.cli.console import results
 
     results.print(
-        f"Answering from a confidence of {calibration.threshold:.2f} on: a right answer gains 1, a wrong one costs "
+        f"Answering at a confidence of {calibration.threshold:.2f} or more: a right answer gains 1, a wrong one costs "
         f"{calibration.cost_of_wrong:g}, declining costs nothing ({calibration.n_questions} questions).",
         soft_wrap=True,
     )

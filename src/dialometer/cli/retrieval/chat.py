@@ -96,7 +96,7 @@ def _introduce(avatar: Avatar) -> None:
 
     kb = avatar.fitted.kb
     sure = (
-        f"It answers from a confidence of {avatar.threshold:.0%} on."
+        f"It answers at a confidence of {avatar.threshold:.0%} or more."
         if avatar.calibration
         else "It was never calibrated, so it answers everything."
     )

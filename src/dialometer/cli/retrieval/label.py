@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
         """Open a page on which the avatar's maker marks which recorded answers fit each question.
 
         A retriever suggests answers, and a search covers all. Every mark is stored at once in FILE's .marks.jsonl; the same command
-        goes on where you stopped. 'retrieval evaluate', 'pool' and 'train' read what it writes.
+        continues where you stopped. 'retrieval evaluate', 'pool' and 'train' read what it writes.
         """
         from dialometer.cli.console import working
         from dialometer.retrieval.knowledge_base import read_knowledge_base

@@ -1,4 +1,4 @@
-"""dialometer retrieval threshold: from which confidence on an avatar should answer, and what each choice costs."""
+"""dialometer retrieval threshold: how sure an avatar must be to answer, and what each choice costs."""
 
 from __future__ import annotations
 

@@ -47,10 +47,10 @@ def add_to(app: typer.Typer) -> None:
         lenient: Lenient = False,
         as_json: AsJson = False,
     ) -> None:
-        """Train a retriever on a knowledge base, find from which confidence on it should answer, and save it.
+        """Train a retriever on a knowledge base, find how sure it must be to answer, and save it.
 
         Cross-validation finds the weights of the fused retriever and the confidence of any; with --calibrate-on the
-        confidence comes from those dialogues instead. An interrupted training goes on where it stopped.
+        confidence comes from those dialogues instead. An interrupted training continues where it stopped.
         """
         from dialometer.cli.console import working
         from dialometer.cli.retrieval._shared import read_lessons

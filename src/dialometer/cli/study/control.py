@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command(
         name="control",
-        epilog="Example: dialometer control my-study close --cell anchor=both,layout=together --reason 'enough raters'",
+        epilog="Example: dialometer control my-study close --condition anchor=both,layout=together --reason 'enough raters'",
     )
     def control(
         folder: StudyDir,
@@ -32,7 +32,10 @@ def add_to(app: typer.Typer) -> None:
         number: Annotated[
             int | None, typer.Argument(help="With quota: how many raters at most; leave out for no limit.")
         ] = None,
-        cell: Annotated[str, typer.Option("--cell", help="One condition, such as anchor=both,layout=together.")] = "",
+        condition: Annotated[
+            str, typer.Option("--condition", help="One condition, such as anchor=both,layout=together.")
+        ] = "",
+        cell: Annotated[str, typer.Option("--cell", hidden=True, help="The earlier name of --condition.")] = "",
         reason: Annotated[str, typer.Option("--reason", help="Why; it is kept in the study's log.")] = "",
         database: Database = "",
         as_json: AsJson = False,
@@ -44,12 +47,12 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.errors import DialometerError
         from dialometer.flow.engine import now_ms
 
-        study = open_study(folder)
+        study, condition = open_study(folder), condition or cell
         if number is not None and action != "quota":
             raise DialometerError(f"'{action}' takes no number", remedy="use 'quota' to set a quota")
-        if cell and action == "pause":
+        if condition and action == "pause":
             raise DialometerError("a condition is open or closed", remedy="use close, and start to open it again")
-        index = _find_cell(study, cell) if cell else None
+        index = _find_condition(study, condition) if condition else None
         by, why, at_ms = getpass.getuser(), reason or "from the command line", now_ms()
         with open_store(folder, database) as store:
             if index is not None and action == "quota":
@@ -62,7 +65,7 @@ def add_to(app: typer.Typer) -> None:
                 store.control.set_state(STATES[action], by=by, reason=why, at_ms=at_ms)
         what = study.spec.name if index is None else study.cell_label(study.cells[index])
         if as_json:
-            done = {"study": study.spec.name, "cell": cell, "action": action, "reason": why}
+            done = {"study": study.spec.name, "condition": condition, "action": action, "reason": why}
             typer.echo(json.dumps({**done, "quota": number} if action == "quota" else done, ensure_ascii=False))
             return
         new_state = _quota(number) if action == "quota" else STATES[action] if index is None else CELL_STATES[action]
@@ -73,7 +76,7 @@ def _quota(number: int | None) -> str:
     return "no limit to the number of raters" if number is None else f"{number:,} raters at most"
 
 
-def _find_cell(study: Study, text: str) -> int:
+def _find_condition(study: Study, text: str) -> int:
     from dialometer.errors import UnknownName
 
     wanted = dict(part.split("=", 1) for part in text.replace(" ", "").split(",") if "=" in part)

@@ -47,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
         parallel: Annotated[
             int, typer.Option("--parallel", min=1, max=64, help="Raters that are asked at the same time.")
         ] = 1,
-        persona: Annotated[str, typer.Option("--persona", help="A sentence the model is told about itself.")] = "",
+        persona: Annotated[str, typer.Option("--persona", help="A sentence for the model about itself.")] = "",
         asks: Annotated[int, typer.Option("--asks", min=1, max=10, help="Times a screen is asked at most.")] = 3,
         price_in: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are read.")] = 0.0,
         price_out: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are written.")] = 0.0,
@@ -68,7 +68,7 @@ def add_to(app: typer.Typer) -> None:
         """Let a language model rate, by the same screens, conditions, orders and sides as people.
 
         Its raters are marked as models in every table and stay out of the report on people (see report --source model).
-        Run it again after an interruption: it goes on, and what was answered is not asked again.
+        Run it again after an interruption: it continues, and what was answered is not asked again.
         """
         from dialometer.judges.model_client import ModelClient
 
@@ -150,7 +150,7 @@ def _tell(progress: JudgeProgress, folder: Path, price_in: float, price_out: flo
     states = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in sorted(progress.states.items()))
     results.print(f"{progress.n_judgments:,} judgments stored by {progress.n_raters:,} raters: {states or 'none came'}")
     if progress.n_refused:
-        results.print(f"{progress.n_refused:,} found no place: the study is full, paused or closed.")
+        results.print(f"{progress.n_refused:,} found no free slot: the study is full, paused or closed.")
     results.print(
         f"{spent.n_requests:,} requests, {spent.n_cached:,} answers kept from before, {spent.n_unusable:,} answers "
         "could not be used",
@@ -162,5 +162,5 @@ def _tell(progress: JudgeProgress, folder: Path, price_in: float, price_out: flo
     for why in progress.given_up:
         results.print(f"[yellow]given up:[/] {escape(why)}", soft_wrap=True)
     shown = escape(str(folder))
-    results.print(f"Replies and log: {escape(str(folder / JUDGE_FOLDER))}", soft_wrap=True)
+    results.print(f"Answers and log: {escape(str(folder / JUDGE_FOLDER))}", soft_wrap=True)
     results.print(f"Next: [bold]dialometer report {shown} --source model[/]", soft_wrap=True)

@@ -49,10 +49,10 @@ def add_to(app: typer.Typer) -> None:
             str, typer.Option("--root-path", help="Path under which a proxy shows the study, such as /films.")
         ] = "",
         proxy_headers: Annotated[
-            bool, typer.Option("--proxy-headers/--no-proxy-headers", help="Believe a proxy's X-Forwarded headers.")
+            bool, typer.Option("--proxy-headers/--no-proxy-headers", help="Trust a proxy's X-Forwarded headers.")
         ] = True,
         forwarded_allow_ips: Annotated[
-            str, typer.Option("--forwarded-allow-ips", help="Addresses of proxies to believe, with commas; * for all.")
+            str, typer.Option("--forwarded-allow-ips", help="Addresses of proxies to trust, with commas; * for all.")
         ] = "127.0.0.1",
         frame_ancestors: Annotated[
             list[str] | None,

@@ -59,7 +59,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Let simulated raters take part, by the same path as people. Run again after an interruption: it goes on.
+        """Let simulated raters take part, by the same path as people. Run again after an interruption: it continues.
 
         The truth they saw is written to simulation.json, so that an analysis can be compared with it.
         """
@@ -187,7 +187,7 @@ def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> No
         stored = JudgmentCounts(progress.n_judgments, practice=progress.n_practice)
         results.print(f"\n{stored} stored, {progress.n_arrived} raters came, {progress.n_left} left early.")
     if progress.n_refused:
-        results.print(f"{progress.n_refused} more found no place left.")
+        results.print(f"{progress.n_refused} more found no free slot.")
 
 
 def _tell_next(folder: Path, database: str, kept: Path) -> None:

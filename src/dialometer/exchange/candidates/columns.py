@@ -77,7 +77,7 @@ class CandidateColumns:
     def _rank(self, cells: Cells, column: str, line: int) -> int:
         number = self._number(cells, column, line)
         if number and (number != int(number) or number < 1):
-            self.cell.intake.wrong(line, f"'{cells[column]}' is no rank", "ranks are whole numbers from 1 on", column)
+            self.cell.intake.wrong(line, f"'{cells[column]}' is no rank", "ranks are whole numbers, 1 or more", column)
             return 0
         return int(number)
 

@@ -162,7 +162,7 @@ def _wording(text: str, outputs: SystemOutputs) -> str:
     """Consent and instructions of the anchoring template with the right numbers."""
     n_practice, n_rated = _counts(outputs)
     number = NUMBERS.get(len(outputs.systems), str(len(outputs.systems)))
-    text = re.sub(r"\bthree(?= (?:\*\*responses\*\*|responses|possible replies))", number, text)
+    text = re.sub(r"\bthree(?= (?:\*\*responses\*\*|responses|possible responses))", number, text)
     text = text.replace(", as you might find it in an online forum", "").replace("Forum English is", "The English is")
     text = re.sub(r"\b50(?= (?:short )?conversations)", str(n_rated), text)
     if not n_practice:

@@ -193,7 +193,7 @@ def _found(folder: Path, fingerprint: str, device: str) -> CmadeFit:
     about = read_about(folder)["about"]
     if about.get("fingerprint") != fingerprint:
         raise DialometerError(
-            "another evaluator stands here already", where=str(folder), remedy="name another folder, or delete this one"
+            "another evaluator is here already", where=str(folder), remedy="name another folder, or delete this one"
         )
     return CmadeFit(
         load_ranknets(folder, device),

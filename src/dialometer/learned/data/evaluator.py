@@ -95,4 +95,4 @@ def refuse_other(folder: Path | str, fingerprint: str) -> None:
     """An error where another evaluator stands already; the same one may be written again."""
     if (Path(folder) / FILE).is_file() and read_about(folder)["about"].get("fingerprint") != fingerprint:
         remedy = "name another folder, or delete this one"
-        raise DialometerError("another evaluator stands here already", where=str(folder), remedy=remedy)
+        raise DialometerError("another evaluator is here already", where=str(folder), remedy=remedy)

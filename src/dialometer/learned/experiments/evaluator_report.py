@@ -209,7 +209,7 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
         columns.append(Column("truth", "In truth rated"))
     table = Table(
         "doubts",
-        "The ratings it believes least",
+        "The ratings it trusts least",
         tuple(columns),
         tuple(rows),
         caption="Expected: by evaluators that had not seen this user's ratings.",
@@ -217,7 +217,7 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
     parts: tuple[Part, ...] = (
         (table, *(_turns(by_id[verdict.id], verdict) for verdict in doubted[:N_SHOWN])) if rows else ()
     )
-    return Section("doubts", "Ratings it does not believe", tuple(words), parts)
+    return Section("doubts", "Ratings it does not trust", tuple(words), parts)
 
 
 def _distance(verdict: RatingVerdict) -> float:
@@ -448,7 +448,7 @@ def _how_section(aspects: Sequence[Aspect]) -> Section:
             "Accuracy is the share of pairs within a held-out fifth of the users that are ordered right. No user is on both "
             "sides, because the ratings of one user resemble each other (Liang, Zou and Yu, ACL 2020, use experts' pairs "
             "instead; give yours to 'learn train' with --pairs).",
-            "A rating is not believed where it lies more than two usual errors from what other users' ratings predict.",
+            "A rating is not trusted where it lies more than two usual errors from what other users' ratings predict.",
         ),
     )
 

@@ -158,7 +158,7 @@ class GaussianFit:
         return (
             f"GaussianFit(evaluator of {self.about['n_ratings']} ratings by {', '.join(self.about['aspects'])}; right on "
             f"{self.accuracy:.1%} of {self.about['n_stopping_pairs']:,} pairs ({self.about['pairs']}); "
-            f"{n_doubted} ratings not believed)"
+            f"{n_doubted} ratings not trusted)"
         )
 
 

@@ -67,5 +67,5 @@ def _add(draft: DialogueDraft, line: str, number: int, problems: Problems) -> No
         draft.turns.append(TurnDraft(turn["speaker"], turn["text"], line=number))
     else:
         message = "an indented line without a turn before it" if line[0].isspace() else "a line without a speaker"
-        remedy = "begin a turn with 'NAME: ', indent lines that go on with it"
+        remedy = "begin a turn with 'NAME: ', indent lines that continue it"
         draft.faults.append(problems.problem(message, remedy=remedy, line=number, column=1))

@@ -48,7 +48,7 @@ class MakerLabels:
         self.out = out
         self.file = out.with_name(f"{out.name.partition('.')[0]}.marks.jsonl")
         if out.exists() and not self.file.exists():
-            remedy = "name another file with --out; to go on with these labels, give it as DIALOGUES"
+            remedy = "name another file with --out; to continue with these labels, give it as DIALOGUES"
             raise DialometerError("the file exists and was not written by labelling", where=str(out), remedy=remedy)
         given = queries_in(_open_questions(self.dialogues), kb, unknown_gold="error")
         self.queries: tuple[Query, ...] = given.queries

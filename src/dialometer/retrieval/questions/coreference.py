@@ -64,7 +64,7 @@ def proposed(query: Query) -> str:
     for part in asked:
         text = part.strip().lower()
         if _SHORT_ASK.match(text) and len(asked) == 1:
-            return "little is said: the rest stands in the turns before"
+            return "little is said: the rest is in the turns before"
         if _FEEDBACK.match(text):
             continue
         if _THE_SAME.search(text):

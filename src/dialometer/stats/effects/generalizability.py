@@ -149,7 +149,7 @@ def _parts(system: Ints, item: Ints, rater: Ints, sizes: Sequence[int]) -> tuple
         if same is None:
             kept[name] = code
         else:
-            notes.append(f"the variance of {name} cannot be told from that of {same} and is part of it")
+            notes.append(f"the variance of {name} cannot be separated from that of {same} and is part of it")
     return kept, tuple(notes)
 
 

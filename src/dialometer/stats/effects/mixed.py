@@ -208,7 +208,7 @@ def fit_crossed(y: ArrayLike, design: ArrayLike, raters: ArrayLike, items: Array
     if n <= n_fixed:
         raise NotEnoughData(f"{n} judgments for {n_fixed} fixed effects", remedy="collect more judgments")
     if np.linalg.matrix_rank(fixed.T @ fixed, hermitian=True) < n_fixed:
-        raise NotEnoughData("the fixed effects cannot be told apart", remedy="fill every condition with raters")
+        raise NotEnoughData("the fixed effects cannot be separated", remedy="fill every condition with raters")
     shift, offset = _centre(values, fixed)
     crossing = CrossedSums(values - shift, fixed, rater, item)
     is_active, notes = _identifiable(n, len(rater_levels), len(item_levels), has_items=items is not None)

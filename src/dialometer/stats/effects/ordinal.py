@@ -118,7 +118,7 @@ def fit_ordinal(ratings: ArrayLike, design: ArrayLike, factors: Mapping[str, Arr
             f"{len(categories)} different ratings", remedy=f"an ordinal model needs 2 to {MOST_CATEGORIES} categories"
         )
     if np.linalg.matrix_rank(np.column_stack([np.ones(len(values)), fixed])) <= fixed.shape[1]:
-        raise NotEnoughData("the fixed effects cannot be told apart", remedy="fill every condition with raters")
+        raise NotEnoughData("the fixed effects cannot be separated", remedy="fill every condition with raters")
     used, notes = distinguishable(factors, len(values))
     model = _Model(rating.ravel(), len(categories), fixed, [used[name] for name in used])
     found, deviations = _maximise(model)
@@ -137,7 +137,7 @@ def distinguishable(factors: Mapping[str, ArrayLike], n: int) -> tuple[dict[str,
         elif len(levels) == n:
             notes.append(f"no effect of {name}: one rating each")
         elif same is not None:
-            notes.append(f"no effect of {name}: it cannot be told from {same}")
+            notes.append(f"no effect of {name}: it cannot be separated from {same}")
         else:
             used[name] = code
     return used, tuple(notes)

@@ -195,7 +195,7 @@ def variance_components(values: ArrayLike, items: ArrayLike, raters: ArrayLike) 
     deviance, _, residual, fitted_mean = likelihood.evaluate(by_item, by_rater, with_gradient=False)
     notes = []
     if is_nested:
-        notes.append("every rater gave one judgment, so raters cannot be told from the residual; it holds both")
+        notes.append("every rater gave one judgment, so raters cannot be separated from the residual; it holds both")
     if max(by_item, by_rater) >= 0.9 * _LARGEST_RATIO:
         notes.append("items and raters explain the ratings completely: the residual variance is practically zero")
     if not has_converged:

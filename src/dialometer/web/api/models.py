@@ -174,7 +174,7 @@ class ChatReply(BaseModel):
 
     reply: str
     n_said: int
-    may_continue: bool = Field(description="Whether enough was said to go on.")
+    may_continue: bool = Field(description="Whether enough was said to continue.")
     may_say: bool = Field(description="Whether there is room for another message.")
 
 

@@ -37,8 +37,8 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     words = {
         400: "Unreadable body",
         401: "No session, or no key",
-        403: "No place in the study",
-        409: "The session stands elsewhere",
+        403: "No free slot in the study",
+        409: "The session is elsewhere",
         413: "Too large",
         422: "Not in order",
         429: "Too often",

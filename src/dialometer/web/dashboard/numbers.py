@@ -176,7 +176,7 @@ def count_items(study: Study, store: Store, sources: Sequence[Source]) -> list[I
         reserved[item] += by_state["reserved"]
     design, placed = study.spec.design, placed_gold(study)
     per_item = design.judgments_per_item
-    if per_item is not None and design.quota_per == "cell":
+    if per_item is not None and design.is_quota_per_condition:
         per_item *= len(study.cells)
     return [
         ItemCounts(

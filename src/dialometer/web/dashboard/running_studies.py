@@ -93,7 +93,7 @@ class StudyFolders:
         """Where a new study would lie; raises when that is not possible."""
         if not self.may_grow:
             raise DialometerError(
-                "this server has no place for new studies",
+                "this server has no folder for new studies",
                 remedy="serve the folder that holds your studies: dialometer serve FOLDER",
             )
         if not is_name(name) or name.lower() in RESERVED:

@@ -83,7 +83,7 @@ class ChatRoom:
             if n_said is not None and n_said == len(known) - 1 and known[-1].text == text.strip():
                 return await self._reply_to(session, item, turns)
             if n_said is not None and n_said != len(known):
-                raise FlowError("this conversation went on elsewhere", remedy="reload the page")
+                raise FlowError("this conversation continued elsewhere", remedy="reload the page")
             at = self.service.flow.clock() if at_ms is None or session.source != "simulated" else at_ms
             await self.service.in_thread(lambda: self.service.chats.hear(session, item.id, text, at))
             stamp = at if session.source == "simulated" else None
@@ -112,7 +112,7 @@ class ChatRoom:
         except AgentError as error:
             self.service.metrics.add("dialometer_replies_total", label="by", value="failed")
             log("agent_failed", rater=session.ordinal, system=item.system, reason=error.message)
-            return self._outcome(item, turns, None, error="The reply did not come.", may_retry=True)
+            return self._outcome(item, turns, None, error="The response did not come.", may_retry=True)
         except StorageError:
             # Another process was asked at the same time and has stored its reply; that one counts.
             turns = await self._turns(session, item)
@@ -130,7 +130,7 @@ class ChatRoom:
         if turns[-1].role == "user" and await self.queue.wait(chat, self.service.settings.pending_s, has_reply):
             turns = await self._turns(session, item)
         if turns[-1].role == "user":
-            why = "The reply has not come yet."
+            why = "The response has not come yet."
             return self._outcome(item, turns, None, error=why, may_retry=True, is_pending=True)
         self.service.metrics.add("dialometer_replies_total", label="by", value="wizard")
         return self._outcome(item, turns, turns[-1].text)
@@ -173,7 +173,7 @@ class ChatRoom:
         key = (session.id, item.id)
         talk = self._talking.setdefault(key, _Talk())
         if talk.n_inside and not waits:
-            raise FlowError("the reply to your last message is still being written", remedy="wait for it")
+            raise FlowError("the response to your last message is still being written", remedy="wait for it")
         talk.n_inside += 1
         try:
             async with talk.lock:

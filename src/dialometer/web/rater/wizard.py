@@ -212,7 +212,7 @@ class WizardPages:
         content = await read_json(request)
         text, n = content.get("text"), content.get("n")
         if not isinstance(text, str) or not text.strip() or len(text) > MAX_MESSAGE_LENGTH or not isinstance(n, int):
-            raise Unreadable(f"a reply has 1 to {MAX_MESSAGE_LENGTH} characters", remedy='send {"text": …, "n": …}')
+            raise Unreadable(f"a response has 1 to {MAX_MESSAGE_LENGTH} characters", remedy='send {"text": …, "n": …}')
         key = request.path_params["chat"]
         await run_in_threadpool(self.queue.reply, key, wizard, text, n)
         self.queue.wake(key)

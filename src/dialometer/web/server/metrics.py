@@ -139,7 +139,7 @@ def declare_metrics(folder: str = "") -> Metrics:
     metrics.counter("dialometer_submissions_total", "Submitted screens by what became of them.", "outcome", OUTCOMES)
     metrics.counter("dialometer_arrivals_total", "Arrivals that got a session.")
     metrics.counter("dialometer_refusals_total", "Arrivals that got none.", "reason", REFUSALS)
-    metrics.counter("dialometer_replies_total", "Chat replies by who gave them.", "by", REPLIES)
+    metrics.counter("dialometer_replies_total", "Chat responses by who gave them.", "by", REPLIES)
     metrics.histogram("dialometer_request_seconds", "Time to answer a request.", SECONDS)
     metrics.histogram("dialometer_commit_screens", "Screens stored in one commit.", SIZES)
     return metrics

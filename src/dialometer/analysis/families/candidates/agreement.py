@@ -117,7 +117,7 @@ def agreement_section(name: str, pool: Pool, columns: Floats, options: Options) 
 
 def _words(agreement: Agreement) -> list[str]:
     if not agreement.linear:
-        return ["Kappa needs a scale with points; on this scale agreement is told by Krippendorff's alpha."]
+        return ["Kappa needs a scale with points; on this scale agreement is measured by Krippendorff's alpha."]
     random = agreement.linear["random"]
     if len(agreement.linear) == 1:
         return [
@@ -135,7 +135,7 @@ def _words(agreement: Agreement) -> list[str]:
             "The closest two ratings agree by construction: raters who answer without reading would agree too, because "
             f"of three numbers two are always near each other. The same ratings dealt out to candidates by lot reach "
             f"{number(null.value)} in this way, so the {number(closest.value)} found here must be read against that and not "
-            "against zero. The lowest two and the highest two are chosen by their values as well; each stands beside its "
+            "against zero. The lowest two and the highest two are chosen by their values as well; each is shown beside its "
             "own null."
         )
     if random.kappa.is_known:

@@ -168,7 +168,7 @@ def _lost_rows(shown: list[str]) -> tuple[str, ...]:
     lost = [full_name(name) for name in metric_names() if name not in shown]
     if not lost:
         return ()
-    return (f"{listed(lost)} cannot be told: no system's list is known that far, or no question has a right answer.",)
+    return (f"{listed(lost)} is not known: no system's list is known that far, or no question has a right answer.",)
 
 
 def _pairs_table(name: str, judged: JudgeScores, options: Options) -> Table:

@@ -114,7 +114,7 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
         "Ratings and the length of the conversation",
         (
             text,
-            "Length is an outcome too: people go on with a partner they like, and stop when bored, so a relation does not mean "
+            "Length is an outcome too: users talk longer with a system they like, and stop when bored, so a relation does not mean "
             "that longer conversations are better for it. Between systems length and rating may differ for unrelated "
             "reasons; the columns of single systems are free of that.",
         ),

@@ -224,7 +224,7 @@ def order_section(data: StudyData, measure: Measure, options: Options) -> Sectio
         paragraphs.append(_place_sentence(measure, places))
     elif design.system_order == "fixed" and measure.side.max(initial=0) > 1:
         paragraphs.append(
-            "Systems always stood at the same place on the screen: an effect of the place cannot be separated."
+            "Systems were always at the same place on the screen: an effect of the place cannot be separated."
         )
     if design.item_order != "fixed":
         drift = session_drift(measure, rest, options)

@@ -15,8 +15,8 @@ from dialometer.web.rater.wizard import has_wizard
 
 _STATES: dict[str, tuple[StudyState, str]] = {
     "start": ("running", "The study is running: new raters may come."),
-    "pause": ("paused", "The study is paused: nobody new comes in, raters under way go on to the end."),
-    "close": ("closed", "The study is closed: nobody new comes in, raters under way go on to the end."),
+    "pause": ("paused", "The study is paused: nobody new comes in, raters who have started may finish."),
+    "close": ("closed", "The study is closed: nobody new comes in, raters who have started may finish."),
 }
 
 

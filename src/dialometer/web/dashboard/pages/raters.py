@@ -99,7 +99,7 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("a decision about a rater needs a reason", remedy="say why, in a sentence")
     if request.form.get("what") == "exclude":
         running.store.exclusions.exclude(session_id, request.account.name, reason, request.at_ms)
-        message = "Excluded. Their places are open to others; nothing was deleted."
+        message = "Excluded. Their slots are open to others; nothing was deleted."
     else:
         running.store.exclusions.restore(session_id, request.account.name, reason, request.at_ms)
         message = "Taken back into the analysis."
