@@ -46,7 +46,14 @@ def command_line() -> str:
     ]
     root = typer.main.get_command(build_app())
     verbs = getattr(root, "commands", {})
-    for panel, names in _panels(verbs).items():
+    panels = _panels(verbs)
+    lines += ["| Group | Commands |", "|---|---|"]
+    for panel, names in panels.items():
+        paths = [path for name in names for path, _ in _commands(verbs[name], ("dialometer", name))]
+        links = [f"[{' '.join(path[1:])}](#{'-'.join(path)})" for path in paths]
+        lines.append(f"| [{panel}](#{panel.lower().replace(' ', '-')}) | {', '.join(links)} |")
+    lines.append("")
+    for panel, names in panels.items():
         lines += [f"## {panel}", ""]
         for name in names:
             for path, command in _commands(verbs[name], ("dialometer", name)):
@@ -72,7 +79,7 @@ def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[t
 
 
 def _describe_command(path: tuple[str, ...], command: click.Command) -> list[str]:
-    parameters = [parameter for parameter in command.params if parameter.name != "help"]
+    parameters = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
     arguments = [one for one in parameters if one.param_type_name == "argument"]
     options = [one for one in parameters if one.param_type_name == "option"]
     usage = " ".join([*path, *(_place(one) for one in arguments), *(["[OPTIONS]"] if options else [])])

@@ -37,7 +37,6 @@ RETIRED = {
 }
 ALLOWED = {
     "docs/how-to/add-a-reader.md": ("desk",),  # the help desk of the example
-    "docs/how-to/watch-a-study.md": ("desk",),  # the dashboard's earlier address, which still works
     "docs/reference/dialogues.md": ("desk", "is left out", "are left out"),  # a hotel's system; the option leave_out
     "docs/reference/rated-dialogues.md": ("desk",),
     "src/dialometer/simulate/conversation_texts.yaml": ("desk", "goes on"),  # one to work at; rice that cooks

@@ -266,7 +266,7 @@ def readme(study: Study, *, archive: str, sources: Sequence[str], about: dict[st
 | folder | what it holds |
 |---|---|
 | `study/` | the study as raters saw it: design, items, texts, and the lock that proves them unchanged. {frozen} |
-| `data/` | judgments, answers, sessions, screens and findings under pseudonyms; `data_dictionary.md` explains every column |
+| `data/` | judgments, answers, sessions, screens and flags under pseudonyms; `data_dictionary.md` explains every column |
 | `report/` | the analysis as a page (`index.html`), Markdown, JSON and one CSV file per table |
 | `environment.json`, `requirements.txt` | the software on which the report was made |
 | `CITATION.cff` | how to cite the data |

@@ -112,7 +112,7 @@ SCREENS = ExportTable(
 )
 FINDINGS = ExportTable(
     "findings",
-    "one finding of a quality rule a row",
+    "one flag of a quality rule a row",
     {
         "rater": _RATER,
         "session": _SESSION,

@@ -37,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Show dialometer at work: a study to take part in, a dashboard that fills, and reports of four lines of work.
 
-        Everything lies in a temporary folder; Ctrl+C ends the demo and leaves nothing behind.
+        Everything is in a temporary folder; Ctrl+C ends the demo and leaves nothing behind.
         """
         # SIGTERM ends like Ctrl+C, so that the temporary folder is removed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

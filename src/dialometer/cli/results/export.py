@@ -20,7 +20,7 @@ OUT_FOLDER = "export"
 _WHAT = {
     "answers": "answers to questionnaires and checks",
     "screens": "screens with their times",
-    "findings": "findings of quality rules",
+    "findings": "flags of quality rules",
     "chat_turns": "turns of live conversations",
     "pairs": "pairs of dialogues with the raters' label",
 }
@@ -47,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
     @app.command(name="export", epilog="Example: dialometer export my-study --format parquet --out my-data")
     def export(
         folder: StudyDir,
-        file_format: Annotated[FileFormat, typer.Option("--format", help="Form of the tables.")] = FileFormat.csv,
+        file_format: Annotated[FileFormat, typer.Option("--format", help="Format of the tables.")] = FileFormat.csv,
         out: Annotated[
             Path | None, typer.Option("--out", metavar="FOLDER", help="Where to; by default 'export' in DIR.")
         ] = None,
@@ -65,7 +65,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Write judgments, answers, sessions, screens and findings as tables, with a dictionary that explains every column.
+        """Write judgments, answers, sessions, screens and flags as tables, with a dictionary that explains every column.
 
         Raters appear under pseudonyms only. The same data always give the same bytes.
         """

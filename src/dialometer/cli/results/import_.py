@@ -46,7 +46,7 @@ Questions = Annotated[
     str, typer.Option("--questions", metavar="COLUMN,…", help="Columns that tell something about the rater.")
 ]
 TimeFormat = Annotated[
-    str, typer.Option("--time-format", metavar="FORM", help="Form of times, such as '%m/%d/%Y %H:%M:%S'.")
+    str, typer.Option("--time-format", metavar="FORM", help="Format of times, such as '%m/%d/%Y %H:%M:%S'.")
 ]
 Rules = Annotated[
     bool, typer.Option("--rules", help="Apply the study's quality rules (gold answers, checks) to the imported raters.")
