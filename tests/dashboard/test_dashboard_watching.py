@@ -290,7 +290,7 @@ def test_one_study_by_itself_keeps_its_address(make_site, studies_folder):
     site = make_site(StudyFolders((str(studies_folder / "likert"),)))
     assert "Start" in site.client.get("/").text
     ada = site.owner()
-    assert "Rating the answers" in ada.get("/studies/likert/").text
+    assert "Rating the responses" in ada.get("/studies/likert/").text
     assert site.accounts is site.store("likert").accounts
     ada.get("/studies/likert/control")
     ada.post("/studies/likert/control", {"what": "pause", "reason": "lunch"})
