@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0008"
+HEAD = "0009"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -131,7 +131,7 @@ slots = Table(
     sqlite_with_rowid=False,
 )
 
-# Since 0008. How many slots are taken, and what has changed since they were added up; triggers write the changes.
+# Since 0009. How many slots are taken, and what has changed since they were added up; triggers write the changes.
 slot_counts = Table(
     "slot_counts",
     metadata,

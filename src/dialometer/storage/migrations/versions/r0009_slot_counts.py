@@ -8,8 +8,8 @@ from sqlalchemy import BigInteger, Column, Integer, Text
 
 from dialometer.storage.slot_counts import count_at_once
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
