@@ -37,9 +37,9 @@ def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group:
         results.print(f"[dim]Answerable: {judge.n_answerable} questions with a right answer[/]")
         _metrics(evaluation, judge.name, labels, is_all=False)
         if n_without:
-            how = "counts as a failure" if n_without == 1 else "count as failures"
+            counted = "counts as a failure" if n_without == 1 else "count as failures"
             results.print(
-                f"[dim]All: {n_judged} judged questions; {n_without} without a right answer {how}[/]"
+                f"[dim]All: {n_judged} judged questions; {n_without} without a right answer {counted}[/]"
             )
             _metrics(evaluation, judge.name, labels, is_all=True)
         _differences(evaluation, judge.name, labels)
