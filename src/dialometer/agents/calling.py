@@ -170,7 +170,9 @@ def pick(content: Any, path: str) -> Any:
 def as_reply(text: object, details: Mapping[str, Any]) -> Reply:
     """A reply that can be shown: some text, not endless, without control characters (which are taken out and counted)."""
     if not isinstance(text, str):
-        raise AgentError("the agent's answer holds no text", remedy="check reply_field: where in its answer the response is")
+        raise AgentError(
+            "the agent's answer holds no text", remedy="check reply_field: where in its answer the response is"
+        )
     kept = "".join(c for c in text if c in "\n\t\r" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
     if not kept:
         raise AgentError(EMPTY, remedy="fix the agent")

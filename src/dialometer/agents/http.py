@@ -18,9 +18,7 @@ class Http(Caller):
     """Posts ``{"messages": [{"role", "text"}, …], "text": the last message, "seed": …}`` and reads ``reply_field``."""
 
     url: Annotated[str, AfterValidator(is_address)] = Field(description="Where messages are posted to.")
-    reply_field: str = Field(
-        default="reply", min_length=1, description="Where the response is, such as output.0.text."
-    )
+    reply_field: str = Field(default="reply", min_length=1, description="Where the response is, such as output.0.text.")
     extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of every request.")
 
     @property

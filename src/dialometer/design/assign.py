@@ -155,7 +155,9 @@ def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_giv
     placed = placed_gold(study)
     pool = [item for item in study.block_items(block) if item.id not in placed and item.id not in snapshot.seen_items]
     is_per_condition = design.is_quota_per_condition
-    counts = np.array([_count(snapshot, cell, item, is_per_condition=is_per_condition) for item in pool], dtype=np.int64)
+    counts = np.array(
+        [_count(snapshot, cell, item, is_per_condition=is_per_condition) for item in pool], dtype=np.int64
+    )
     if design.judgments_per_item is not None and pool:
         is_wanted = counts < design.judgments_per_item
         pool, counts = [item for item, wanted in zip(pool, is_wanted, strict=True) if wanted], counts[is_wanted]

@@ -124,7 +124,9 @@ def train(
     shape = shape_of(kind, len(corpus.vocabulary), sizes or {})
     state = folder / STATE_FILE
     if not is_resumed and (folder / BOT_FILE).exists():
-        raise DialometerError(f"'{folder}' holds a bot already", remedy="choose another folder, or continue with --resume")
+        raise DialometerError(
+            f"'{folder}' holds a bot already", remedy="choose another folder, or continue with --resume"
+        )
     if is_resumed and not state.exists():
         raise DialometerError("there is no interrupted training", where=str(folder), remedy="start it without --resume")
     torch.manual_seed(settings.seed)

@@ -327,9 +327,7 @@ class _Builder:
         if (question, number) in self._pair_line:
             if not self.keep_duplicates:
                 first = self._pair_line[question, number]
-                message = (
-                    f"the pair '{question[:40]}' - '{self.answers[number].text[:40]}' is already on line {first}"
-                )
+                message = f"the pair '{question[:40]}' - '{self.answers[number].text[:40]}' is already on line {first}"
                 self._refuse(message, "remove one of them", line)
             return
         self._pair_line[question, number] = line

@@ -125,7 +125,9 @@ def draft(
     ledger = Ledger(folder, _name(context))
     if live and ledger.study_id:
         raise DialometerError(
-            f"this study has the draft {ledger.study_id} already", where=str(ledger.file), remedy="continue with 'publish'"
+            f"this study has the draft {ledger.study_id} already",
+            where=str(ledger.file),
+            remedy="continue with 'publish'",
         )
     made: dict[str, Any] = {}
     if live:

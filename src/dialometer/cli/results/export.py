@@ -115,9 +115,7 @@ def _write_form(study: Study, tool: AnnotationTool, target: Path, *, force: bool
     )
     for what in made.left_out:
         results.print(f"[yellow]left out:[/] {escape(what)}", soft_wrap=True)
-    results.print(
-        f"{KEY_FILE} says which system is where: keep it from raters, and beside the answers for the import."
-    )
+    results.print(f"{KEY_FILE} says which system is where: keep it from raters, and beside the answers for the import.")
     results.print(
         f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {tool.value}[/]",
         soft_wrap=True,

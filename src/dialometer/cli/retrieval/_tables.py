@@ -38,9 +38,7 @@ def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group:
         _metrics(evaluation, judge.name, labels, is_all=False)
         if n_without:
             counted = "counts as a failure" if n_without == 1 else "count as failures"
-            results.print(
-                f"[dim]All: {n_judged} judged questions; {n_without} without a right answer {counted}[/]"
-            )
+            results.print(f"[dim]All: {n_judged} judged questions; {n_without} without a right answer {counted}[/]")
             _metrics(evaluation, judge.name, labels, is_all=True)
         _differences(evaluation, judge.name, labels)
         _groups(evaluation, [scores for scores in by_group if scores.judge == judge.name], labels)
