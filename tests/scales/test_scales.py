@@ -7,6 +7,7 @@ from dialometer.model.scale import Scale
 from dialometer.scales import SCALES
 from dialometer.scales.likert import Likert
 from dialometer.scales.magnitude import Magnitude
+from dialometer.scales.text import Text
 
 EXAMPLES = {
     "likert": {"points": 5},
@@ -164,3 +165,41 @@ def test_magnitudes_are_above_zero_and_slips_are_asked_about():
     assert "1e+40" in scale.doubt(scale.parse("1e40"))
     assert scale.doubt(2e6)
     assert not scale.doubt(2e6, anchor=1e6)  # far from 100, near to the value shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [
+        ("1 000", 1000),
+        ("1\u202f000\u202f000", 1_000_000),
+        ("1'250", 1250),
+        ("1,000,000", 1_000_000),
+        ("1.000.000", 1_000_000),
+        ("1,000.5", 1000.5),
+        ("1.000,5", 1000.5),
+        ("1,5", 1.5),
+        ("12,3456", 12.3456),
+        ("0,500", 0.5),
+        ("\u0663\u066b\u0665", 3.5),
+    ],
+)
+def test_thousands_are_read_where_they_are_clear(typed, number):
+    assert Magnitude().parse(typed) == number
+
+
+def test_a_comma_before_three_digits_is_asked_about():
+    scale = Magnitude(modulus=100)
+    for typed, asked in {"1,000": "1000 or 1", "1.250": "1250 or 1.25", "12,345": "12345 or 12.3450"}.items():
+        with pytest.raises(AnswerError, match=f"Do you mean {asked}\\?"):
+            scale.parse(typed)
+    assert scale.parse("12.3450") == 12.345  # what the question suggests is taken
+    assert scale.parse(1.125) == scale.parse_collected("1.125") == 1.125  # programs and files write points
+    with pytest.raises(AnswerError, match="1000 or 1"):
+        scale.parse_collected("1,000")
+    for form in ("number", "integer"):
+        with pytest.raises(AnswerError, match="1000 or 1"):
+            Text(format=form).parse("1,000")
+    assert Text(format="number").parse("1.250") == 1.25
+    for wrong in ("1,00,000", "1 00", "1,2,3", "1_000"):
+        with pytest.raises(AnswerError, match="enter a number"):
+            scale.parse(wrong)

@@ -29,6 +29,21 @@ def test_a_slip_is_asked_about_once(make_study, site):
     assert stored == {10**13, 7, 50}
 
 
+def test_thousands_with_a_comma_are_asked_about(make_study, site):
+    there = site(make_study("anchoring", n_items=1))
+    browser = there.browser().start()
+    screen = browser.walk_to(there, "item")
+    given = dict.fromkeys((field.name for field in screen.fields), "50")
+    first = screen.fields[0].name
+    browser.send({**given, first: "1,000"})
+    assert browser.status == 422
+    assert "Do you mean 1000 or 1? Please write it like one of these." in browser.page
+    assert "1,000" in browser.page, "what was typed stays in the field"
+    browser.send({**given, first: "1000"})
+    assert browser.status == 200
+    assert {judgment.value for judgment in there.store.records.judgments()} == {1000, 50}
+
+
 def test_a_draft_is_not_a_confirmation(make_study, site):
     there = site(make_study("anchoring", n_items=1))
     browser = there.browser().start()

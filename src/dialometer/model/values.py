@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 
 # A judgment's value as it is stored: a number, a name, a list of names, or names by role (best and worst).
@@ -15,10 +16,19 @@ MAX_OPTIONS = 20
 MAX_POINTS = 11
 
 
-def to_number(raw: object) -> float | None:
-    """The number in a raw answer, or None. Takes a decimal comma; refuses infinities, NaN and truth values.
+_GROUP_SPACES = " \u00a0\u2009\u202f'’٬"
+"""What separates thousands and nothing else: spaces, apostrophes and the Arabic thousands separator."""
+_GROUPS = {
+    mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+") for mark in (",", ".", *_GROUP_SPACES)
+}
 
-    One rule for forms, programs and imported files.
+
+def to_number(raw: object) -> float | None:
+    """The number in a raw answer, or None. Refuses infinities, NaN and truth values.
+
+    Takes a decimal comma, and thousands where they are separated beyond doubt: ``1 000``, ``1,000,000``, ``1.000,5``. A
+    comma before exactly three digits (``1,000``) may be either and is no number; ``which_number`` asks. A point
+    there is a decimal point, as programs and files write it. One rule for forms, programs and imported files.
     """
     if isinstance(raw, bool):
         return None
@@ -27,14 +37,41 @@ def to_number(raw: object) -> float | None:
             number = float(raw)
         except OverflowError:
             return None
-    elif isinstance(raw, str):
+    elif isinstance(raw, str) and not which_number(raw, ","):
         try:
-            number = float(raw.strip().replace(",", ".").replace("_", "x"))
+            number = float(_with_point(raw.strip()).replace("_", "x"))
         except ValueError:
             return None
     else:
         return None
     return number if math.isfinite(number) else None
+
+
+def which_number(raw: object, marks: str = ",.") -> str:
+    """What to ask where a number has one of these marks before three digits: ``1,000`` is 1000 or 1. Empty where it is clear."""
+    text = raw.strip() if isinstance(raw, str) else ""
+    mark = next((mark for mark in marks if text.count(mark) == 1), "")
+    if not mark or not _GROUPS[mark].fullmatch(text):
+        return ""
+    decimal = f"{float(text.replace(mark, '.')):g}"
+    if _GROUPS["."].fullmatch(decimal):  # written so, it would be asked again
+        decimal += "0"
+    return f"Do you mean {text.replace(mark, '')} or {decimal}? Please write it like one of these."
+
+
+def _with_point(text: str) -> str:
+    """The number as programs write it: thousands joined, a decimal point."""
+    text = text.replace("٫", ".")  # the Arabic decimal separator
+    decimal = max(",.", key=text.rfind)
+    whole, found, rest = text.rpartition(decimal)
+    if not found:
+        whole, rest = text, ""
+    for mark, groups in _GROUPS.items():
+        if mark != decimal and groups.fullmatch(whole):
+            whole = whole.replace(mark, "")
+        elif mark == decimal and groups.fullmatch(text) and text.count(mark) > 1:
+            return text.replace(mark, "")
+    return f"{whole}.{rest}" if found else whole
 
 
 def tidy(number: float) -> int | float:

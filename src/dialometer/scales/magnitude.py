@@ -15,7 +15,7 @@ from pydantic import Field
 
 from dialometer.errors import AnswerError
 from dialometer.model.scale import InputField, Level, NumberUse, Scale, Value
-from dialometer.model.values import ObservedValues, tidy, to_number
+from dialometer.model.values import ObservedValues, tidy, to_number, which_number
 from dialometer.scales import SCALES
 
 ANCHOR_SHARE = 0.8  # a middling response seems worth four fifths of a good standard
@@ -53,7 +53,11 @@ class Magnitude(Scale):
     guess_rank: ClassVar[int | None] = 20
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
-        number = to_number(raw)
+        if question := which_number(raw):
+            raise AnswerError(question)
+        return self._checked(to_number(raw))
+
+    def _checked(self, number: float | None) -> Value:
         if number is None:
             raise AnswerError("Please enter a number.")
         if number <= 0 and not self.minimum:
@@ -65,8 +69,14 @@ class Magnitude(Scale):
         return tidy(number)
 
     def parse_collected(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
-        """Other studies let raters enter zero: such answers are kept, and the study's rule for zeros is applied to them."""
-        return 0 if to_number(raw) == 0 and not self.minimum else self.parse(raw, alternatives)
+        """Other studies let raters enter zero: such answers are kept, and the study's rule for zeros is applied to them.
+
+        Files have decimal points: ``1.250`` is no doubt there, ``1,250`` is.
+        """
+        number = to_number(raw)
+        if number is None:
+            return self.parse(raw, alternatives)
+        return 0 if number == 0 and not self.minimum else self._checked(number)
 
     def doubt(self, value: Value, anchor: float | None = None) -> str:
         """A number far from everything else on the page, such as 1e12, may be a slip of the keyboard."""

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from dialometer.errors import AnswerError
 from dialometer.model.dialogue import clean_text
 from dialometer.model.scale import InputField, Level, Scale, Value
-from dialometer.model.values import ObservedValues, tidy, to_number
+from dialometer.model.values import ObservedValues, tidy, to_number, which_number
 from dialometer.scales import SCALES
 
 _REMARKS = (
@@ -65,6 +65,8 @@ class Text(Scale):
         return text
 
     def _parse_number(self, raw: object) -> Value:
+        if question := which_number(raw, ",." if self.format == "integer" else ","):
+            raise AnswerError(question)
         number = to_number(raw)
         if number is None or (self.format == "integer" and number != int(number)):
             raise AnswerError("Please enter a whole number." if self.format == "integer" else "Please enter a number.")
