@@ -7,13 +7,14 @@ import pytest
 from scipy import stats
 
 from commands import result_of
-from dialometer.analysis.planning.power import DEFAULT, PowerAnalysis, Setting, simulate_tests
+from dialometer.analysis.planning.power import DEFAULT, PowerAnalysis, PowerPoint, PowerResult, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import advice_words, answer_words
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, resized
 from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
+from dialometer.stats.clustered.proportion import proportion
 
 
 def study_of(name):
@@ -156,10 +157,26 @@ def test_more_items_are_tried_where_no_number_of_raters_is_enough():
     assert result.limit.setting.n_raters == 100
     assert all(point.all_tests.value <= point.power.value for point in result.points)
     words = answer_words(study, result) + advice_words(study, result)
-    assert words.startswith("With 2 transcript pairs per block, no number of raters reaches 80% power")
+    assert words.startswith("With 2 transcript pairs per block, no number of raters up to 100 reaches 80% power")
     assert "more raters alone do not help" in words
     if result.with_items is not None:
         assert f"{result.with_items.setting.n_items // 5} transcript pairs per block reach" in words
+
+
+def test_what_reads_as_the_target_reaches_it():
+    """A power that is written as 80% is enough for 80%, in the search, the table and the sentence."""
+
+    def point(n_hits):
+        share = proportion(n_hits, 200, label="any difference")
+        return PowerPoint(Setting(800, 20, 0.5, 0.05, 1), share, share, {"a": share}, None, "")
+
+    assert point(159).power.value < 0.8
+    assert point(159).is_enough(0.8, needs_all=False)
+    assert not point(158).is_enough(0.8, needs_all=False)
+    study = study_of("likert")
+    close = PowerResult("quality", 0.5, 0.8, (point(158),), None, limit=point(158))
+    assert answer_words(study, close).startswith("With 20 items, no number of raters up to 800 reaches 80% power")
+    assert advice_words(study, close).startswith("800 raters reach 79% (73% to 84%), which is close.")
 
 
 def test_fixed_items_are_no_sample():

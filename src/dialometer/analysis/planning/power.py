@@ -62,6 +62,10 @@ class PowerPoint:
         """The power that counts."""
         return self.all_tests.value if needs_all else self.power.value
 
+    def is_enough(self, target: float, needs_all: bool) -> bool:
+        """Whether the power reaches the target as it is written: what reads 80% reaches 80%."""
+        return float(f"{100 * self.reached(needs_all):.0f}") >= 100 * target
+
 
 @dataclass(frozen=True)
 class PowerResult:
@@ -189,7 +193,7 @@ class PowerAnalysis:
         )
 
     def _is_enough(self, point: PowerPoint) -> bool:
-        return point.reached(self.needs_all) >= self.target
+        return point.is_enough(self.target, self.needs_all)
 
     def _more_items(self, pool: ProcessPoolExecutor, n_raters: int) -> PowerPoint | None:
         """The first larger number of items that is enough."""

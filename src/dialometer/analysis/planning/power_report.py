@@ -44,7 +44,8 @@ def answer_words(study: Study, result: PowerResult) -> str:
     goal = f"{result.target:.0%} power for an effect of {result.effect:g}"
     if result.smallest is not None:
         return f"{result.smallest.setting.n_raters} raters reach {goal}."
-    return f"With {items_words(study, n_items_of(study))}, no number of raters reaches {goal}."
+    tried = max(point.setting.n_raters for point in result.points)
+    return f"With {items_words(study, n_items_of(study))}, no number of raters up to {tried:,} reaches {goal}."
 
 
 def advice_words(study: Study, result: PowerResult) -> str:
@@ -60,7 +61,9 @@ def advice_words(study: Study, result: PowerResult) -> str:
     parts = []
     if result.limit is not None:
         n, reached = result.limit.setting.n_raters, result.limit.reached(result.needs_all)
-        parts.append(f"Even {n:,} raters reach only {reached:.0%}: more raters alone do not help.")
+        value = result.limit.all_tests if result.needs_all else result.limit.power
+        why = "which is close" if value.high >= result.target else "so more raters alone do not help"
+        parts.append(f"{n:,} raters reach {reached:.0%} ({value.low:.0%} to {value.high:.0%}), {why}.")
     if result.with_items is not None:
         setting, reached = result.with_items.setting, result.with_items.reached(result.needs_all)
         parts.append(
@@ -156,7 +159,7 @@ def _table(result: PowerResult) -> Table:
             point.power,
             *([point.all_tests] if has_several else []),
             cost_words(point),
-            point.reached(result.needs_all) >= result.target,
+            point.is_enough(result.target, result.needs_all),
         )
         for point in result.points
     )

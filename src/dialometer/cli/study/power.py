@@ -159,7 +159,7 @@ def _show(study: Study, result: PowerResult, assumed: Assumptions) -> None:
     power = ["any test significant", "all significant"] if has_several else ["power"]
     table = Table("raters", "items", *power, "cost", box=None, pad_edge=False, header_style="bold")
     for point in result.points:
-        mark = "green" if point.reached(result.needs_all) >= result.target else "default"
+        mark = "green" if point.is_enough(result.target, result.needs_all) else "default"
         shown = [point.power, point.all_tests] if has_several else [point.power]
         cells = [f"{value.value:.0%} ({value.low:.0%} to {value.high:.0%})" for value in shown]
         is_counted = [result.needs_all == (place == 1) for place in range(len(cells))]
