@@ -129,7 +129,7 @@ def test_the_scale_is_in_the_schema_and_in_the_simulated_and_exported_answers(di
 
 def test_the_scale_is_in_the_declared_comparison(report):
     [declared] = [section for section in report["sections"] if section["is_confirmatory"]]
-    rows = [row for row in declared["parts"][0]["rows"] if row[:2] == ["system_helpfulness (primary)", "Helpfulness"]]
+    rows = [row for row in declared["parts"][0]["rows"] if row[:2] == ["System helpfulness (primary)", "Helpfulness"]]
     assert len(rows) == 3
     for *_, difference in (row[:5] for row in rows):
         estimate = difference["estimate"]

@@ -346,7 +346,7 @@ def test_size_and_consistency_of_the_primary_comparison_are_one_family(template,
     report = analyse(study, data, n_resamples=100)
     table = table_of(report, "declared_ratings")
     assert table.is_confirmatory
-    primary = [row for row in table.rows if row[0] == "anchor_effect (primary)"]
+    primary = [row for row in table.rows if row[0] == "Anchor effect (primary)"]
     assert [row[1] for row in primary] == ["size of ratings", "consistency"] * 2
     p = np.sort([row[6] for row in primary])
     expected = np.minimum(np.maximum.accumulate(p * [4, 3, 2, 1]), 1)  # Holm 1979
@@ -360,7 +360,7 @@ def test_size_and_consistency_of_the_primary_comparison_are_one_family(template,
     tests = Factors().primary_tests(data, declared.comparisons[0], options)
     assert len(tests) == 4
     again = analyse(study, data, n_resamples=100, seed=1)
-    shown = [row for row in table_of(again, "declared_ratings").rows if row[0] == "anchor_effect (primary)"]
+    shown = [row for row in table_of(again, "declared_ratings").rows if row[0] == "Anchor effect (primary)"]
     assert [test.details["p_adjusted"] for test in tests.values()] == pytest.approx([row[7] for row in shown])
 
 
@@ -371,7 +371,7 @@ def test_the_headline_reads_corrected_declared_tests_only(template, quick):
     seen = 0
     for seed in (1, 2, 3):  # of the first twelve, the second has such a p-value
         report = analyse(study, quick(study, n_raters=24, seed=seed, habits=habits), n_resamples=50)
-        rows = [row for row in table_of(report, "declared_ratings").rows if row[0] == "anchor_effect (primary)"]
+        rows = [row for row in table_of(report, "declared_ratings").rows if row[0] == "Anchor effect (primary)"]
         is_found = any(row[7] is not None and row[7] < 0.05 for row in rows)
         assert ("there was no significant change" not in report.summary.answer) == is_found
         assert any("nchoring" in claim.what for claim in report.summary.claims) == is_found

@@ -232,7 +232,7 @@ def test_all_ratings_equal(study):
     top = shown["rating_shape_overall_shares"].rows[0][5]
     assert top.value == 1
     assert top.low < 1
-    assert all(row[4] is None for row in shown["system_ratings_declared"].rows)
+    assert all(row[5] is None for row in shown["system_ratings_declared"].rows)
     assert "nan" not in said(report).lower()
     assert "too little variation" in said(report)
 
@@ -245,10 +245,10 @@ def test_one_conversation_a_rater(study):
         for name in ("overall", "understood", "willing")
     ]
     report = analyse(study, make_data(study, rows), n_resamples=200)
-    assert "one conversation" in " ".join(by_name(report)["order"].paragraphs)
+    assert "one dialogue" in " ".join(by_name(report)["order"].paragraphs)
     assert by_name(report)["length"].problem
-    assert not any(row[6].is_known for row in tables_of(report)["system_ratings_declared"].rows)
-    gap = tables_of(report)["system_ratings_declared"].rows[0][3]
+    assert not any(row[7].is_known for row in tables_of(report)["system_ratings_declared"].rows)
+    gap = tables_of(report)["system_ratings_declared"].rows[0][4]
     assert gap.has_interval
 
 

@@ -150,7 +150,7 @@ def test_what_to_do_next_follows_from_the_verdict(likert):
     assert new == NEW_STUDY
     assert "about 71 raters and 107 items (now 20 and 30)" in collect
     assert (
-        "do not point in the expected direction"
+        "Not every estimate points in the expected direction"
         in steps(a_test("neural", "rules", -0.3, 0.14), expected=["neural > rules"])[0]
     )
     assert "more than 20 times the data" in steps(a_test("neural", "rules", 0.02, 0.9))[0]

@@ -65,7 +65,7 @@ def test_the_whole_report(report, html, rendered):
         HOSTILE,
         "Interim report.",
         "not enough data",
-        "58% 95% confidence interval [49, 67]",
+        "58%, 95% confidence interval [49, 67]",
     ):
         assert words in shown
     assert "<script" not in html

@@ -35,7 +35,7 @@ def within(value, half):
         # Narrower than that: the borders 354/355 and 949/950 of the Particle Data Group's rule.
         (5.12345, 0.00354, "5.1235"),
         (5.12345, 0.00356, "5.123"),
-        (1234.5, 30.0, "1,234"),
+        (1234.5, 30.0, "1,235"),  # halves are rounded up
         (1234567.8, 5000.0, "1,234,568"),
     ],
 )

@@ -121,7 +121,7 @@ def test_signed_rank_agrees_with_peers():
     tied = np.array([1.0, -1, 2, 2, 0, 3, -2, 1, 1, math.nan])
     found = wilcoxon_signed_rank(tied)
     assert found.p_value == pytest.approx(stats.wilcoxon(tied[:9], method="asymptotic", correction=True).pvalue)
-    assert found.notes == ("1 missing answer excluded", "1 zero differences dropped")
+    assert found.notes == ("1 missing answer excluded", "1 zero difference excluded")
     assert not wilcoxon_signed_rank([0, 0]).is_known
 
 

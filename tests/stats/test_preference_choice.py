@@ -125,12 +125,12 @@ def test_sides_mirror_and_rules_agree_on_the_test(n_for, n_against, n_ties, n_ca
 def test_rules_for_ties():
     drop, half, report = (preference(30, 10, 20, 5, ties=rule) for rule in ("drop", "half", "report"))
     assert (drop.value, drop.n) == (0.75, 40)
-    assert "20 ties dropped" in drop.notes
+    assert "20 ties excluded" in drop.notes
     assert (half.value, half.n) == (pytest.approx(40 / 60), 60)
     assert (report.value, report.n) == (0.5, 60)
     assert report.details["share_against"] == pytest.approx(10 / 60)
-    assert "ties: report" in report.method
-    assert all("5 cannot tell dropped" in estimate.notes for estimate in (drop, half, report))
+    assert "ties counted as answers" in report.method
+    assert all("5 cannot tell excluded" in estimate.notes for estimate in (drop, half, report))
     with pytest.raises(DialometerError, match="negative"):
         preference(-1, 3)
 

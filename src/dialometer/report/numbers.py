@@ -12,6 +12,8 @@ from dialometer.model.report import Headline, Report
 NOT_ENOUGH = "not enough data"
 MINUS = "−"
 _MAX_DIGITS = 6
+RATIO_UNITS = ("times", "ratio", "odds ratio")
+"""Units of estimates for which 1 means no difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ def write_number(value: float, n_digits: int) -> str:
     """A number with thousands separated; what would round to nothing is written in powers of ten."""
     if math.isinf(value):
         return f"{MINUS if value < 0 else ''}∞"
-    rounded = f"{value:,.{n_digits}f}"
+    # A half is rounded up whichever way it was computed: 0.625 and 0.62499999999 are the same number to a reader.
+    rounded = f"{value * (1 + 1e-9) if abs(value) < 1e6 else value:,.{n_digits}f}"
     if value and not float(rounded.replace(",", "")) and abs(value) < 10**-_MAX_DIGITS:
         rounded = f"{value:.1e}"
     if not float(rounded.replace(",", "")):
@@ -63,17 +66,23 @@ def write_p(p: float, *, is_bare: bool = False) -> str:
 def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) -> int:
     """Digits after the point: the same for all estimates of one kind, so that a sentence, a tile and a table agree.
 
-    Shares are whole percentages and other numbers have two digits, or none where the interval is wider than ten. Only an
-    interval too narrow to be seen with that many gets more, by the rule of the Particle Data Group (Review of Particle
-    Physics, introduction, "Rounding"): so 0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
+    Shares are whole percentages and other numbers have two digits, or none where the interval is wider than ten; a ratio keeps
+    two as long as its lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with
+    that many gets more, by the rule of the Particle Data Group (Review of Particle Physics, introduction, "Rounding"): so
+    0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
     """
-    if not estimate.has_interval:
+    half = _half(estimate, is_percent=is_percent)
+    if math.isnan(half) or (fallback == 0 and not is_percent):  # ranks, minutes: whole numbers are wanted
         return fallback
-    half = (100 if is_percent else 1) * (estimate.high - estimate.low) / 2
-    if not (half > 0 and math.isfinite(half)):
-        return fallback
-    usual = 0 if is_percent or half >= _WIDE else min(2, fallback)
+    is_wide = estimate.low >= 10 if estimate.unit in RATIO_UNITS else half >= _WIDE
+    usual = 0 if is_percent or is_wide else min(2, fallback)
     return usual if half >= 2 * 10**-usual else max(usual, _precise_digits(half))
+
+
+def _half(estimate: Estimate, *, is_percent: bool = False) -> float:
+    """Half the width of an interval; nan where there is none to speak of."""
+    half = (100 if is_percent else 1) * (estimate.high - estimate.low) / 2
+    return half if half > 0 and math.isfinite(half) else math.nan
 
 
 _WIDE = 5.0
@@ -89,11 +98,16 @@ def _precise_digits(half: float) -> int:
 
 
 def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: bool = False) -> int | None:
-    """One number of digits for a column if its intervals are alike, so that points line up; None if they are not."""
-    digits = [digits_of(e, fallback, is_percent=is_percent) for e in estimates if e.is_known and e.has_interval]
-    if not digits:
+    """One number of digits for a column, so that points line up: that of its typical interval; None if units are mixed."""
+    known = [e for e in estimates if e.is_known and not math.isnan(_half(e, is_percent=is_percent))]
+    if not known:
         return fallback
-    return max(digits) if max(digits) - min(digits) <= 2 else None
+    halves = sorted(_half(e, is_percent=is_percent) for e in known)
+    digits = sorted(digits_of(e, fallback, is_percent=is_percent) for e in known)
+    if not is_percent and halves[0] < 1 and halves[-1] >= _WIDE and digits[0] != digits[-1]:
+        return None
+    typical = digits[(len(digits) - 1) // 2]
+    return max(typical, digits[-1]) if halves[0] < 10**-typical else typical
 
 
 def write_estimate(
@@ -124,8 +138,6 @@ NEXT_STEPS = "What to do next"
 INTERIM = ("Interim report", "The study is not finished: its numbers can still change.")
 SHARE_UNITS = ("share", "proportion", "probability")
 """Units of estimates from 0 to 1 that are shown in percent."""
-RATIO_UNITS = ("times", "ratio", "odds ratio")
-"""Units of estimates for which 1 means no difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +160,8 @@ def write_headline(headline: Headline) -> WrittenHeadline:
     is_percent = estimate.unit in SHARE_UNITS
     words = write_estimate(estimate, is_percent=is_percent)
     confidence = f"{100 * estimate.confidence:g}% confidence interval {words.interval}" if words.interval else ""
-    test = "" if math.isnan(estimate.p_value) else write_p(estimate.p_value)
+    p = float(estimate.details.get("p_adjusted", estimate.p_value))  # as in the tables of confirmatory tests
+    test = "" if math.isnan(p) else write_p(p)
     return WrittenHeadline(
         words.value, "" if is_percent else estimate.unit, confidence, test, words.notes, is_known=True
     )

@@ -66,7 +66,8 @@ class WrittenTable:
 def write_table(table: Table) -> WrittenTable:
     """The table in words."""
     by_column = [[row[i] for row in table.rows] for i in range(len(table.columns))]
-    writers = [_writer(column, cells) for column, cells in zip(table.columns, by_column, strict=True)]
+    digits = _digits(table.columns, by_column)
+    writers = [_writer(column, n) for column, n in zip(table.columns, digits, strict=True)]
     written = [[write(cell) for write, cell in zip(writers, row, strict=True)] for row in table.rows]
     shared = _shared_notes(cell for row in table.rows for cell in row)
     marks: dict[str, str] = {}
@@ -143,12 +144,35 @@ def _align(column: Column) -> Align:
     return "left" if column.kind == "text" else "right"
 
 
-def _writer(column: Column, cells: Sequence[Cell]) -> Callable[[Cell], Written]:
-    """How the cells of one column are written; digits are settled for the column as a whole."""
-    is_percent = column.kind in ("percent", "percent_estimate")
-    fallback = min(column.n_digits, 1) if is_percent else column.n_digits
-    estimates = [cell for cell in cells if isinstance(cell, Estimate)]
-    n_digits = shared_digits(estimates, fallback, is_percent=is_percent)
+def _digits(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> list[int | None]:
+    """Digits of each column's estimates: the same for columns that hold the same statistic, so that a row reads alike."""
+    pools: dict[tuple[object, ...], list[Estimate]] = {}
+    keys = []
+    for column, cells in zip(columns, by_column, strict=True):
+        estimates = [cell for cell in cells if isinstance(cell, Estimate)]
+        method = next((e.method for e in estimates if e.has_interval), "")
+        keys.append((column.kind, column.unit, column.n_digits, method))
+        pools.setdefault(keys[-1], []).extend(estimates)
+    made: dict[tuple[object, ...], int | None] = {}
+    for key, column in zip(keys, columns, strict=True):
+        fitting = pools[key]
+        if not key[-1]:  # no interval says how precise they are: as precise as others of their kind
+            fitting = [e for other, found in pools.items() if other[:-1] == key[:-1] for e in found]
+        made[key] = shared_digits(fitting, _fallback(column), is_percent=_is_percent(column))
+    return [made[key] for key in keys]
+
+
+def _is_percent(column: Column) -> bool:
+    return column.kind in ("percent", "percent_estimate")
+
+
+def _fallback(column: Column) -> int:
+    return min(column.n_digits, 1) if _is_percent(column) else column.n_digits
+
+
+def _writer(column: Column, n_digits: int | None) -> Callable[[Cell], Written]:
+    """How the cells of one column are written."""
+    is_percent, fallback = _is_percent(column), _fallback(column)
 
     def write(cell: Cell) -> Written:
         if cell is None:

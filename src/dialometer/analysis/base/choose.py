@@ -216,7 +216,7 @@ def analyse(
     summary = Summary(
         answer=answer(findings or [first]),
         certainty=certainty(first, has_comparisons=bool(declared.comparisons) or not len(data.judgments)),
-        headlines=headlines(first.headlines, verdicts),
+        headlines=headlines(findings),
         exclusions=exclusions_table(data),
         balance=balance_table(data) if len(study.cells) > 1 else None,
         figure=first.figure,

@@ -62,6 +62,8 @@ class Findings:
     """On the hypotheses that were declared."""
     verdict_answer: str = ""
     """The verdict on the primary hypothesis in a sentence; it opens the report."""
+    verdict_headlines: tuple[Headline, ...] = ()
+    """The tests of the primary hypothesis, where its direction was declared; they take the place of the family's own."""
     next_steps: tuple[str, ...] = ()
     """What to do next, from what this family found."""
 

@@ -29,9 +29,12 @@ def certainty(first: Findings, *, has_comparisons: bool) -> str:
 MOST_HEADLINES = 4
 
 
-def headlines(found: Sequence[Headline], verdicts: Sequence[Verdict]) -> tuple[Headline, ...]:
+def headlines(findings: Sequence[Findings]) -> tuple[Headline, ...]:
     """The numbers of the first screen: where anything was declared only confirmatory ones, and few of them."""
-    kept = [headline for headline in found if headline.is_confirmatory or not verdicts]
+    declared = [headline for part in findings for headline in part.verdict_headlines]
+    has_verdicts = any(part.verdicts for part in findings)
+    found = findings[0].headlines if findings else ()
+    kept = declared or [headline for headline in found if headline.is_confirmatory or not has_verdicts]
     return tuple(kept[:MOST_HEADLINES])
 
 

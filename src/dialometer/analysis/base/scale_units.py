@@ -87,8 +87,21 @@ def unit_words(unit: Unit) -> str:
     return {"log": "rating", "points": "rating", "percent": "rating, % of the scale", "z": "rating, z"}[unit]
 
 
+CUT = "cut at the ends of the scale"
+
+
 def within(estimate: Estimate, low: float, high: float) -> Estimate:
-    """The estimate with its interval cut at the ends of what is possible; the coverage stays what it was."""
+    """The estimate with its interval cut at the ends of what is possible, which its method says; the coverage stays."""
     if not estimate.has_interval or (estimate.low >= low and estimate.high <= high):
         return estimate
-    return replace(estimate, low=min(max(estimate.low, low), high), high=max(min(estimate.high, high), low))
+    return replace(
+        estimate,
+        low=min(max(estimate.low, low), high),
+        high=max(min(estimate.high, high), low),
+        interval_method=", ".join(dict.fromkeys(word for word in (estimate.interval_method, CUT) if word)),
+    )
+
+
+def difference_within(estimate: Estimate, low: float, high: float) -> Estimate:
+    """The same for a difference of two means, which is at most as large as the scale is long."""
+    return within(estimate, low - high, high - low)

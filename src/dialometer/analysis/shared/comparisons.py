@@ -156,7 +156,7 @@ def comparison_title(comparison: Comparison) -> str:
 def comparison_role(study: Study, comparison: Comparison) -> str:
     """Whether a declared comparison decides the study."""
     is_primary = comparison.name == study.spec.analysis.primary
-    return "the comparison that decides the study" if is_primary else "declared"
+    return "primary" if is_primary else "secondary"
 
 
 def comparison_caption(comparison: Comparison, questions: Iterable[str]) -> str:

@@ -72,6 +72,18 @@ def readable(estimate: Estimate) -> tuple[Estimate, bool]:
     return estimate, is_share(estimate)
 
 
+def counted_in(estimate: Estimate) -> str:
+    """The unit of the readable estimate, as a tile writes it behind the number."""
+    if estimate.unit == "log odds":
+        return "probability"
+    if is_share(estimate):
+        return "share"
+    if estimate.details.get("is_log"):
+        return "times"
+    quantity = str(estimate.details.get("quantity", "points"))
+    return {"ICC": "difference in ICC", "score": "difference in score"}.get(quantity, quantity)
+
+
 def _probability(log_odds: float) -> float:
     return math.nan if math.isnan(log_odds) else 1 / (1 + math.exp(-log_odds))
 
@@ -111,7 +123,7 @@ def _compared(estimate: Estimate, shown: Estimate, first: str, second: str) -> s
     if estimate.unit == "log odds":
         return f"{first} is preferred to {second} with an estimated probability of {value_only(shown, is_percent=True)}"
     if is_share(estimate):
-        return f"{first} is chosen over {second} in {value_only(shown, is_percent=True)}"
+        return f"{first} is chosen over {second} in {value_only(shown, is_percent=True)} of choices"
     if estimate.details.get("is_log"):
         return f"{first} is rated {value_only(shown)} times as high as {second}"
     quantity = str(estimate.details.get("quantity", "points"))

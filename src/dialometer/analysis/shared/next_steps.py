@@ -115,8 +115,8 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
         return "Collect judgments on what could not be tested yet."
     if against:
         return (
-            f"The estimates do not point in the expected direction ({main.words(against[0])}): more of the same data is unlikely "
-            "to support the hypothesis. Reconsider it before collecting more."
+            f"Not every estimate points in the expected direction: {main.words(against[0])}. More of the same data is unlikely to "
+            "support the hypothesis; reconsider it before collecting more."
         )
     factor = _needed(main, left)
     if factor > MOST_TIMES:
@@ -130,10 +130,11 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
         for key, n in (("n_raters", n_raters), ("n_questions", n_items))
     )
     raters, items = (math.ceil(factor * n) for n in (n_raters, n_items))
-    grown = n_of(raters, "rater")
-    if not main.options.has_fixed_items and n_items > 1:
+    grown, now = n_of(raters, "rater"), f"now {n_raters:,}"
+    # Between conditions raters differ, not items: every condition has the same items.
+    if main.comparison.between == "systems" and not main.options.has_fixed_items and n_items > 1:
         grown += f" and {n_of(items, 'item')}"
-    now = f"now {n_raters:,}" + ("" if main.options.has_fixed_items or n_items < 2 else f" and {n_items:,}")
+        now += f" and {n_items:,}"
     return (
         f"If the difference is as large as estimated here, about {grown} ({now}) would show it with {POWER:.0%} power. "
         "Check this with dialometer power before collecting."

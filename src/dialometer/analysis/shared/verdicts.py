@@ -14,12 +14,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import criterion_label, factor_named, level_label, listed, n_of, system_label
+from dialometer.analysis.base.wording import (
+    after_correction,
+    criterion_label,
+    factor_named,
+    level_label,
+    listed,
+    n_of,
+    system_label,
+)
 from dialometer.analysis.shared.comparisons import (
     compared_systems,
     comparison_title,
@@ -27,11 +35,19 @@ from dialometer.analysis.shared.comparisons import (
     is_significant,
     p_adjusted,
 )
-from dialometer.analysis.shared.effect_words import about_words, effect_words, flipped, short_words
+from dialometer.analysis.shared.effect_words import (
+    about_words,
+    counted_in,
+    effect_words,
+    flipped,
+    is_share,
+    readable,
+    short_words,
+)
 from dialometer.analysis.shared.equivalence import answer_words, has_margin, is_outside, test_sentence
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Verdict, VerdictResult
+from dialometer.model.report import Headline, Verdict, VerdictResult
 from dialometer.model.study import Comparison, Study
 
 MOST_TESTS = 4
@@ -187,11 +203,30 @@ class DeclaredHypothesis:
         direction = " in the expected direction" if self.comparison.expected else ""
         if has_margin(self.comparison):
             return f"{answer_words(self.tests, self.comparison)} "
-        return f"{yes} of {n} tests are significant{direction}{against}. "
+        return f"{yes} of {n} tests {'is' if yes == 1 else 'are'} significant{direction}{against}. "
 
     def answer(self) -> str:
         """The first sentence of the report, where this is the primary hypothesis."""
         return f"Hypothesis {self.result}: {self.statement()}."
+
+    def headlines(self) -> tuple[Headline, ...]:
+        """The numbers of the first screen where a direction was declared: its tests, the way round it has them."""
+        if not self.comparison.expected or has_margin(self.comparison) or len(self.relevant) > MOST_TESTS:
+            return ()
+        return tuple(self._headline(test) for test in self.relevant)
+
+    def _headline(self, test: Estimate) -> Headline:
+        first, second = (self.label(test.details.get(key)).strip("“”") for key in ("first", "second"))
+        shown, unit = readable(test)[0], counted_in(test)
+        verb = "over" if is_share(test) or test.unit == "log odds" else "against"
+        after = after_correction(self.options.correction)
+        if any(test is other for other in self.contradicting):
+            words = f"Significant{after}, against the hypothesis."
+        else:
+            words = f"{'Significant' if is_significant(test) else 'Not significant'}{after}."
+        kind = ", consistency" if test.details.get("quantity") == "ICC" else ""
+        label = f"{about_words(test)}{first} {verb} {second}{kind}"
+        return Headline(label, replace(shown, unit=unit), words, is_confirmatory=True)
 
     def verdict(self) -> Verdict:
         """For the summary."""

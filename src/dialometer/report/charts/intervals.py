@@ -144,9 +144,10 @@ def forest(
     reference: float | None = 0.0,
     domain: tuple[float, float] | None = None,
     is_percent: bool = False,
+    n_digits: int | None = None,
 ) -> Spec:
     """Effects with intervals, the numbers written at the right, and a line at ``reference`` (no effect)."""
-    texts = {dot.label: write_estimate(dot.estimate, is_percent=is_percent).text for dot in dots}
+    texts = {dot.label: write_estimate(dot.estimate, n_digits=n_digits, is_percent=is_percent).text for dot in dots}
     return _column(dots, texts, value_title, reference, domain, is_percent)
 
 

@@ -78,7 +78,8 @@ def _summary_part(rendering: Rendering, part: Table | Figure) -> list[str]:
 def _headline(headline: Headline) -> str:
     written = write_headline(headline)
     kind = CONFIRMATORY if headline.is_confirmatory else EXPLORATORY
-    numbers = " ".join(escape(text) for text in (written.value, written.unit, written.interval) if text)
+    value = f"{written.value} {written.unit}".strip()
+    numbers = ", ".join(escape(text) for text in (value, written.interval, written.test) if text)
     notes = "".join(f" {escape(note)}" for note in written.notes)
     return f"**{escape(headline.label)}: {numbers}** ({kind.lower()}). {escape(headline.sentence)}{notes}"
 

@@ -31,7 +31,7 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.clustered.preference import NO_DECISIVE, TieRule, binomial_test
+from dialometer.stats.clustered.preference import NO_DECISIVE, TieRule, binomial_test, rule_words
 from dialometer.stats.clustered.proportion import clopper_pearson_interval, wilson_interval
 from dialometer.stats.observations import Floats, check_confidence, codes, missing_note, numbers, same_length
 
@@ -274,7 +274,7 @@ def clustered_preference(
         "n_ties": int(np.sum(is_tie)),
         "n_cannot_tell": int(np.sum(is_unknown)),
     }
-    rules = f"; ties: {ties}, cannot tell: {cannot_tell}"
+    rules = f"; {rule_words(ties, cannot_tell)}"
     if counts["n_for"] + counts["n_against"] == 0:
         return unknown(f"preference, cluster-robust by rater{rules}", NO_DECISIVE, n=int(is_kept.sum()), label=label)
     score = np.where(is_half, 0.5, np.where(choice == 1, 1.0, 0.0))
@@ -286,7 +286,7 @@ def clustered_preference(
         signs = np.where(is_unknown, 0.0, choice)[is_kept]
         tested = clustered_mean(signs, ids[is_kept], null=0.0, working=working, sandwich=sandwich)
     undecided = (("ties", is_tie, ties), ("cannot tell", is_unknown, cannot_tell))
-    dropped = [f"{int(kind.sum())} {name} dropped" for name, kind, rule in undecided if rule == "drop" and kind.any()]
+    dropped = [f"{int(kind.sum())} {name} excluded" for name, kind, rule in undecided if rule == "drop" and kind.any()]
     return Estimate(
         value=share.value,
         n=share.n,

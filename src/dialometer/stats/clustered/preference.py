@@ -26,10 +26,20 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.clustered.proportion import ProportionInterval, interval_of
+from dialometer.stats.clustered.proportion import INTERVAL_NAMES, ProportionInterval, interval_of
 from dialometer.stats.observations import Floats, missing_note, numbers, same_length
 
 TieRule = Literal["drop", "half", "report"]
+_RULE_WORDS: dict[TieRule, str] = {"drop": "excluded", "half": "counted as half", "report": "counted as answers"}
+
+
+def rule_words(ties: TieRule, cannot_tell: TieRule) -> str:
+    """What is done with ties and "cannot tell", for the method of an estimate."""
+    if ties == cannot_tell:
+        return f"ties and “cannot tell” {_RULE_WORDS[ties]}"
+    return f"ties {_RULE_WORDS[ties]}, “cannot tell” {_RULE_WORDS[cannot_tell]}"
+
+
 ChoiceTest = Literal["exact", "chi2", "chi2-yates"]
 
 _STRANGE = 99.0
@@ -56,7 +66,7 @@ def binomial_test(
         low=low,
         high=high,
         confidence=confidence,
-        interval_method=interval,
+        interval_method=INTERVAL_NAMES[interval],
         statistic=float(successes),
         p_value=float(stats.binomtest(successes, n, null).pvalue),
         details={"successes": successes, "null": null},
@@ -119,14 +129,16 @@ def preference(
     undecided = {"ties": (n_ties, ties), "cannot tell": (n_cannot_tell, cannot_tell)}
     n_halves = sum(count for count, rule in undecided.values() if rule == "half")
     n = decisive + sum(count for count, rule in undecided.values() if rule != "drop")
-    method = f"preference, {_test_name(test)} on decisive answers; ties: {ties}, cannot tell: {cannot_tell}"
+    method = f"preference, {_test_name(test)} on decisive answers; {rule_words(ties, cannot_tell)}"
     if decisive == 0:
         return unknown(method, NO_DECISIVE, n=n, label=label)
     successes = n_for + n_halves / 2
     low, high = interval_of(interval, successes, n, confidence)
     tested = _test_decisive(n_for, n_against, test)
-    interval_method = interval + (", halves counted as half successes (conservative)" if n_halves else "")
-    notes = [f"{count} {name} dropped" for name, (count, rule) in undecided.items() if count and rule == "drop"]
+    interval_method = INTERVAL_NAMES[interval] + (
+        ", halves counted as half successes (conservative)" if n_halves else ""
+    )
+    notes = [f"{count} {name} excluded" for name, (count, rule) in undecided.items() if count and rule == "drop"]
     return Estimate(
         value=successes / n,
         n=n,
@@ -225,7 +237,7 @@ def mcnemar(
         low=low,
         high=high,
         confidence=confidence,
-        interval_method=kind,
+        interval_method=INTERVAL_NAMES[kind],
         statistic=float(min(only_first, only_second)) if exact else tested.statistic,
         df=tested.df,
         p_value=tested.p_value,

@@ -20,6 +20,8 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
 
 ProportionInterval = Literal["wilson", "clopper-pearson"]
+INTERVAL_NAMES: dict[ProportionInterval, str] = {"wilson": "Wilson", "clopper-pearson": "Clopper-Pearson"}
+"""As reports write them."""
 
 
 def _check_counts(successes: float, n: float) -> None:
@@ -87,7 +89,7 @@ def proportion(
         low=low,
         high=high,
         confidence=confidence,
-        interval_method=interval,
+        interval_method=INTERVAL_NAMES[interval],
         label=label,
         details={"successes": successes},
     )

@@ -170,7 +170,9 @@ def wilcoxon_signed_rank(differences: ArrayLike, *, label: str = "") -> Estimate
     is_exact = n <= 50 and len(np.unique(np.abs(moving))) == n
     tested = stats.wilcoxon(moving, method="exact" if is_exact else "asymptotic", correction=not is_exact)
     zeros = int(np.sum(values == 0))
-    notes = missing_note(int(is_missing.sum())) + ((f"{zeros} zero differences dropped",) if zeros else ())
+    notes = missing_note(int(is_missing.sum())) + (
+        (f"{zeros} zero difference{'s' if zeros > 1 else ''} excluded",) if zeros else ()
+    )
     return Estimate(
         value=(above - below) / (above + below),
         n=n,

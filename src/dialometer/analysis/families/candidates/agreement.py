@@ -214,7 +214,7 @@ def _other_table(name: str, agreement: Agreement) -> Table:
     return Table(
         f"{name}_alpha",
         "Agreement of all raters of a candidate",
-        (Column("measure", "Measure"), Column("value", "Value", "estimate"), Column("n", "Candidates", "count")),
+        (Column("measure", "Statistic"), Column("value", "Value", "estimate"), Column("n", "Candidates", "count")),
         tuple(rows),
         caption="Alpha uses all ratings at once and needs no choice of two; 1 is full agreement, 0 what chance gives.",
     )

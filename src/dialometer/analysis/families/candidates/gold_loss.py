@@ -59,7 +59,7 @@ def gold_section(name: str, data: StudyData, pool: Pool, options: Options) -> Se
         name,
         "With the gold rule and without it",
         (
-            Column("measure", "Measure"),
+            Column("measure", "Statistic"),
             Column("with_rule", "With the rule", "estimate"),
             Column("without_rule", "Without it", "estimate"),
         ),

@@ -10,7 +10,16 @@ from itertools import combinations
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
-from dialometer.analysis.base.wording import criterion_label, listed, n_of, number, percent, system_label, with_interval
+from dialometer.analysis.base.wording import (
+    correction_name,
+    criterion_label,
+    listed,
+    n_of,
+    number,
+    percent,
+    system_label,
+    with_interval,
+)
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
 from dialometer.analysis.families.candidates.answer_differences import answer_difference
 from dialometer.analysis.families.candidates.asked import asked_section
@@ -134,7 +143,7 @@ def warnings(main: CandidateResults) -> tuple[str, ...]:
 
 def methods(options: Options) -> tuple[Method, ...]:
     """What was used for what, and why."""
-    correction = f", corrected by {options.correction}" if options.correction != "none" else ""
+    correction = f", corrected by {correction_name(options.correction)}" if options.correction != "none" else ""
     return (
         Method(
             "average rating and percent of gold",
@@ -149,7 +158,7 @@ def methods(options: Options) -> tuple[Method, ...]:
             "Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023",
         ),
         Method(
-            "comparisons of retrieval measures",
+            "comparisons of retrieval metrics",
             f"paired permutation test over questions{correction}",
             "all systems answered the same questions; no assumption about the distribution",
             "Smucker, Allan and Carterette, CIKM 2007",
@@ -161,9 +170,9 @@ def methods(options: Options) -> tuple[Method, ...]:
             "Merdivan et al. 2020; " + SOURCE,
         ),
         Method(
-            "retrieval measures",
+            "retrieval metrics",
             "Recall@k, MRR, MAP and Success Rate@k; Wilson intervals or bootstrap over questions",
-            "published measures, against the maker's and the crowd's labels",
+            "published metrics, against the maker's and the crowd's labels",
             SOURCE,
         ),
         Method(
@@ -285,7 +294,7 @@ def _criterion_sections(
             ("first_answers", "How good the first answers are", first_answers_section, (answers, options, has_rule)),
             (
                 "retrieval",
-                "Retrieval measures: right for whom?",
+                "Retrieval metrics: right for whom?",
                 retrieval_section,
                 (main.retrieval, options, has_rule),
             ),

@@ -38,7 +38,7 @@ def retrieval_section(name: str, retrieval: Retrieval, options: Options, has_gol
     crowd = next(judged for judged in retrieval.judged if judged.judge.name == "crowd")
     parts += [_bounds_table(name, retrieval, crowd, options), _definitions(name)]
     return Section(
-        name, "Retrieval measures: right for whom?", tuple(_words(retrieval, options, has_gold_rule)), tuple(parts)
+        name, "Retrieval metrics: right for whom?", tuple(_words(retrieval, options, has_gold_rule)), tuple(parts)
     )
 
 
@@ -50,7 +50,7 @@ def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[
     ]
     if len(retrieval.judged) == 1:
         paragraphs.append(
-            "No candidate is marked as gold, so there are no measures against the maker's labels; mark the maker's own "
+            "No candidate is marked as gold, so there are no metrics against the maker's labels; mark the maker's own "
             "answers with is_gold in the item file."
         )
     for judged in retrieval.judged:
@@ -121,7 +121,7 @@ def _best(retrieval: Retrieval, judged: JudgeScores, metric: str) -> str:
 def _tables(name: str, retrieval: Retrieval, judged: JudgeScores, options: Options) -> list[Table]:
     own = f"{name}_{judged.judge.label.removeprefix('the ')}"
     labels = [ranking.label for ranking in retrieval.lists]
-    columns = (Column("measure", "Measure"), *(_column(k, label) for k, label in enumerate(labels)))
+    columns = (Column("measure", "Metric"), *(_column(k, label) for k, label in enumerate(labels)))
     n_all = int(judged.judge.has_judged.sum())
     n_with = n_all - judged.n_unanswerable
     shown = [m for m in metric_names() if any(judged.answerable(s, m).is_known for s in retrieval.systems)]
@@ -173,7 +173,7 @@ def _lost_rows(shown: list[str]) -> tuple[str, ...]:
 
 def _pairs_table(name: str, judged: JudgeScores, options: Options) -> Table:
     columns = (
-        Column("measure", "Measure"),
+        Column("measure", "Metric"),
         *pair_columns(options.correction, value="Difference", kind="percent_estimate"),
     )
     rows: list[tuple[Cell, ...]] = []
@@ -185,7 +185,7 @@ def _pairs_table(name: str, judged: JudgeScores, options: Options) -> Table:
         columns,
         tuple(rows),
         caption="Question by question, on questions with a right answer; n counts questions. Paired permutation tests, "
-        "corrected within each measure. Counting the other questions as failures adds zeros and leaves p as it is.",
+        "corrected within each metric. Counting the other questions as failures adds zeros and leaves p as it is.",
     )
 
 
@@ -210,8 +210,8 @@ def _bounds_table(name: str, retrieval: Retrieval, crowd: JudgeScores, options: 
 def _definitions(name: str) -> Table:
     return Table(
         f"{name}_definitions",
-        "What the measures mean",
-        (Column("measure", "Measure"), Column("definition", "Definition")),
+        "What the metrics mean",
+        (Column("measure", "Metric"), Column("definition", "Definition")),
         DEFINITIONS,
     )
 

@@ -6,8 +6,6 @@ per judgment than one with ten.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 from scipy import special
@@ -15,7 +13,7 @@ from scipy import special
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.measures import Measures, numeric_measures
-from dialometer.analysis.base.wording import n_of, percent
+from dialometer.analysis.base.wording import n_of, number, percent
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.item import CandidateItem
@@ -330,17 +328,17 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
 
 def _spread_table(frame: pl.DataFrame, kind: str) -> Table:
     """How raters differ: quartiles of every sign."""
-    shown: list[tuple[str, str, Callable[[float], float]]] = [
-        ("agreement", f"Agreement: {kind}", float),
-        ("median_s", "Seconds per screen", float),
-        ("same_share", "Share of the commonest answer", float),
-        ("longest_run", "Longest run of one answer", float),
+    shown = [
+        ("agreement", f"Agreement: {kind}"),
+        ("median_s", "Seconds per screen"),
+        ("same_share", "Share of the commonest answer"),
+        ("longest_run", "Longest run of one answer"),
     ]
     body: list[tuple[Cell, ...]] = []
-    for name, label, _ in shown:
+    for name, label in shown:
         values = frame[name].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
-        cells = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist() if len(values) else [None] * 5
-        body.append((label, len(values), *cells))
+        quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist() if len(values) else [None] * 5
+        body.append((label, len(values), *quantiles))
     headings = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest")
     return Table(
         "rater_spread",
@@ -363,8 +361,8 @@ def _figure(frame: pl.DataFrame, kind: str) -> list[Figure]:
             "rater_agreement",
             "Agreement of each rater with the rest",
             strip({"raters": values}, value_title=kind),
-            alt=f"{kind.capitalize()} for {len(values)} raters: median {np.median(values):.2f}, lowest {values.min():.2f}, "
-            f"highest {values.max():.2f}.",
+            alt=f"{kind.capitalize()} for {len(values)} raters: median {number(float(np.median(values)))}, lowest "
+            f"{number(float(values.min()))}, highest {number(float(values.max()))}.",
             caption="One point per rater (a selection where there are many); the bar spans the middle half.",
         )
     ]

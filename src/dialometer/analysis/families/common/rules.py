@@ -15,8 +15,8 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
-from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
+from dialometer.analysis.base.scale_units import log_types, within
+from dialometer.analysis.base.wording import criterion_label, listed, system_label
 from dialometer.analysis.families.common.sensitivity import TITLE as SENSITIVITY
 from dialometer.analysis.families.common.sensitivity import is_decided
 from dialometer.errors import NotEnoughData
@@ -161,7 +161,9 @@ def results(study: Study, judgments: pl.DataFrame, confidence: float) -> dict[tu
 def _mean(study: Study, rows: pl.DataFrame, confidence: float) -> Estimate:
     values, raters = rows["value"].to_numpy().astype(np.float64), rows["rater"].to_numpy()
     if not rows["scale"].is_in(log_types(study)).all():
-        return clustered_mean(values, raters, confidence=confidence)
+        bounds = [study.spec.scales[name].bounds() for name in rows["scale"].unique() if name in study.spec.scales]
+        mean = clustered_mean(values, raters, confidence=confidence)
+        return within(mean, min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else mean
     positive = values[values > 0]
     if not len(positive):
         return clustered_mean(values, raters, confidence=confidence)
@@ -184,14 +186,20 @@ def _choices(shown: pl.DataFrame, system: str, confidence: float) -> Estimate:
     best = (shown["choice"] == system).to_numpy().astype(np.float64)
     if shown["worst"].is_not_null().any():
         worst = (shown["worst"] == system).fill_null(False).to_numpy().astype(np.float64)
-        return clustered_mean(best - worst, raters, confidence=confidence)
+        return within(clustered_mean(best - worst, raters, confidence=confidence), -1.0, 1.0)
     ties = (~shown["choice"].is_in(shown["order"].str.split("|").explode().unique().implode())).to_numpy()
     return clustered_proportion(np.where(ties, 0.5, best), raters, confidence=confidence)
 
 
 def _found(counts: list[tuple[Cell, ...]]) -> str:
     n_acting = sum(bool(row[2]) for row in counts)
-    return f"Of the study's {n_of(len(counts), 'rule')} about raters, {n_acting or 'none'} found something."
+    n = len(counts)
+    if n == 1:
+        return (
+            f"The study has one rule about raters, which applied to {'some of them' if n_acting else 'none of them'}."
+        )
+    applied = f"{n_acting} of them applied to any rater" if n_acting else "none of them applied to any rater"
+    return f"The study has {n} rules about raters; {applied}."
 
 
 def _paragraphs(counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
@@ -215,7 +223,7 @@ def _tables(counts: list[tuple[Cell, ...]], effects: list[tuple[Cell, ...]]) -> 
         Column("rule", "Rule"),
         Column("action", "What it does"),
         Column("raters", "Raters concerned", "count"),
-        Column("judgments", "Judgments it takes out", "count"),
+        Column("judgments", "Their judgments", "count"),
     )
     summary = Table("rule_counts", "The rules and whom they concern", counted, tuple(counts))
     if not effects:

@@ -28,15 +28,17 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import listed, n_of, p_words, with_interval
+from dialometer.analysis.base.wording import listed, n_of, p_words, system_label, with_interval
 from dialometer.analysis.shared.comparisons import (
     compared_systems,
+    comparison_title,
     deciding_family,
     is_significant,
     p_adjusted,
     p_cell,
     primary_comparison,
 )
+from dialometer.analysis.shared.effect_words import flipped, is_share
 from dialometer.analysis.shared.equivalence import has_margin, is_outside, shown_with_margin
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -106,6 +108,32 @@ class ChoiceOutcome:
         about = f" ({self.claim})" if self.claim else ""
         return f"{self.kind}: {self.label}{about}" if self.label else self.kind
 
+    def turned(self, labels: Mapping[str, str]) -> ChoiceOutcome:
+        """With some tests the other way round, under their new labels."""
+        tests = {
+            labels.get(label, label): flipped(test) if label in labels else test for label, test in self.tests.items()
+        }
+        return replace(self, tests=tests)
+
+
+def _turned_labels(study: Study, comparison: Comparison, declared: ChoiceOutcome) -> dict[str, str]:
+    """New labels of tests that the summary has the other way round: as expected, or else the higher first."""
+    if has_margin(comparison):
+        return {}
+    made = {}
+    for label, test in declared.tests.items():
+        first, second = (str(test.details.get(key, "")) for key in ("first", "second"))
+        is_lower = test.is_known and test.value < float(test.details.get("null", 0.0))
+        if comparison.expected:
+            is_wrong = (second, first) in comparison.expected_pairs
+        else:
+            is_wrong = comparison.between == "systems" and is_lower and not is_share(test)
+        names = [system_label(study, name) for name in (first, second)]
+        old = " against ".join(names)
+        if is_wrong and old in label:
+            made[label] = label.replace(old, " against ".join(reversed(names)))
+    return made
+
 
 def sensitivity_section(data: StudyData, options: Options) -> Section:
     """The figure, the table behind it and a sentence that says whether all choices agree."""
@@ -113,6 +141,8 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
     declared, outcomes = all_outcomes(data, comparison, options)
     if not declared.tests:
         raise NotEnoughData("the primary comparison has no test yet", remedy="collect judgments first")
+    turned = _turned_labels(data.study, comparison, declared)
+    declared, outcomes = declared.turned(turned), [outcome.turned(turned) for outcome in outcomes]
     shown = contested(declared, outcomes)
     return Section(
         NAME,
@@ -278,17 +308,21 @@ def _paragraphs(
     n_tests = len(declared.tests)
     every = "its test" if n_tests == 1 else f"every one of its {n_tests} tests"
     paragraphs = [
-        f"Each row makes one choice otherwise and keeps all others as declared; the comparison is {comparison.name}. "
-        "Two choices agree where the same tests are significant, after correction, in the same direction."
+        "Each row makes one choice otherwise and keeps all others as declared; the comparison is "
+        f"“{comparison_title(comparison)}”. Two choices agree where the same tests are significant, after correction, in the same "
+        "direction."
     ]
     if not same:
         paragraphs.append("No other choice applies that would make the same claim: no rater is excluded or flagged.")
     elif not different:
-        paragraphs.append(f"All {len(same)} of {len(same)} choices agree with the declared analysis in {every}.")
+        who = "The one other choice agrees" if len(same) == 1 else f"All {len(same)} other choices agree"
+        paragraphs.append(f"{who} with the declared analysis in {every}.")
     else:
         n_agree = len(same) - len(different)
         changes = "; ".join(_changes(declared, outcome) for outcome in different)
-        paragraphs.append(f"{n_agree} of {len(same)} choices agree. The answer changes under: {changes}.")
+        counted = f"{n_agree or 'None'} of {len(same)} other choices {'agree' if n_agree > 1 else 'agrees'}"
+        who = "The one other choice does not agree" if len(same) == 1 else counted
+        paragraphs.append(f"{who} with the declared analysis. The answer changes under: {changes}.")
     if apart:
         changes = "; ".join(_changes(declared, outcome) for outcome in apart)
         paragraphs.append(f"Rows with another claim (named in brackets) answer otherwise: {changes}.")
@@ -309,7 +343,12 @@ def _changes(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
     """One choice and what it says otherwise."""
     labels = changed(declared, other)
     now = {label: answer_of(other.tests.get(label)) for label in labels}
-    parts = [f"{label} is {now[label]} instead of {answer_of(declared.tests[label])}" for label in labels[:3]]
+    words = {"higher": "significantly higher", "lower": "significantly lower"}
+    parts = [
+        f"{label} is {words.get(now[label], now[label])} instead of "
+        f"{words.get(answer_of(declared.tests[label]), answer_of(declared.tests[label]))}"
+        for label in labels[:3]
+    ]
     more = [n_of(len(labels) - 3, "more test")] if len(labels) > 3 else []
     return f"{other.name}, where {listed([*parts, *more])}"
 

@@ -1,1 +1,1 @@
-"""Conversations rated by those who held them."""
+"""Dialogues rated by those who held them."""

@@ -14,10 +14,11 @@ from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.scale_units import difference_within, within
 from dialometer.analysis.base.wording import listed, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.shared.comparisons import (
-    CORRECTIONS,
+    comparison_title,
     corrected_by_name,
     known_cell,
     p_adjusted,
@@ -36,7 +37,7 @@ from dialometer.analysis.shared.subgroups import (
 )
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
-from dialometer.model.study import Study
+from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
@@ -44,8 +45,22 @@ from dialometer.stats.clustered.two_way import TwoWayVariance, two_way_linear
 from dialometer.stats.effects.permutation import permutation_paired
 from dialometer.stats.observations import Floats, Ints
 
+Pair = tuple[str, str]
 FEWEST_TASKS = 2
 """Different tasks that each system needs before they are taken as a sample of tasks."""
+
+
+@dataclass(frozen=True)
+class DeclaredDifference:
+    """A difference of two systems on one criterion as a declared comparison asks for it, corrected among its tests."""
+
+    comparison: Comparison
+    pair: tuple[str, str]
+    gap: Estimate
+    higher: Estimate
+    flipped: Estimate
+    expected: Pair | None = None
+    """The pair as the hypothesis has it, the higher first; None where it has no direction."""
 
 
 @dataclass(frozen=True)
@@ -61,37 +76,90 @@ class SystemComparison:
     """The same difference tested by flipping signs, on raters who talked with both."""
     overall: Estimate | None
     lead: Lead | None
-    declared: frozenset[tuple[str, str]]
-    """Pairs whose comparison on this criterion was declared before data were collected."""
+    declared: tuple[DeclaredDifference, ...] = ()
+    """The tests on this criterion that were declared before data were collected."""
 
     @property
     def is_declared(self) -> bool:
         """Whether every comparison here was declared."""
-        return bool(self.declared) and self.declared == frozenset(self.pairs)
+        return bool(self.declared) and {test.pair for test in self.declared} == set(self.pairs)
+
+    @property
+    def others(self) -> list[tuple[str, str]]:
+        """Pairs that nobody declared."""
+        return [pair for pair in self.pairs if pair not in {test.pair for test in self.declared}]
 
 
 def compare_systems(ratings: Sequence[SelfRatings], study: Study, options: Options) -> list[SystemComparison]:
     """Cluster-robust means and differences; for raters who talked with both systems this is the paired comparison.
 
-    Tests of the primary comparison are corrected among themselves, over its criteria and systems, those of all other
-    declared comparisons together, and so are those that nobody declared.
+    The tests of each declared comparison are corrected among themselves, over its criteria and systems, as its verdict is;
+    those that nobody declared are corrected together.
     """
-    raw = [system_differences(rated, study, options) for rated in ratings]
-    families: dict[str, dict[tuple[int, tuple[str, str]], Estimate]] = {}
-    for index, (rated, pairs) in enumerate(zip(ratings, raw, strict=True)):
-        for pair, gap in pairs.items():
-            families.setdefault(_family(study, rated.criterion, pair), {})[index, pair] = gap
-    tested: list[dict[tuple[str, str], Estimate]] = [{} for _ in ratings]
-    declared: list[set[tuple[str, str]]] = [set() for _ in ratings]
-    for family, members in families.items():
-        for (index, pair), gap in corrected_by_name(members, options).items():
-            tested[index][pair] = gap
-            if family:
-                declared[index].add(pair)
-    return [
-        _system_ratings(rated, study, {pair: tested[k][pair] for pair in raw[k]}, frozenset(declared[k]), options)
-        for k, rated in enumerate(ratings)
+    declared = [_declared(ratings, study, comparison, options) for comparison in _between_systems(study)]
+    by_criterion = [
+        tuple(test for tests in declared for own, test in tests if own == index) for index in range(len(ratings))
     ]
+    raw = [system_differences(rated, study, options) for rated in ratings]
+    open_ = {
+        (index, pair): gap
+        for index, pairs in enumerate(raw)
+        for pair, gap in pairs.items()
+        if pair not in {test.pair for test in by_criterion[index]}
+    }
+    tested = corrected_by_name(open_, options)
+    compared = []
+    for index, (rated, pairs) in enumerate(zip(ratings, raw, strict=True)):
+        own = {test.pair: test.gap for test in reversed(by_criterion[index])}
+        shown = {pair: own[pair] if pair in own else tested[index, pair] for pair in pairs}
+        compared.append(_system_ratings(rated, study, shown, by_criterion[index], options))
+    return compared
+
+
+def _between_systems(study: Study) -> list[Comparison]:
+    """The declared comparisons of systems, the primary one first."""
+    analysis = study.spec.analysis
+    declared = [comparison for comparison in analysis.comparisons if comparison.between == "systems"]
+    return sorted(declared, key=lambda comparison: comparison.name != analysis.primary)
+
+
+def compared_in(rated: SelfRatings, study: Study, comparison: Comparison, options: Options) -> dict[Pair, Estimate]:
+    """The differences that a declared comparison asks for on one criterion, in its blocks, not corrected."""
+    if comparison.criteria and rated.criterion not in comparison.criteria:
+        return {}
+    inside = in_blocks(rated, study, comparison)
+    names = {system_label(study, name) for name in comparison.levels} or set(inside.systems)
+    gaps = system_differences(inside, study, options)
+    return {pair: gap for pair, gap in gaps.items() if set(pair) <= names}
+
+
+def in_blocks(rated: SelfRatings, study: Study, comparison: Comparison) -> SelfRatings:
+    """The ratings in the blocks that a comparison names; all of them where it names none."""
+    if not comparison.blocks:
+        return rated
+    items = study.items_by_id
+    kept = np.array([name in items and items[name].block in comparison.blocks for name in rated.item.tolist()], bool)
+    present = set(rated.system[kept].tolist())
+    return _kept(rated, kept, tuple(system for system in rated.systems if system in present))
+
+
+def _declared(
+    ratings: Sequence[SelfRatings], study: Study, comparison: Comparison, options: Options
+) -> list[tuple[int, DeclaredDifference]]:
+    """The tests of one declared comparison, each with the index of its criterion."""
+    gaps = {
+        (index, pair): gap
+        for index, rated in enumerate(ratings)
+        for pair, gap in compared_in(rated, study, comparison, options).items()
+    }
+    labelled = [tuple(system_label(study, name) for name in pair) for pair in comparison.expected_pairs]
+    made = []
+    for (index, pair), gap in corrected_by_name(gaps, options).items():
+        expected = next(((first, second) for first, second in labelled if {first, second} == set(pair)), None)
+        by_rater = rater_means(on_shared_tasks(in_blocks(ratings[index], study, comparison), study, pair))[1]
+        higher, flipped = _higher(by_rater, *pair, options), _flipped(by_rater, *pair, options)
+        made.append((index, DeclaredDifference(comparison, pair, gap, higher, flipped, expected)))
+    return made
 
 
 def system_differences(ratings: SelfRatings, study: Study, options: Options) -> dict[tuple[str, str], Estimate]:
@@ -104,7 +172,7 @@ def system_differences(ratings: SelfRatings, study: Study, options: Options) -> 
         shared = on_shared_tasks(ratings, study, pair)
         if shared is not ratings:
             whole[pair] = _differences(shared, study, options)[pair]
-    return whole
+    return {pair: difference_within(gap, *ratings.scale.bounds()) for pair, gap in whole.items()}
 
 
 def _differences(ratings: SelfRatings, study: Study, options: Options) -> dict[tuple[str, str], Estimate]:
@@ -119,7 +187,7 @@ def _differences(ratings: SelfRatings, study: Study, options: Options) -> dict[t
 
 
 def scenarios_of(ratings: SelfRatings, study: Study) -> NDArray[Any]:
-    """The task of each conversation; items that set the same task count as one."""
+    """The task of each dialogue; items that set the same task count as one."""
     items = study.items_by_id
     tasks = {name: getattr(items.get(name), "scenario", "") or name for name in set(ratings.item.tolist())}
     return np.array([tasks[name] for name in ratings.item.tolist()], dtype=object)
@@ -133,9 +201,13 @@ def on_shared_tasks(ratings: SelfRatings, study: Study, pair: tuple[str, str]) -
     if not shared or first == second:
         return ratings
     kept = np.isin(ratings.system.astype(str), pair) & np.array([task in shared for task in scenario.tolist()])
+    return _kept(ratings, kept, pair)
+
+
+def _kept(ratings: SelfRatings, kept: NDArray[np.bool_], systems: tuple[str, ...]) -> SelfRatings:
     return replace(
         ratings,
-        systems=pair,
+        systems=systems,
         value=ratings.value[kept],
         rater=ratings.rater[kept],
         system=ratings.system[kept],
@@ -189,33 +261,21 @@ def _contrast(
     )
 
 
-def _family(study: Study, criterion: str, pair: tuple[str, str]) -> str:
-    """The family in which a test is corrected; empty where nobody declared it."""
-    for comparison in study.spec.analysis.comparisons:
-        levels = {
-            system_label(study, name) for name in comparison.levels or [system.name for system in study.spec.systems]
-        }
-        if (
-            comparison.between == "systems"
-            and (not comparison.criteria or criterion in comparison.criteria)
-            and set(pair) <= levels
-        ):
-            return "primary" if comparison.name == study.spec.analysis.primary else "declared"
-    return ""
-
-
 def _system_ratings(
-    ratings: SelfRatings, study: Study, pairs: Pairs, declared: frozenset[tuple[str, str]], options: Options
+    ratings: SelfRatings, study: Study, pairs: Pairs, declared: tuple[DeclaredDifference, ...], options: Options
 ) -> SystemComparison:
     fit = _two_way(ratings, study, options)
     means = {
-        system: _contrast(ratings, *fit, options, system)
-        if fit is not None
-        else clustered_mean(
-            ratings.value[ratings.of(system)],
-            ratings.rater[ratings.of(system)],
-            confidence=options.confidence,
-            label=system,
+        system: within(
+            _contrast(ratings, *fit, options, system)
+            if fit is not None
+            else clustered_mean(
+                ratings.value[ratings.of(system)],
+                ratings.rater[ratings.of(system)],
+                confidence=options.confidence,
+                label=system,
+            ),
+            *ratings.scale.bounds(),
         )
         for system in ratings.systems
     }
@@ -228,10 +288,7 @@ def _system_ratings(
         means=means,
         pairs=pairs,
         higher={pair: _higher(by_rater[pair], *pair, options) for pair in pairs},
-        flipped={
-            pair: permutation_paired(by_rater[pair][pair[0]], by_rater[pair][pair[1]], seed=options.seed)
-            for pair in pairs
-        },
+        flipped={pair: _flipped(by_rater[pair], *pair, options) for pair in pairs},
         overall=overall,
         lead=lead(means, pairs, confidence=options.confidence),
         declared=declared,
@@ -256,9 +313,14 @@ def _higher(by_rater: dict[str, Floats], first: str, second: str, options: Optio
     return replace(share, method=method)
 
 
+def _flipped(by_rater: dict[str, Floats], first: str, second: str, options: Options) -> Estimate:
+    return permutation_paired(by_rater[first], by_rater[second], seed=options.seed)
+
+
 def comparison_section(name: str, compared: list[SystemComparison], options: Options) -> Section:
-    """Means and differences for every criterion, declared ones marked."""
-    paragraphs = [_words(comparison, options) for comparison in compared]
+    """The declared tests and the means; where nothing was declared, every difference in words and numbers."""
+    has_declared = any(comparison.declared for comparison in compared)
+    paragraphs = [] if has_declared else [_words(comparison, options) for comparison in compared]
     first = compared[0].ratings
     n_both = max((check.n for pair in compared for check in pair.flipped.values()), default=0)
     if len(first.systems) > 1:
@@ -266,18 +328,19 @@ def comparison_section(name: str, compared: list[SystemComparison], options: Opt
             f"Ratings of one rater are correlated, so raters are clusters in all confidence intervals and tests; {n_both:,} of "
             f"{first.n_raters:,} raters talked with more than one system, and their differences count as pairs."
         )
-    parts: list[Table | Figure] = [_figure(name, compared), _means_table(name, compared)]
-    for is_declared in (True, False):
-        table = _pairs_table(name, compared, options, is_declared=is_declared)
-        if table.rows:
-            parts.append(table)
-    return Section(
-        name,
-        "Which system is rated higher",
-        tuple(paragraphs),
-        tuple(parts),
-        is_confirmatory=any(comparison.declared for comparison in compared),
-    )
+    tables = [_declared_table(name, compared, options) if has_declared else _open_table(name, compared, options)]
+    parts: list[Table | Figure] = [table for table in tables if table.rows]
+    parts += [_figure(name, compared), _means_table(name, compared)]
+    return Section(name, "Which system is rated higher", tuple(paragraphs), tuple(parts), is_confirmatory=has_declared)
+
+
+def other_pairs_section(name: str, compared: list[SystemComparison], options: Options) -> Section | None:
+    """Differences that nobody declared, beside those that were; None where there are none."""
+    if not any(comparison.declared for comparison in compared) or not any(c.others for c in compared):
+        return None
+    paragraphs = [_words(comparison, options) for comparison in compared if comparison.others]
+    table = _open_table(name.removesuffix("_others"), compared, options)
+    return Section(name, "Systems compared that were not declared", tuple(paragraphs), (table,))
 
 
 def _words(comparison: SystemComparison, options: Options) -> str:
@@ -336,58 +399,84 @@ def _means_table(name: str, compared: list[SystemComparison]) -> Table:
             Column("mean", "Average rating", "estimate"),
             Column("sd", "SD", "number"),
             Column("median", "Median", "number", 1),
-            Column("n", "Conversations", "count"),
+            Column("n", "Dialogues", "count"),
         ),
         tuple(rows),
     )
 
 
-def _pairs_table(name: str, compared: list[SystemComparison], options: Options, *, is_declared: bool) -> Table:
-    has_correction = options.correction in CORRECTIONS
-    columns = [
+_CHECKS = (
+    "Beside them, for raters who talked with both: the share who rate the first higher (equal ratings count half), and the "
+    "p-value of a test that flips the sign of each rater's difference and assumes nothing else."
+)
+
+
+def _pair_columns(options: Options) -> tuple[Column, ...]:
+    return (
         Column("criterion", "Criterion"),
         Column("first", "System"),
         Column("second", "compared with"),
         Column("difference", "Difference in rating", "estimate"),
-        Column("p", "p", "p_value"),
-        *([Column("p_adjusted", f"p ({CORRECTIONS[options.correction]})", "p_value")] if has_correction else []),
+        *p_columns(options.correction),
         Column("higher", "Raters who rate it higher", "percent_estimate"),
         Column("flipped", "p, signs flipped", "p_value"),
         Column("n_both", "Raters with both", "count"),
+    )
+
+
+def _pair_row(
+    label: str, test: tuple[Pair, Estimate, Estimate, Estimate], options: Options, wanted: Pair | None = None
+) -> tuple[Cell, ...]:
+    """One difference: the way round that is wanted, else the higher system first."""
+    pair, gap, share, flipped = test
+    is_turned = pair[::-1] == wanted if wanted else gap.is_known and gap.value < 0
+    names = pair[::-1] if is_turned else pair
+    if is_turned and share.is_known:
+        share = replace(share, value=1 - share.value, low=1 - share.high, high=1 - share.low)
+    return (
+        label,
+        *names,
+        difference({pair: gap}, *names),
+        *p_cells(gap, options.correction),
+        share,
+        p_cell(flipped.p_value),
+        share.n,
+    )
+
+
+def _declared_table(name: str, compared: list[SystemComparison], options: Options) -> Table:
+    """The declared tests; with an expected direction, the system that is expected to be higher comes first."""
+    tests = [(comparison.ratings.label, test) for comparison in compared for test in comparison.declared]
+    order = list(dict.fromkeys(test.comparison.name for _, test in tests))
+    rows = [
+        (
+            comparison_title(test.comparison),
+            *_pair_row(label, (test.pair, test.gap, test.higher, test.flipped), options, test.expected),
+        )
+        for label, test in sorted(tests, key=lambda row: order.index(row[1].comparison.name))
     ]
-    rows: list[tuple[Cell, ...]] = []
-    for comparison in compared:
-        for (first, second), gap in comparison.pairs.items():
-            if ((first, second) in comparison.declared) is not is_declared:
-                continue
-            is_turned = gap.is_known and gap.value < 0
-            shown = difference(comparison.pairs, second, first) if is_turned else gap
-            share, flipped = comparison.higher[first, second], comparison.flipped[first, second]
-            if is_turned and share.is_known:
-                share = replace(share, value=1 - share.value, low=1 - share.high, high=1 - share.low)
-            names = (second, first) if is_turned else (first, second)
-            rows.append(
-                (
-                    comparison.ratings.label,
-                    *names,
-                    shown,
-                    p_cell(gap.p_value),
-                    *p_cells(gap, options.correction)[1:],
-                    share,
-                    p_cell(flipped.p_value),
-                    share.n,
-                )
-            )
     return Table(
-        f"{name}_declared" if is_declared else f"{name}_exploratory",
-        "Systems compared" if is_declared else "Systems compared (not declared)",
-        tuple(columns),
+        f"{name}_declared",
+        "Systems compared",
+        (Column("comparison", "Comparison"), *_pair_columns(options)),
         tuple(rows),
-        caption=f"{_sample_words(compared)} Beside them, for raters who talked with both: the share who "
-        "rate the first higher (equal ratings count half), and the p-value of a test that flips the sign of each rater's "
-        "difference and assumes nothing else. P-values are corrected over the tests of the primary comparison, over those of "
-        "all other declared ones, and over those that were not declared.",
-        is_confirmatory=is_declared,
+        caption=f"{_sample_words(compared)} {_CHECKS} p-values are corrected over the tests of each comparison.",
+        is_confirmatory=True,
+    )
+
+
+def _open_table(name: str, compared: list[SystemComparison], options: Options) -> Table:
+    rows = [
+        _pair_row(c.ratings.label, (pair, c.pairs[pair], c.higher[pair], c.flipped[pair]), options)
+        for c in compared
+        for pair in c.others
+    ]
+    return Table(
+        f"{name}_exploratory",
+        "Systems compared",
+        _pair_columns(options),
+        tuple(rows),
+        caption=f"{_sample_words(compared)} {_CHECKS} p-values are corrected over all tests of this table.",
     )
 
 
@@ -435,10 +524,17 @@ def group_section(
     names: list[tuple[str, str]] = []
     outcomes: list[GroupTest] = []
     for rated in ratings:
-        for label, value, rater in _measures(rated, raters):
+        low, high = rated.scale.bounds()
+        for label, value, rater, is_difference in _measures(rated, raters):
+            ends = (low - high, high - low) if is_difference else (low, high)
 
-            def mean(chosen: NDArray[np.bool_], value: Floats = value, rater: Ints = rater) -> Estimate:
-                return clustered_mean(value[chosen], rater[chosen], confidence=options.confidence)
+            def mean(
+                chosen: NDArray[np.bool_],
+                value: Floats = value,
+                rater: Ints = rater,
+                ends: tuple[float, float] = ends,
+            ) -> Estimate:
+                return within(clustered_mean(value[chosen], rater[chosen], confidence=options.confidence), *ends)
 
             names.append((rated.label, label))
             outcomes.append(groups_test(groups, value, rater, mean))
@@ -472,15 +568,17 @@ def group_section(
     return Section(name, f"Groups of raters: {question.replace('_', ' ')}", (words,), (table,))
 
 
-def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Floats, Ints]]:
-    """Ratings of each system, then differences between systems of raters who talked with both; each with its rater."""
+def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Floats, Ints, bool]]:
+    """Ratings of each system, then differences between systems of raters who talked with both; each with its raters."""
     rater = np.searchsorted(raters, ratings.rater.astype(str))
-    outcomes = [(system, ratings.value[ratings.of(system)], rater[ratings.of(system)]) for system in ratings.systems]
+    outcomes = [
+        (system, ratings.value[ratings.of(system)], rater[ratings.of(system)], False) for system in ratings.systems
+    ]
     if 1 < len(ratings.systems) <= MOST_SYSTEMS_IN_PAIRS:
         names, means = rater_means(ratings)
         who = np.searchsorted(raters, names)
         for first, second in every_pair(ratings.systems):
             gap = means[first] - means[second]
             kept = ~np.isnan(gap)
-            outcomes.append((f"{first} − {second}", gap[kept], who[kept]))
+            outcomes.append((f"{first} − {second}", gap[kept], who[kept], True))
     return outcomes

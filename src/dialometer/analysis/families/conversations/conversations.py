@@ -1,4 +1,4 @@
-"""Live conversations as their partners rated them: one row for each, with who, which system, when, and how long it was."""
+"""Live dialogues as their partners rated them: one row for each, with who, which system, when, and how long it was."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N_BINS = 5
 
 @dataclass(frozen=True)
 class SelfRatings:
-    """The ratings of conversations on one criterion."""
+    """The ratings of dialogues on one criterion."""
 
     criterion: str
     label: str
@@ -39,10 +39,10 @@ class SelfRatings:
     value: Floats
     rater: NDArray[Any]
     system: NDArray[Any]
-    """Label of the system of each conversation."""
+    """Label of the system of each dialogue."""
     item: NDArray[Any]
     position: Ints
-    """Place of the conversation in the rater's session, from 1."""
+    """Place of the dialogue in the rater's session, from 1."""
     answered_s: Floats
     """When it was rated, in seconds since 1970; nan where unknown."""
     lengths: dict[str, Floats]
@@ -82,16 +82,16 @@ class SelfRatings:
 
     @property
     def conversation(self) -> list[str]:
-        """The name of each conversation: the rater's pseudonym and the item."""
+        """The name of each dialogue: the rater's pseudonym and the item."""
         return [f"{rater}/{item}" for rater, item in zip(self.rater, self.item, strict=True)]
 
     def of(self, system: str) -> NDArray[np.bool_]:
-        """Which conversations were held with a system."""
+        """Which dialogues were held with a system."""
         return np.asarray(self.system == system)
 
 
 def self_ratings_of(data: StudyData, asked: AskedCriterion) -> SelfRatings:
-    """Ratings on one criterion joined with what is known of the conversations; out-of-scale numbers are refused."""
+    """Ratings on one criterion joined with what is known of the dialogues; out-of-scale numbers are refused."""
     name = asked.criterion.name
     if len({scale.describe() for scale in asked.scales}) > 1:
         raise NotEnoughData(
@@ -103,7 +103,7 @@ def self_ratings_of(data: StudyData, asked: AskedCriterion) -> SelfRatings:
         chats.rename({"duration_s": "chat_duration_s"}), on=["rater", "item"], how="left"
     )
     if not len(rows):
-        raise NotEnoughData(f"no conversation has a rating on '{name}' yet", remedy="collect conversations")
+        raise NotEnoughData(f"no dialogue has a rating on '{name}' yet", remedy="collect dialogues")
     scale = asked.scales[0]
     low, high = scale.bounds()
     n_outside = int(rows.select(((pl.col("value") < low) | (pl.col("value") > high)).sum()).item())

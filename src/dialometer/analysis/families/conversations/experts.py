@@ -1,4 +1,4 @@
-"""Self-ratings beside experts who compared two conversations: how often do the two disagree, by the gap between ratings?
+"""Self-ratings beside experts who compared two dialogues: how often do the two disagree, by the gap between ratings?
 
 Liang, Zou and Yu (ACL 2020, table 2): the larger the gap between two self-ratings, the rarer the disagreement.
 """
@@ -34,7 +34,7 @@ PAIRS_FILE = "expert_pairs.csv"
 
 @dataclass(frozen=True, slots=True)
 class ExpertPair:
-    """One expert's verdict on two conversations."""
+    """One expert's verdict on two dialogues."""
 
     first: str
     second: str
@@ -64,7 +64,7 @@ class GapTable:
     n_undecided: int
     """Pairs on which experts could not tell or were divided."""
     n_unrated: int
-    """Pairs with a conversation that has no rating here."""
+    """Pairs with a dialogue that has no rating here."""
 
 
 def disagreement_by_gap(
@@ -76,7 +76,7 @@ def disagreement_by_gap(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> GapTable:
-    """How often experts prefer the conversation with the lower self-rating, by the gap between the two ratings.
+    """How often experts prefer the dialogue with the lower self-rating, by the gap between the two ratings.
 
     Several verdicts on one pair are settled by majority. Gaps are gathered in steps of ``width`` points (the upper end
     names the step). Intervals are Wilson's over pairs. The trend test is that of R ``prop.trend.test`` and, up to a factor
@@ -182,7 +182,7 @@ def expert_agreement(pairs: Iterable[ExpertPair], *, seed: int = 0, confidence: 
 def read_expert_pairs(path: Path) -> list[ExpertPair]:
     """Verdicts from a CSV file with the columns first, second, better (first, second or cannot_tell) and, if wanted, expert.
 
-    A conversation is named by the rater's pseudonym and the item, such as R0001/juno-1, as in exported tables.
+    A dialogue is named by the rater's pseudonym and the item, such as R0001/juno-1, as in exported tables.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file)
@@ -205,7 +205,7 @@ def read_expert_pairs(path: Path) -> list[ExpertPair]:
             first, second = (row["first"] or "").strip(), (row["second"] or "").strip()
             if not first or not second or first == second:
                 raise DialometerError(
-                    "a pair needs two different conversations",
+                    "a pair needs two different dialogues",
                     where=f"{path.name}:{rows.line_num}",
                     remedy="name each by rater and item, such as R0001/juno-1",
                 )
@@ -223,9 +223,9 @@ def expert_section(name: str, ratings: Sequence[SelfRatings], path: Path | None,
             name,
             TITLE,
             (
-                "There are no experts' verdicts on pairs of conversations, so nothing is said here about how far self-ratings "
+                "There are no experts' verdicts on pairs of dialogues, so nothing is said here about how far self-ratings "
                 f"can be trusted. To add them, write {PAIRS_FILE} beside study.yaml with the columns first, second (a "
-                "conversation is named by rater and item, such as R0001/item-1), better (first, second or cannot_tell) and, "
+                "dialogue is named by rater and item, such as R0001/item-1), better (first, second or cannot_tell) and, "
                 "if several experts judge, expert.",
             ),
         )
@@ -252,7 +252,7 @@ def _by_gap(ratings: SelfRatings, pairs: list[ExpertPair], options: Options) -> 
 def _words(label: str, by_gap: GapTable, pairs: list[ExpertPair], options: Options) -> list[str]:
     agreement = expert_agreement(pairs, seed=options.seed, confidence=options.confidence)
     words = [
-        "Experts compared pairs of conversations. Where they prefer the one that its own rater gave the lower rating, the two "
+        "Experts compared pairs of dialogues. Where they prefer the one that its own rater gave the lower rating, the two "
         "kinds of judgment disagree."
     ]
     if agreement is not None and agreement.is_known:
@@ -267,7 +267,7 @@ def _words(label: str, by_gap: GapTable, pairs: list[ExpertPair], options: Optio
             text += (
                 f" Disagreement falls by {percent(-by_gap.trend.value)} for each further point of gap"
                 if falls
-                else " That it falls as the gap grows is not established"
+                else " That it falls as the gap grows is not significant"
             ) + f" ({p_words(by_gap.trend.p_value)})."
         words.append(f"{text} In the published study it was 45% at a gap of one point and 16% at a gap of four.")
     left = [
@@ -275,7 +275,7 @@ def _words(label: str, by_gap: GapTable, pairs: list[ExpertPair], options: Optio
         for n, why in (
             (by_gap.n_equal, "with equal ratings"),
             (by_gap.n_undecided, "on which experts could not tell or were divided"),
-            (by_gap.n_unrated, "with a conversation that has no rating here"),
+            (by_gap.n_unrated, "with a dialogue that has no rating here"),
         )
         if n
     ]
@@ -348,6 +348,6 @@ def gap_figure(name: str, label: str, by_gap: GapTable) -> Figure:
             domain=(0, 1),
             is_percent=True,
         ),
-        alt=f"Share of pairs on which experts prefer the conversation with the lower rating. {details}.",
+        alt=f"Share of pairs on which experts prefer the dialogue with the lower rating. {details}.",
         caption="The dashed line is what chance would give.",
     )

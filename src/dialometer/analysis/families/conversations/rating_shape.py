@@ -1,6 +1,6 @@
 """The shape of self-ratings: do they pile up at the ends (the J of online reviews), and what does that do to a mean?
 
-Liang, Zou and Yu (ACL 2020, section 3.2) found nearly half of 3,608 conversations at the highest point. A J has its peak at
+Liang, Zou and Yu (ACL 2020, section 3.2) found nearly half of 3,608 dialogues at the highest point. A J has its peak at
 the highest point, a smaller one at the lowest and a hollow between; each of these is tested, with raters as clusters.
 """
 
@@ -44,7 +44,7 @@ SHORT_WORDS: Mapping[Shape, str] = {
     "top": "piled up at the top",
     "bottom": "piled up at the bottom",
     "hump": "between the ends",
-    "none": "none is established",
+    "none": "no shape is significant",
 }
 ALL = "all systems"
 HEADINGS = ("Highest − between", "Lowest − between", "Highest − lowest")
@@ -158,9 +158,9 @@ def _meaning(shapes: Sequence[RatingShape]) -> str:
     """What a reader should do about the shape."""
     if any(shape.shape in ("J", "reversed J", "U", "top", "bottom") for shape in shapes):
         return (
-            "Where ratings pile up at an end, a mean says little about a typical conversation, differences above the last "
-            "point are lost, and single ratings cannot point out single bad conversations. Compare systems by means over "
-            "many raters, look at the shares beside them, and have pairs of conversations judged if single ones matter."
+            "Where ratings pile up at an end, a mean says little about a typical dialogue, differences above the last "
+            "point are lost, and single ratings cannot point out single bad dialogues. Compare systems by means over "
+            "many raters, look at the shares beside them, and have pairs of dialogues judged if single ones matter."
         )
     return "The shape of these ratings is no reason against comparing means."
 
@@ -173,7 +173,7 @@ def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], Rating
     ]
     return Table(
         f"{name}_shares",
-        f"{label}: share of conversations at each point",
+        f"{label}: share of dialogues at each point",
         (
             Column("system", "System"),
             *(Column(f"point_{k + 1}", point, "percent_estimate") for k, point in enumerate(points)),
@@ -227,8 +227,8 @@ def _figure(name: str, ratings: Sequence[SelfRatings], shapes: Mapping[tuple[str
     return Figure(
         f"{name}_figure",
         "Shares of the points",
-        stacked_shares(shares, parts=points, value_title="share of conversations", is_ordered=True),
-        alt=f"Shares of conversations at each point. {details}.",
+        stacked_shares(shares, parts=points, value_title="share of dialogues", is_ordered=True),
+        alt=f"Shares of dialogues at each point. {details}.",
         caption="" if len(alike) == len(ratings) else "Criteria on other scales are in the tables.",
     )
 
@@ -339,7 +339,7 @@ def _histogram(shape: RatingShape) -> Figure:
 
 def _shape_section(shapes: Mapping[str, RatingShape]) -> Section:
     rows: list[tuple[Cell, ...]] = [
-        (name, *shape.shares, shape.shape if shape.shape != "none" else "none is established", shape.n)
+        (name, *shape.shares, shape.shape if shape.shape != "none" else "no shape is significant", shape.n)
         for name, shape in shapes.items()
     ]
     table = Table(

@@ -1,4 +1,4 @@
-"""What self-ratings go together with: each other, and the length of the conversation."""
+"""What self-ratings go together with: each other, and the length of the dialogue."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.scale_units import within
 from dialometer.analysis.base.wording import excludes, listed, number, percent, with_interval
 from dialometer.analysis.families.conversations.conversations import LENGTHS, SelfRatings
 from dialometer.analysis.families.conversations.rating_shape import share_of
@@ -26,7 +27,7 @@ CLOSE = 0.8
 
 
 def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
-    """Whether several criteria say the same about a conversation."""
+    """Whether several criteria say the same about a dialogue."""
     title = "Do the criteria say the same?"
     if len(ratings) < 2:
         return Section(name, title, ("There is one criterion only.",))
@@ -40,18 +41,18 @@ def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options
         rhos[f"{left.label} and {right.label}"] = rho
     table = Table(
         name,
-        "Criteria compared, conversation by conversation",
+        "Criteria compared, dialogue by dialogue",
         (
             Column("first", "Criterion"),
             Column("second", "and"),
             Column("rho", "Spearman's rho", "estimate"),
             Column("same", "Same point", "percent_estimate"),
             Column("gap", "Mean difference", "estimate"),
-            Column("n", "Conversations", "count"),
+            Column("n", "Dialogues", "count"),
         ),
         tuple(rows),
         caption="Intervals draw raters (rho) or take them as clusters. A rater's general mood raises all criteria at once, so "
-        "some of this is the rater and not the conversation.",
+        "some of this is the rater and not the dialogue.",
     )
     return Section(name, title, (_criteria_words(rhos),), (table,))
 
@@ -66,7 +67,7 @@ def _criteria_words(rhos: dict[str, Estimate]) -> str:
                 "same" if rho.value >= CLOSE else "open" if not is_sure else "together" if rho.value > 0 else "against"
             )
             kinds[kind].append(f"{pair} ({number(rho.value)})")
-    text = "Each conversation was rated on several criteria by the same person at the same moment."
+    text = "Each dialogue was rated on several criteria by the same person at the same moment."
     if kinds["same"]:
         text += (
             f" Nearly one and the same by Spearman's rho: {listed(kinds['same'])}. One question could stand for both."
@@ -76,8 +77,8 @@ def _criteria_words(rhos: dict[str, Estimate]) -> str:
     if kinds["against"]:
         text += f" One high where the other is low: {listed(kinds['against'])}."
     if kinds["open"]:
-        text += f" No relation established: {listed(kinds['open'])}."
-    return text if any(kinds.values()) else f"{text} There are too few conversations, or too little variation, to tell."
+        text += f" Not significantly correlated: {listed(kinds['open'])}."
+    return text if any(kinds.values()) else f"{text} There are too few dialogues, or too little variation, to tell."
 
 
 def _table(ratings: SelfRatings) -> pl.DataFrame:
@@ -87,7 +88,7 @@ def _table(ratings: SelfRatings) -> pl.DataFrame:
 def _same(
     left: SelfRatings, right: SelfRatings, first: Floats, second: Floats, rater: np.ndarray, options: Options
 ) -> tuple[Estimate | None, Estimate | None]:
-    """Share of conversations with the same point on both criteria, and the mean difference; None on unlike scales."""
+    """Share of dialogues with the same point on both criteria, and the mean difference; None on unlike scales."""
     if left.ends != right.ends or not len(first):
         return None, None
     same = share_of((first == second).astype(np.float64), rater, options.confidence)
@@ -95,11 +96,11 @@ def _same(
 
 
 def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
-    """Whether longer conversations are rated higher, over all and within each system."""
+    """Whether longer dialogues are rated higher, over all and within each system."""
     known = [key for key in LENGTHS if not all(np.isnan(rated.lengths[key]).all() for rated in ratings)]
     if not known:
         raise NotEnoughData(
-            "no turns of the conversations are stored", remedy="length is known of conversations held in this study"
+            "no turns of the dialogues are stored", remedy="length is known of dialogues held in this study"
         )
     correlations = {
         (rated.label, key): _rhos(rated, key, ratings[0].systems, options) for rated in ratings for key in known
@@ -111,11 +112,11 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
     ]
     return Section(
         name,
-        "Ratings and the length of the conversation",
+        "Ratings and the length of the dialogue",
         (
             text,
             "Length is an outcome too: users talk longer with a system they like, and stop when bored, so a relation does not mean "
-            "that longer conversations are better for it. Between systems length and rating may differ for unrelated "
+            "that longer dialogues are better for it. Between systems length and rating may differ for unrelated "
             "reasons; the columns of single systems are free of that.",
         ),
         (
@@ -133,7 +134,7 @@ def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
         if excludes(rho):
             by_criterion.setdefault(label, []).append(f"{LENGTHS[key].lower()} (rho {number(rho.value)})")
     if not by_criterion:
-        return "No relation between length and rating is established."
+        return "No correlation between length and rating is significant."
     details = "; ".join(f"{label} with {listed(lengths)}" for label, lengths in by_criterion.items())
     share = percent(1 - next(iter(rhos.values())).confidence)
     return (
@@ -143,7 +144,7 @@ def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
 
 
 def _rhos(ratings: SelfRatings, key: str, systems: Sequence[str], options: Options) -> list[Estimate]:
-    """Over all conversations, then, where there are several systems, within each."""
+    """Over all dialogues, then, where there are several systems, within each."""
     length = ratings.lengths[key]
     rhos = [clustered_spearman(length, ratings.value, ratings.rater, options, resampled="raters")]
     for system in systems if len(systems) > 1 else ():
@@ -156,13 +157,13 @@ def _rhos(ratings: SelfRatings, key: str, systems: Sequence[str], options: Optio
 
 def _length_table(name: str, by_length: dict[tuple[str, str], list[Estimate]], systems: Sequence[str]) -> Table:
     columns = [Column("criterion", "Criterion"), Column("length", "Length")]
-    columns.append(Column("rho", "All conversations", "estimate"))
+    columns.append(Column("rho", "All dialogues", "estimate"))
     if len(systems) > 1:
         columns += [Column(f"system_{k + 1}", system, "estimate") for k, system in enumerate(systems)]
     return Table(
         name,
         "Spearman's rho of rating and length",
-        (*columns, Column("n", "Conversations", "count")),
+        (*columns, Column("n", "Dialogues", "count")),
         tuple((label, LENGTHS[key], *rhos, rhos[0].n) for (label, key), rhos in by_length.items()),
         caption="Duration runs from the first to the last turn. Intervals draw raters.",
     )
@@ -191,14 +192,14 @@ def _lengths_table(name: str, ratings: SelfRatings, known: list[str]) -> Table:
             rows.append((system, LENGTHS[key] + (f" ({unit})" if unit else ""), *quartiles, len(values)))
     return Table(
         f"{name}_lengths",
-        "How long the conversations were",
+        "How long the dialogues were",
         (
             Column("system", "System"),
             Column("length", "Length"),
             Column("low", "Lower quartile", "number", 1),
             Column("median", "Median", "number", 1),
             Column("high", "Upper quartile", "number", 1),
-            Column("n", "Conversations", "count"),
+            Column("n", "Dialogues", "count"),
         ),
         tuple(rows),
     )
@@ -208,7 +209,7 @@ MOST_POSITIONS = 10
 
 
 def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
-    """Whether ratings change from a rater's first conversation to the last, and over the days of the study."""
+    """Whether ratings change from a rater's first dialogue to the last, and over the days of the study."""
     rows: list[tuple[Cell, ...]] = []
     dots: list[Dot] = []
     levels = [adjusted_for_system(rated) for rated in ratings]
@@ -224,8 +225,9 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
         for place in places:
             here = rated.position == place
             mean = clustered_mean(level[here], rated.rater[here], confidence=options.confidence)
+            mean = within(mean, *rated.scale.bounds())
             rows.append((rated.label, place, mean, mean.n))
-            dots.append(Dot(f"conversation {place}", mean, facet=rated.label if len(ratings) > 1 else ""))
+            dots.append(Dot(f"dialogue {place}", mean, facet=rated.label if len(ratings) > 1 else ""))
         over_time = clustered_spearman(rated.answered_s, level, rated.rater, options, resampled="raters")
         p = p_adjusted(change)
         drift.append((rated.label, change, None if np.isnan(p) else p, change.n, over_time, over_time.n))
@@ -234,11 +236,13 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
                 f"{rated.label} {'rises' if change.value > 0 else 'falls'} by {with_interval(change)} points"
             )
     if n_most < 2:
-        words = "Every rater held one conversation, so there is no order within a session to look at."
+        words = "Every rater held one dialogue, so there is no order within a session to look at."
     elif changed:
-        words = f"From a rater's first conversation to the last, {listed(changed)}, with the mix of systems taken into account."
+        words = (
+            f"From a rater's first dialogue to the last, {listed(changed)}, with the mix of systems taken into account."
+        )
     else:
-        words = "From a rater's first conversation to the last, no change of the ratings is established."
+        words = "From a rater's first dialogue to the last, no change of the ratings is significant."
     tables: list[Table | Figure] = [_order_table(name, rows), _drift_table(name, drift, options)]
     if n_most > 1:
         tables.insert(0, _order_figure(name, dots))
@@ -255,7 +259,7 @@ def adjusted_for_system(ratings: SelfRatings) -> Floats:
 
 
 def first_to_last(ratings: SelfRatings, level: Floats, options: Options) -> Estimate:
-    """Mean change from each rater's first conversation to the last, over raters who held at least two."""
+    """Mean change from each rater's first dialogue to the last, over raters who held at least two."""
     table = pl.DataFrame({"rater": ratings.rater, "position": ratings.position, "level": level}).sort("position")
     ends = (
         table.group_by("rater", maintain_order=True)
@@ -266,7 +270,7 @@ def first_to_last(ratings: SelfRatings, level: Floats, options: Options) -> Esti
         .filter(pl.col("n") > 1)
     )
     if not len(ends):
-        return unknown("change from first to last", "no rater held two conversations")
+        return unknown("change from first to last", "no rater held two dialogues")
     return clustered_mean(ends["change"].to_numpy(), ends["rater"].to_numpy(), null=0.0, confidence=options.confidence)
 
 
@@ -276,9 +280,9 @@ def _order_table(name: str, rows: list[tuple[Cell, ...]]) -> Table:
         "Average rating by place in the session",
         (
             Column("criterion", "Criterion"),
-            Column("position", "Conversation", "count"),
+            Column("position", "Dialogue", "count"),
             Column("mean", "Average rating", "estimate"),
-            Column("n", "Conversations", "count"),
+            Column("n", "Dialogues", "count"),
         ),
         tuple(rows),
         caption="Adjusted for systems: each system's mean is set to the mean of all.",
@@ -293,11 +297,11 @@ def _drift_table(name: str, rows: list[tuple[Cell, ...]], options: Options) -> T
         "Change within raters, and over the days of the study",
         (
             Column("criterion", "Criterion"),
-            Column("change", "First to last conversation", "estimate"),
+            Column("change", "First to last dialogue", "estimate"),
             Column("p_adjusted", heading, "p_value"),
             Column("n", "Raters", "count"),
             Column("rho", "Spearman's rho with the time of rating", "estimate"),
-            Column("n_rated", "Conversations", "count"),
+            Column("n_rated", "Dialogues", "count"),
         ),
         tuple(rows),
         caption="The change is tested within raters, corrected over the criteria. The correlation shows a drift over the days in "

@@ -1,4 +1,4 @@
-"""Conversations rated by those who held them: which system is rated higher, and how far such ratings can be trusted."""
+"""Dialogues rated by those who held them: which system is rated higher, and how far such ratings can be trusted."""
 
 from __future__ import annotations
 
@@ -20,15 +20,26 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
-from dialometer.analysis.base.wording import interval_only, listed, n_of, number, p_words, system_label, with_interval
+from dialometer.analysis.base.wording import (
+    correction_name,
+    interval_only,
+    listed,
+    n_of,
+    number,
+    p_words,
+    system_label,
+    with_interval,
+)
 from dialometer.analysis.families.conversations.comparison import (
     SystemComparison,
     compare_systems,
+    compared_in,
     comparison_section,
     group_section,
+    in_blocks,
     on_shared_tasks,
+    other_pairs_section,
     rater_means,
-    system_differences,
 )
 from dialometer.analysis.families.conversations.conversations import SelfRatings, self_ratings_of
 from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
@@ -53,12 +64,12 @@ SOURCE = "Liang, Zou and Yu, ACL 2020"
 
 
 class ConversationRatings(Family):
-    """Fits studies whose items are live conversations."""
+    """Fits studies whose items are live dialogues."""
 
     rank = 10
 
     def fits(self, study: Study) -> bool:
-        """Conversations answered with numbers."""
+        """Dialogues answered with numbers."""
         return study.spec.items.kind == "chat" and bool(asked_criteria(study))
 
     def decides(self, study: Study, comparison: Comparison) -> bool:
@@ -94,14 +105,11 @@ class ConversationRatings(Family):
         label_of = {system_label(data.study, system.name): system.name for system in data.study.spec.systems}
         tests = {}
         for rated in ratings:
-            if comparison.criteria and rated.criterion not in comparison.criteria:
-                continue
-            names = {system_label(data.study, name) for name in comparison.levels} or set(rated.systems)
-            for pair, gap in system_differences(rated, data.study, options).items():
-                if set(pair) <= names:
-                    short = [label_of.get(name, name) for name in pair]
-                    label = f"{rated.label}: {pair[0]} against {pair[1]}"
-                    tests[label] = between(test(rated, pair, gap), *short, about=rated.label)
+            for pair, gap in compared_in(rated, data.study, comparison, options).items():
+                short = [label_of.get(name, name) for name in pair]
+                label = f"{rated.label}: {pair[0]} against {pair[1]}"
+                inside = in_blocks(rated, data.study, comparison)
+                tests[label] = between(test(inside, pair, gap), *short, about=rated.label)
         return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
@@ -136,6 +144,8 @@ class ConversationRatings(Family):
             )
             for question in data.study.spec.analysis.subgroups
         ]
+        if (undeclared := other_pairs_section("system_ratings_others", compared, options)) is not None:
+            others.insert(0, undeclared)
         # Where the primary comparison is about some of the systems only, who comes first of all is exploratory.
         primary = primary_comparison(data.study)
         is_elsewhere = (
@@ -203,8 +213,8 @@ def _claims(main: SystemComparison) -> tuple[Claim, ...]:
 
 def _basis(main: SystemComparison) -> str:
     return (
-        f"{n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}. All systems together, which "
-        "were not declared as one comparison, are below."
+        f"Based on {n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}; the comparison is "
+        "confirmatory (declared in advance)."
     )
 
 
@@ -279,12 +289,12 @@ def _figure(main: SystemComparison) -> Figure:
 
 
 def _methods(options: Options, pairs_path: Path | None) -> tuple[Method, ...]:
-    correction = f", corrected by {options.correction}" if options.correction != "none" else ""
+    correction = f", corrected by {correction_name(options.correction)}" if options.correction != "none" else ""
     methods = [
         Method(
             "average ratings and differences between systems",
             f"means with a cluster-robust (CR2) t-test by rater{correction}; sign-flip permutation test beside it",
-            "one rater rates several conversations",
+            "one rater rates several dialogues",
         ),
         Method(
             "shape of the ratings",

@@ -20,7 +20,7 @@ from dialometer.analysis.base.wording import (
     with_interval,
 )
 from dialometer.analysis.families.pairs.choices import PairChoices
-from dialometer.analysis.families.pairs.result_words import pairs_words, verdict
+from dialometer.analysis.families.pairs.result_words import pairs_words
 from dialometer.analysis.families.pairs.results import (
     NO_PREFERENCE,
     DeclaredShares,
@@ -32,7 +32,7 @@ from dialometer.analysis.families.pairs.results import (
 )
 from dialometer.analysis.shared.comparisons import CORRECTIONS, is_significant, known_cell, p_adjusted, p_cell
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, ColumnKind, Figure, Section, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, HeatCell, dot_interval, forest, heatmap
 
 EXPERIMENTAL = "prefer the experimental version"
@@ -48,13 +48,17 @@ class ResultColumns:
         self.is_fixed = options.has_fixed_items
         self.correction = CORRECTIONS.get(options.correction, "")
 
-    def columns(self, value: str, kind: ColumnKind = "percent_estimate") -> tuple[Column, ...]:
-        """A value with its tests at each reach."""
+    def columns(self, value: str, unit: str = "") -> tuple[Column, ...]:
+        """A share, or a difference of shares, with its tests at each reach."""
         parts: list[Column] = []
         if self.has_general:
-            parts += [Column("share", f"{value}, {IN_GENERAL}", kind), *self._tests("p", "")]
+            parts += [
+                Column("share", f"{value}, {IN_GENERAL}", "percent_estimate", unit=unit),
+                *self._tests("p", ""),
+            ]
         last = "" if self.has_general else "p"
-        parts.append(Column("share_here" if self.has_general else "share", f"{value}, {HERE}", kind))
+        name = "share_here" if self.has_general else "share"
+        parts.append(Column(name, f"{value}, {HERE}", "percent_estimate", unit=unit))
         return (*parts, *self._tests(last or "p_here", f", {HERE}" if self.has_general else ""))
 
     def _tests(self, name: str, where: str) -> list[Column]:
@@ -94,19 +98,18 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
     """Every declared comparison with its hypothesis and the tests that decide on it."""
     if not declared:
         return None
-    tables, paragraphs = [], []
+    tables = []
     for comparison in declared:
         declaration = comparison.comparison
         name = declaration.name
         words = name.replace("_", " ").replace("-", " ")
         asked = listed(choices.question_labels[choices.questions.index(q)] for q in comparison.questions)
-        role = "the comparison that decides the study" if comparison.is_primary else "declared in advance"
-        paragraphs.append(f"{sentence(words)[:-1]} ({role}): {verdict(comparison.results)}")
         shown = ResultColumns(comparison.results, options)
         tables.append(
             Table(
                 f"declared-{name}",
-                f"{sentence(words)[:-1]}: share that preferred the experimental version, by strategy",
+                f"{sentence(words)[:-1]}{' (primary)' if comparison.is_primary else ''}: share that preferred the experimental "
+                "version, by strategy",
                 (
                     Column("strategy", "Strategy"),
                     Column("n", "Answers", "count"),
@@ -119,7 +122,7 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
                 is_confirmatory=True,
             )
         )  # fmt: skip
-    return Section("declared", CONFIRMATORY_TITLE, tuple(paragraphs), tuple(tables), is_confirmatory=True)
+    return Section("declared", CONFIRMATORY_TITLE, (), tuple(tables), is_confirmatory=True)
 
 
 def _confirmed_note(shown: ResultColumns) -> tuple[str, ...]:
@@ -170,7 +173,8 @@ def _preference_table(choices: PairChoices, shares: Shares, options: Options) ->
         notes=(
             "As in the published studies, shares and confidence intervals are about these very transcript pairs, for other raters "
             "who would read them; they do not say how other pairs of the same strategy would do.",
-            f"Confidence intervals of single cells are {cells_by}; those of marginals take each rater as one cluster.",
+            f"Confidence intervals of single cells are {cells_by}; those over all strategies or questions take each rater as one "
+            "cluster.",
             *tie_note(choices),
         ),
     )
@@ -249,7 +253,7 @@ def _preference_words(shares: Shares) -> tuple[str, ...]:
 def _sides(values: Sequence[float]) -> str:
     up = sum(value > NO_PREFERENCE for value in values)
     down = sum(value < NO_PREFERENCE for value in values)
-    text = f"{up} {'shows' if up == 1 else 'show'} a significant preference for it"
+    text = f"{up or 'none'} {'shows' if up < 2 else 'show'} a significant preference for it"
     return f"{text} and {down} for the control version" if down else text
 
 
@@ -280,19 +284,24 @@ def _margins_table(
     shown = ResultColumns([result for _, result in listed_results], options)
     notes = [shown.note]
     if is_declared and len(choices.questions) > 1:
-        notes.append("Marginals of the strategies are tested under “Confirmatory comparisons”.")
+        notes.append("Strategies over all questions are tested under “Confirmatory comparisons”.")
+    kinds = {kind for kind, _ in listed_results}
+    title = "Tests over all strategies" if kinds == {"question"} else "Tests over all questions"
     return (
         Table(
             "marginals",
-            "Tests of the marginals",
+            "Tests over all questions, and over all strategies" if len(kinds) > 1 else title,
             (
-                Column("what", "Marginal of"),
-                Column("kind", "which is a"),
+                *([Column("kind", "Each")] if len(kinds) > 1 else []),
+                Column("what", "Strategy or question" if len(kinds) > 1 else f"{sentence(kinds.copy().pop())[:-1]}"),
                 Column("n", "Answers", "count"),
                 Column("pairs", "Pairs", "count"),
                 *shown.columns("Prefer experimental"),
             ),
-            tuple((result.label, kind, result.here.n, result.n_pairs, *shown.cells(result)) for kind, result in listed_results),
+            tuple(
+                (*([kind] if len(kinds) > 1 else []), result.label, result.here.n, result.n_pairs, *shown.cells(result))
+                for kind, result in listed_results
+            ),
             caption="Strategies and questions are corrected as two families." if not is_declared else "",
             notes=tuple(notes),
         ),
@@ -384,16 +393,22 @@ def _apart_words(pairs: dict[tuple[str, str], Result]) -> list[str]:
     n = n_of(len(known), "pair of strategies", "pairs of strategies")
     general = [f"{a} and {b}" for (a, b), result in known.items() if result.reach == "general"]
     here = [f"{a} and {b}" for (a, b), result in known.items() if result.reach == "here"]
-    text = f"Of {n}, {len(general)} differ significantly after correction" + (f": {listed(general)}" if general else "")
+    text = _count_words(len(general), len(known), n) + " after correction" + (f": {listed(general)}" if general else "")
     is_general = any(result.has_general_test for result in known.values())
     if not is_general:
-        text = f"Of {n}, {len(here)} differ significantly in these transcript pairs after correction"
+        text = f"{_count_words(len(here), len(known), n)} in these transcript pairs after correction"
         return [text + (f": {listed(here)}." if here else ".")]
     if here:
         text += (
             f"; {len(here)} more {'does' if len(here) == 1 else 'do'} in these transcript pairs only: {listed(here)}"
         )
     return [f"{text}."]
+
+
+def _count_words(n_found: int, n_all: int, what: str) -> str:
+    if not n_found:
+        return f"None of {what} differs significantly" if n_all > 1 else f"The {what[2:]} does not differ significantly"
+    return f"{n_found} of {what} {'differs' if n_found == 1 else 'differ'} significantly"
 
 
 def _differences_table(pairs: dict[tuple[str, str], Result], options: Options) -> Table:
@@ -415,9 +430,9 @@ def _differences_table(pairs: dict[tuple[str, str], Result], options: Options) -
     return Table(
         "strategy-differences",
         "Differences between strategies",
-        (*columns, *shown.columns("Difference of shares")),
+        (*columns, *shown.columns("Difference", PERCENTAGE_POINTS)),
         tuple(rows),
-        caption="In percentage points, over all questions.",
+        caption="Differences of shares over all questions; the first strategy is the one with the larger share.",
         notes=tuple(notes),
     )
 
@@ -429,19 +444,32 @@ def _turned(result: Result) -> Result:
     return replace(result, here=turned(result.here), general=None if result.general is None else turned(result.general))
 
 
+def _in_points(share: Estimate) -> Estimate:
+    """A difference of shares in percentage points."""
+    value, low, high = (100 * part for part in (share.value, share.low, share.high))
+    return replace(share, value=value, low=low, high=high, unit=PERCENTAGE_POINTS)
+
+
 def _differences_figure(pairs: dict[tuple[str, str], Result]) -> list[Figure]:
     known = {names: result for names, result in pairs.items() if result.shown.is_known}
     if not known:
         return []
-    dots = [Dot(f"{a} − {b}", result.shown) for (a, b), result in known.items()]
-    details = "; ".join(f"{dot.label} {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
-    spec = forest(dots, value_title="difference of shares", is_percent=True)
+    dots = []
+    for (a, b), result in known.items():
+        is_turned = result.value < 0
+        points = _in_points((_turned(result) if is_turned else result).shown)
+        dots.append(Dot(f"{b} − {a}" if is_turned else f"{a} − {b}", points))
+    details = "; ".join(f"{dot.label} {with_interval(dot.estimate, n_digits=0)}" for dot in dots)
+    spec = forest(dots, value_title=f"difference of shares, {PERCENTAGE_POINTS}", n_digits=0)
     is_general = all(result.has_general_test for result in known.values())
     where = "for other raters and other transcript pairs" if is_general else "in these transcript pairs"
     title = f"Differences between strategies, {where}"
     return [
         Figure(
-            "strategy-differences-figure", title, spec, f"Differences of shares with confidence intervals: {details}."
+            "strategy-differences-figure",
+            title,
+            spec,
+            f"Differences of shares in {PERCENTAGE_POINTS}, with confidence intervals: {details}.",
         )
     ]
 

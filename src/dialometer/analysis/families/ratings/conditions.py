@@ -20,6 +20,7 @@ from dialometer.analysis.base.wording import (
     n_of,
     p_words,
     test_words,
+    value_only,
     with_interval,
 )
 from dialometer.analysis.families.ratings.factor_effects import (
@@ -314,8 +315,8 @@ def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -
         (
             Column("condition", "Condition"),
             Column("raters", "Raters", "count"),
-            Column("mean", "Mean minutes", "estimate"),
-            Column("median", "Median minutes", "estimate"),
+            Column("mean", "Mean minutes", "estimate", 0),
+            Column("median", "Median minutes", "estimate", 0),
         ),
         tuple(body),
         caption="From the first to the last screen of finished sessions, pauses included.",
@@ -326,10 +327,10 @@ def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -
         "Mean time by condition",
         cell_chart(study, cell_dots(study, means), "minutes per session", reference=overall.value),
         alt=f"Mean minutes per session in every condition: {details}. Over all raters {overall}.",
-        caption=f"The dashed line is the mean over all raters, {overall.value:.1f} minutes.",
+        caption=f"The dashed line is the mean over all raters, {overall.value:.0f} minutes.",
     )
     paragraphs = [
-        f"A session took {with_interval(overall, unit='minutes')} on average over {n_of(int(known.sum()), 'rater')}."
+        f"A session took {with_interval(overall, unit='minutes', n_digits=0)} on average over {n_of(int(known.sum()), 'rater')}."
     ]
     paragraphs += [
         _sentence(effects, contrast, options) for factor in effects.factors for contrast in contrasts(factor)
@@ -342,14 +343,12 @@ def _sentence(effects: FactorEffects, contrast: Contrast, options: Options) -> s
     level, base = level_label(contrast.level), level_label(contrast.base)
     if not difference.is_known:
         return f"Times under “{level}” and “{base}” cannot be compared: {difference.notes[0]}."
-    longer = "longer" if difference.value >= 0 else "less long"
+    longer = "longer" if difference.value >= 0 else "less"
     size = abs(difference.value)
-    details = f"{interval_only(difference)} minutes, {p_words(difference.p_value)}"
+    details = f"{interval_only(difference, n_digits=0)} minutes, {p_words(difference.p_value)}"
     if excludes(difference):
-        return f"Raters took {size:.1f} minutes {longer} under “{level}” than under “{base}” ({details})."
-    return (
-        f"Times under “{level}” and “{base}” do not differ significantly: {difference.value:+.1f} minutes ({details})."
-    )
+        return f"Raters took {size:.0f} minutes {longer} under “{level}” than under “{base}” ({details})."
+    return f"Times under “{level}” and “{base}” do not differ significantly: by {value_only(difference, n_digits=0)} minutes ({details})."
 
 
 def _tests(effects: FactorEffects, options: Options) -> Table:
@@ -369,7 +368,7 @@ def _tests(effects: FactorEffects, options: Options) -> Table:
             Column("where", "Where"),
             Column("raters_first", "Raters, first", "count"),
             Column("raters_second", "Raters, second", "count"),
-            Column("difference", "Difference in minutes", "estimate"),
+            Column("difference", "Difference in minutes", "estimate", 0),
             Column("p", "p, Welch", "p_value"),
             Column("cohens_d", "Cohen's d", "estimate"),
         ),

@@ -50,7 +50,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
 )
 from dialometer.analysis.families.ratings.system_section import PAIRS_TITLE, Best, best_system, pair_section
 from dialometer.analysis.families.ratings.systems import SystemRatings, ratings_of
-from dialometer.analysis.shared.comparisons import between, declared_factor, is_about
+from dialometer.analysis.shared.comparisons import between, comparison_title, declared_factor, is_about
 from dialometer.analysis.shared.equivalence import differences_of, has_margin
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
@@ -302,7 +302,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
         is_known = test.estimate.has_interval
         body.append(
             (
-                test.comparison.name + (" (primary)" if test.comparison.name == primary else ""),
+                comparison_title(test.comparison) + (" (primary)" if test.comparison.name == primary else ""),
                 *((test.outcome,) if has_both else ()),
                 test.measure.label,
                 test.first,

@@ -100,7 +100,7 @@ def _means(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Op
     by_group = [
         (
             cell_counts(main, rows, groups.inside(code)),
-            [cell_means(rows.raw[m.name], rows, options, groups.inside(code)) for m in measures.all],
+            [_cell_means(m, groups, code, rows, options) for m in measures.all],
         )
         for code in range(len(groups.levels))
     ]
@@ -109,25 +109,36 @@ def _means(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Op
             body.append((name, group, counts[number], *(column[number] for column in means)))
     columns = [Column("condition", "Condition"), Column("group", groups.label), Column("raters", "Raters", "count")]
     columns += [Column(m.name, m.label, "estimate") for m in measures.all]
-    title = f"Mean {unit_words(measures.main.unit)} by condition and {groups.label.lower()}"
+    title = (
+        f"{_mean_word(measures).capitalize()} {unit_words(measures.main.unit)} by condition and {groups.label.lower()}"
+    )
     return Table(f"means_by_{groups.name}", title, tuple(columns), tuple(body))
 
 
 def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Options) -> Figure:
-    values = rows.raw[measures.main.name]
     dots = [
         dot
         for code, group in enumerate(groups.levels)
-        for dot in cell_dots(rows.study, cell_means(values, rows, options, groups.inside(code)), group)
+        for dot in cell_dots(rows.study, _cell_means(measures.main, groups, code, rows, options), group)
     ]
     details = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
     return Figure(
         f"ratings_by_{groups.name}",
-        f"Mean rating by condition and {groups.label.lower()}",
-        cell_chart(rows.study, dots, f"mean {unit_words(measures.main.unit)}"),
-        alt=f"Mean rating in every condition, one panel for each group of raters. {details}.",
-        caption=f"Means over raters with {100 * options.confidence:g}% bootstrap intervals.",
+        f"{_mean_word(measures).capitalize()} rating by condition and {groups.label.lower()}",
+        cell_chart(rows.study, dots, f"{_mean_word(measures)} {unit_words(measures.main.unit)}"),
+        alt=f"{_mean_word(measures).capitalize()} rating in every condition, one panel for each group of raters. {details}.",
+        caption=f"Means over raters with {100 * options.confidence:g}% bootstrap confidence intervals.",
     )
+
+
+def _cell_means(measure: Measure, groups: RaterGroups, code: int, rows: RaterRows, options: Options) -> list[Estimate]:
+    """Means of one group in every condition: geometric ones of magnitudes, whose effects are ratios."""
+    values = rows.y if measure.is_log else rows.raw
+    return cell_means(values[measure.name], rows, options, groups.inside(code), is_log=measure.is_log)
+
+
+def _mean_word(measures: Measures) -> str:
+    return "geometric mean" if measures.main.is_log else "mean"
 
 
 def within(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, code: int) -> tuple[Floats, Floats]:

@@ -107,9 +107,12 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     names = listed(ratings.label(pair.second) for pair in rivals)
     does = "does" if len(rivals) == 1 else "do"
     if not rivals:
-        others = "the other system" if len(own) == 1 else "every other system"
-        short = f"{label} is rated best {on}."
-        text = f"{label} is rated best {on}, ahead of {others}: {details}."
+        if len(own) == 1:
+            short = f"{label} is rated higher than {second} {on}."
+            text = f"{short[:-1]}: {details}."
+        else:
+            short = f"{label} is rated best {on}."
+            text = f"{label} is rated best {on}, ahead of every other system: {details}."
     elif len(rivals) == len(own):
         short = f"No system is significantly best {on}."
         if is_tie(nearest.difference):
