@@ -104,6 +104,21 @@ def test_what_goes_wrong_is_said(at, command, told):
     assert "not ready yet" in ada.text
 
 
+def test_results_of_another_group_are_asked_for_by_its_source(at, tmp_path):
+    """The chosen group decides what is computed; only the study's own raters make a look that is logged."""
+    asked = tmp_path / "asked"
+    code = f"import sys; open({str(asked)!r}, 'a').write(' '.join(sys.argv[1:]) + '.'); sys.exit('error: asked')"
+    site, ada = at((sys.executable, "-c", code))
+    wait_for(ada, "asked")
+    wait_for(ada, "These results are about models", "/studies/likert/results?source=models")
+    wait_for(ada, "asked", "/studies/likert/results?source=models")
+    assert asked.read_text() == ".--source model."
+    dashboard, running = site.app._dashboard.dashboard, site.studies.running("likert")
+    assert dashboard.report_sources(running, "simulated") == ()  # the main group of this study
+    assert dashboard.report_sources(running, "people") == ("person", "imported")
+    assert site.store("likert").looks.all() == []
+
+
 def test_an_empty_study_has_no_results_yet(at):
     _, ada = at()
     ada.post("/new", {"name": "fresh", "title": "", "from": "template:likert"})

@@ -1,13 +1,16 @@
 """LaTeX tables, checked by reading them: balanced, escaped, one cell per column."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich_report import HOSTILE
 
+from dialometer.model.report import Table
 from dialometer.report.formats.latex_tables import escape, latex_table
+from dialometer.report.render import render
 
 
 def rows_of(tex):
@@ -80,3 +83,27 @@ def test_a_row_does_not_start_with_an_option(start):
 
     tex = latex_table(Table("t", "T", (Column("a", "A"),), ((start,),)))
     assert rows_of(tex) == [f"{{}}{start} " + r"\\"]
+
+
+def test_the_appendix_is_a_document_with_all_that_is_folded(report, tmp_path):
+    folded = replace(report, sections=tuple(replace(section, in_appendix=True) for section in report.sections))
+    paths = render(folded, tmp_path, formats=["latex"])
+    tex = (tmp_path / "appendix.tex").read_text(encoding="utf-8")
+    assert tmp_path / "appendix.tex" in paths
+    assert depth(tex) == 0
+    begun, ended = (re.findall(rf"\\{word}\{{(\w+)\}}", tex) for word in ("begin", "end"))
+    assert sorted(begun) == sorted(ended)
+    for section in folded.sections:
+        assert f"\\section{{{escape(section.title)}}}" in tex
+        assert all(escape(paragraph) in tex for paragraph in section.paragraphs)
+    inputs = re.findall(r"\\input\{(tables/[^}]+)\}", tex)
+    assert len(inputs) == sum(isinstance(part, Table) for section in folded.sections for part in section.parts)
+    assert all((tmp_path / name).exists() for name in inputs)
+    assert "\\includegraphics" not in tex, "figures were not asked for, so their words stand there"
+    assert HOSTILE not in tex
+
+
+def test_a_report_without_appendix_has_no_such_document(report, tmp_path):
+    whole = replace(report, sections=tuple(replace(section, in_appendix=False) for section in report.sections))
+    render(whole, tmp_path, formats=["latex"])
+    assert not (tmp_path / "appendix.tex").exists()

@@ -1,6 +1,7 @@
 """Tables in words: digits by column, notes collected, methods told once."""
 
 import math
+from dataclasses import replace
 
 from rich_report import mean
 
@@ -38,6 +39,31 @@ def test_every_kind_of_cell():
 def test_columns_of_like_intervals_line_up_and_others_keep_their_digits():
     assert column("estimate", [mean(1, 0.2), mean(1, 0.05)]) == ["1.00 [0.80, 1.20]", "1.00 [0.95, 1.05]"]
     assert column("estimate", [mean(1, 0.0002), mean(1000, 50)]) == ["1.00000 [0.99980, 1.00020]", "1,000 [950, 1,050]"]
+
+
+def test_a_table_has_the_digits_of_its_typical_interval():
+    """One narrow interval does not give a whole column decimals, nor does one without an interval."""
+    assert column("estimate", [mean(80, 40), mean(57, 4.9), Estimate(50.35, 1, "mean")]) == [
+        "80 [40, 120]",
+        "57 [52, 62]",
+        "50",
+    ]
+    first, second = Column("a", "A", "estimate"), Column("b", "B", "estimate")
+    rows = written((first, [mean(80, 40)]), (second, [mean(57.16, 4.9)])).rows
+    assert [cell.text for cell in rows[0]] == ["80 [40, 120]", "57 [52, 62]"]
+    assert column("percent_estimate", [mean(0.3, 0.1), mean(0.02, 0.017)]) == ["30% [20, 40]", "2% [0, 4]"]
+    assert column("estimate", [mean(2, 0.5), mean(1, 0)], n_digits=0) == ["2 [2, 3]", "1 [1, 1]"]  # ranks are whole
+
+
+def test_ratios_keep_the_end_that_matters():
+    """An odds ratio of 6 [1, 43] might include 1 or not."""
+    ratio = Estimate(5.94, 9, "odds ratio", low=0.82, high=43.1, unit="odds ratio")
+    assert column("estimate", [ratio]) == ["5.94 [0.82, 43.10]"]
+    assert column("estimate", [replace(ratio, value=105, low=13, high=849)]) == ["105 [13, 849]"]
+
+
+def test_the_same_number_is_written_the_same_however_it_was_computed():
+    assert column("number", [0.625, 0.625 - 1e-15, -0.625]) == ["0.63", "0.63", "−0.63"]
 
 
 def test_units_alignment_and_row_headings():

@@ -35,8 +35,8 @@ def write_number(value: float, n_digits: int) -> str:
     """A number with thousands separated; what would round to nothing is written in powers of ten."""
     if math.isinf(value):
         return f"{MINUS if value < 0 else ''}∞"
-    # A half is rounded up whichever way it was computed: 0.625 and 0.62499999999 are the same number to a reader.
-    rounded = f"{value * (1 + 1e-9) if abs(value) < 1e6 else value:,.{n_digits}f}"
+    # A half is rounded up whichever way it was computed: 0.625 and 0.6249999999999 are the same number to a reader.
+    rounded = f"{value * (1 + 1e-12) if abs(value) < 1e6 else value:,.{n_digits}f}"
     if value and not float(rounded.replace(",", "")) and abs(value) < 10**-_MAX_DIGITS:
         rounded = f"{value:.1e}"
     if not float(rounded.replace(",", "")):

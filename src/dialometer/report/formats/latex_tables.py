@@ -1,4 +1,4 @@
-r"""Every table for a paper: a ``table`` with booktabs rules, text escaped, notes below.
+r"""Every table for a paper: a ``table`` with booktabs rules, text escaped, notes below; and the appendix as a document.
 
 The preamble needs ``\usepackage{booktabs}`` and UTF-8; texts in scripts other than Latin need LuaLaTeX or XeLaTeX.
 """
@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from dialometer.model.report import Table
+from dialometer.report.latex_appendix import latex_appendix
 from dialometer.report.render import FORMATS, Rendering, file_name
 from dialometer.report.written import WrittenCell, WrittenTable, write_table
 
@@ -42,13 +43,17 @@ _ALIGN = {"left": "l", "right": "r", "center": "c"}
 
 @FORMATS.register("latex")
 def write(rendering: Rendering) -> list[Path]:
-    """``tables/<name>.tex``, to be used with ``\\input``."""
+    """``tables/<name>.tex``, to be used with ``\\input``, and ``appendix.tex`` where the report has an appendix."""
     folder = rendering.folder / "tables"
     written = []
     for table, name in rendering.tables():
         folder.mkdir(exist_ok=True)
         path = folder / f"{name}.tex"
         path.write_text(latex_table(table, label=name), encoding="utf-8", newline="\n")
+        written.append(path)
+    if rendering.report.appendix:
+        path = rendering.folder / "appendix.tex"
+        path.write_text(latex_appendix(rendering, escape), encoding="utf-8", newline="\n")
         written.append(path)
     return written
 

@@ -26,7 +26,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dialometer.errors import DialometerError
 from dialometer.storage.accounts import Account, Accounts, Role
-from dialometer.storage.counts import Group
+from dialometer.storage.counts import GROUPS, Group
 from dialometer.web.dashboard.live_report import LiveReports
 from dialometer.web.dashboard.login import Login
 from dialometer.web.dashboard.numbers import chosen_group
@@ -274,6 +274,12 @@ class Dashboard:
         chosen = {"groups": groups, "group": chosen_group(groups, request.group), "group_words": GROUP_WORDS}
         frame = {"running": running, "spec": running.study.spec, "controls": controls, **chosen}
         return self.show(template, request, **frame, **content)
+
+    def report_sources(self, running: RunningStudy, group: str) -> tuple[str, ...]:
+        """The sources to name in a report about a group of raters; none for the study's main group."""
+        groups = self.cached(running, "groups", running.store.counts.groups)
+        chosen = chosen_group(groups, group)
+        return () if not groups or chosen == groups[0] else GROUPS[chosen]
 
     def show_table(self, template: str, request: PageRequest, table: Grid, **content: object) -> Response:
         """A page of a running study with a table, or the table alone as CSV where the address asks for that."""

@@ -61,43 +61,47 @@ class ReportStatus:
 
 
 class LiveReports:
-    """The interim reports of all studies. ``command`` has ``{folder}``, ``{out}`` and, if needed, ``{database}`` filled in."""
+    """The interim reports of all studies. ``command`` has ``{folder}``, ``{out}`` and, if needed, ``{database}`` filled in.
+
+    Without ``sources`` a report is about the study's main group of raters; of another group it names them.
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
-        self._analyses: dict[str, _Analysis] = {}
+        self._analyses: dict[tuple[str, tuple[str, ...]], _Analysis] = {}
         self._guard = threading.Lock()
         self._one_at_a_time = threading.Semaphore(1)
         self._process: subprocess.Popen[str] | None = None
         self._is_closed = False
 
-    def peek(self, running: RunningStudy) -> ReportStatus:
+    def peek(self, running: RunningStudy, sources: tuple[str, ...] = ()) -> ReportStatus:
         """The newest report, without starting an analysis: for pages that are open all day."""
         with self._guard:
-            analysis = self._analyses.get(running.name, _Analysis())
+            analysis = self._analyses.get((running.name, sources), _Analysis())
             return ReportStatus(analysis.newest, analysis.is_busy, False, analysis.problem)
 
-    def latest(self, running: RunningStudy, by: str) -> ReportStatus:
+    def latest(self, running: RunningStudy, by: str, sources: tuple[str, ...] = ()) -> ReportStatus:
         """The newest report; starts an analysis where one is due, and never waits for it."""
         if not self.command:
             return ReportStatus(None, False, False, "this server computes no results")
         pulse = running.store.counts.pulse()
         with self._guard:
-            analysis = self._analyses.setdefault(running.name, _Analysis())
+            analysis = self._analyses.setdefault((running.name, sources), _Analysis())
             is_newest = analysis.newest is not None and analysis.newest.pulse == pulse
             if not is_newest and not analysis.is_busy and time.monotonic() >= analysis.rest_until:
                 analysis.is_busy = True
                 name = f"results of {running.name}"
-                threading.Thread(target=self._run, args=(analysis, running, pulse, by), name=name, daemon=True).start()
+                args = (analysis, running, pulse, by, sources)
+                threading.Thread(target=self._run, args=args, name=name, daemon=True).start()
             return ReportStatus(analysis.newest, analysis.is_busy, is_newest, analysis.problem)
 
-    def _run(self, analysis: _Analysis, running: RunningStudy, pulse: str, by: str) -> None:
+    def _run(self, analysis: _Analysis, running: RunningStudy, pulse: str, by: str, sources: tuple[str, ...]) -> None:
         began = time.monotonic()
         result, problem = None, ""
         try:
             with self._one_at_a_time:
-                result = self._compute(running, pulse)
-            if not self._is_closed:
+                result = self._compute(running, pulse, sources)
+            if not self._is_closed and not sources:  # what others show is no look at the study's own data
                 running.store.looks.add(_look(result, by))
         except DialometerError as error:
             problem = str(error)
@@ -109,13 +113,14 @@ class LiveReports:
             analysis.is_busy = False
             analysis.rest_until = time.monotonic() + max(REST_S, REST_FACTOR * (time.monotonic() - began))
 
-    def _compute(self, running: RunningStudy, pulse: str) -> LiveReport:
+    def _compute(self, running: RunningStudy, pulse: str, sources: tuple[str, ...]) -> LiveReport:
         from dialometer.report.coding import report_from_json  # noqa: PLC0415 - brings the drawing program along
 
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="dialometer-results-") as out:
             fill = {"folder": str(running.folder), "database": str(running.database), "out": out}
-            self._call([part.format(**fill) for part in self.command], str(running.database))
+            asked = [word for source in sources for word in ("--source", source)]
+            self._call([*(part.format(**fill) for part in self.command), *asked], str(running.database))
             report = report_from_json((Path(out) / JSON_FILE).read_text(encoding="utf-8"))
             page = (Path(out) / PAGE_FILE).read_bytes()
         return LiveReport(report, page, pulse, time.time_ns() // 1_000_000, time.monotonic() - began)

@@ -348,7 +348,8 @@ def _sentence(effects: FactorEffects, contrast: Contrast, options: Options) -> s
     details = f"{interval_only(difference, n_digits=0)} minutes, {p_words(difference.p_value)}"
     if excludes(difference):
         return f"Raters took {size:.0f} minutes {longer} under “{level}” than under “{base}” ({details})."
-    return f"Times under “{level}” and “{base}” do not differ significantly: by {value_only(difference, n_digits=0)} minutes ({details})."
+    by = value_only(difference, n_digits=0)
+    return f"Times under “{level}” and “{base}” do not differ significantly: by {by} minutes ({details})."
 
 
 def _tests(effects: FactorEffects, options: Options) -> Table:

@@ -441,7 +441,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
         ),
         tuple(body),
         caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; confidence intervals are about "
-        "other raters, not for other items. Exploratory.",
+        "other raters, not about other items. Exploratory.",
     )
     return Section("systems_by_condition", BY_CONDITION_TITLE, tuple(shift_sentences(effects, found_shifts)), (table,))
 

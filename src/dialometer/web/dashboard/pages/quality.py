@@ -35,7 +35,8 @@ def quality(dashboard: Dashboard, request: PageRequest) -> Response:
     numbers = numbers_of(dashboard, running, request.at_ms, request.group)
     own = {mark.id: mark for mark in numbers.marks}
     table = dashboard.cached(running, ("findings", numbers.group), lambda: _grid(running, request.root, own))
-    content: dict[str, Any] = {"tab": "quality", "effects": [], "status": dashboard.reports.peek(running)}
+    content: dict[str, Any] = {"tab": "quality", "effects": [], "status": None}
+    content["status"] = dashboard.reports.peek(running, dashboard.report_sources(running, request.group))
     content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
     content["counts"] = {counts.rule: counts for counts in numbers.rules}
     content["n_left"] = numbers.counts.left

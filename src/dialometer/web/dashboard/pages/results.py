@@ -26,8 +26,9 @@ ON_RULES = ("rule_effects", "sensitivity", "gold_rule")
 def results(dashboard: Dashboard, request: PageRequest) -> Response:
     """The newest results; newer ones are computed in the background, and every look is logged."""
     running = request.running
-    status = dashboard.reports.latest(running, request.account.name)
-    looks = running.store.looks.all()
+    sources = dashboard.report_sources(running, request.group)
+    status = dashboard.reports.latest(running, request.account.name, sources)
+    looks = [] if sources else running.store.looks.all()
     content: dict[str, Any] = {"status": status, "looks": list(reversed(looks)), "tab": "results"}
     if status.newest is not None:
         content |= written(status.newest.report, looks)
@@ -38,7 +39,7 @@ def results(dashboard: Dashboard, request: PageRequest) -> Response:
 def report(dashboard: Dashboard, request: PageRequest) -> Response:
     """The whole report as one file to keep; it is opened from disk, where its styles may work."""
     running = request.running
-    status = dashboard.reports.latest(running, request.account.name)
+    status = dashboard.reports.latest(running, request.account.name, dashboard.report_sources(running, request.group))
     if status.newest is None:
         return dashboard.redirect(
             f"/studies/{running.name}/results", request, "The report is not ready yet; try again in a moment."
