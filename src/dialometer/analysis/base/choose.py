@@ -20,7 +20,7 @@ from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData, UnknownName
 from dialometer.model.file_names import DATABASE_FILE
-from dialometer.model.report import Column, Report, Section, Summary, Table
+from dialometer.model.report import Column, Figure, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.registry import did_you_mean
 from dialometer.storage.store import Store
@@ -230,14 +230,29 @@ def analyse(
         study=study.spec.name,
         title=study.spec.title,
         summary=summary,
-        sections=(
-            *(section for part in findings for section in part.sections),
-            *(section for part in findings for section in part.closing),
+        sections=tuple(
+            _without(first.figure, section)
+            for section in (
+                *(section for part in findings for section in part.sections),
+                *(section for part in findings for section in part.closing),
+            )
         ),
         methods=tuple(dict.fromkeys(method for part in findings for method in part.methods)),
         provenance=_provenance(as_declared, options, by),
         is_finished=not unfinished(data),
     )
+
+
+def _without(shown: Figure | None, section: Section) -> Section:
+    """The section without the figure that the summary shows already."""
+    if shown is None:
+        return section
+    parts = tuple(
+        part
+        for part in section.parts
+        if not (isinstance(part, Figure) and (part.title, part.alt) == (shown.title, shown.alt))
+    )
+    return replace(section, parts=parts)
 
 
 def _run(family: Family, data: StudyData, options: Options) -> Findings:

@@ -195,6 +195,10 @@ class DeclaredHypothesis:
         first, second = self.label(test.details.get("first")), self.label(test.details.get("second"))
         return ("" if is_one else about_words(test)) + short_words(test, first, second)
 
+    def in_short(self, test: Estimate) -> str:
+        """One test with what it is about, for brackets."""
+        return self._short(test, is_one=not about_words(test))
+
     def _counts(self) -> str:
         n, yes, no = len(self.relevant), len(self.supporting), len(self.contradicting)
         if n == 1:

@@ -45,7 +45,7 @@ from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
 from dialometer.analysis.families.conversations.rating_shape import RatingShape, rating_shape, shape_section
 from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
-from dialometer.analysis.shared.comparisons import between, primary_comparison
+from dialometer.analysis.shared.comparisons import between, comparison_title, primary_comparison
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.other_models import simpler_models
 from dialometer.analysis.shared.ranking import difference, lead_claims
@@ -53,7 +53,7 @@ from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Comparison, Study
-from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.charts import Dot, dot_interval, forest
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.two_groups import welch_t
 
@@ -156,7 +156,7 @@ class ConversationRatings(Family):
             answer="" if is_elsewhere else _answer(compared[0]),
             certainty=_basis(compared[0]) if is_elsewhere else _certainty(compared[0]),
             headlines=_headlines(compared[0], shape),
-            figure=_figure(compared[0]),
+            figure=_differences_figure(compared, primary) if is_elsewhere else _figure(compared[0]),
             sections=(first, *in_appendix([*others, *problems])),
             methods=_methods(options, pairs_path),
             claims=() if is_elsewhere else _claims(compared[0]),
@@ -285,6 +285,25 @@ def _figure(main: SystemComparison) -> Figure:
         ),
         alt=f"Average ratings with confidence intervals: {details}.",
         is_confirmatory=main.is_declared,
+    )
+
+
+def _differences_figure(compared: list[SystemComparison], primary: Comparison) -> Figure:
+    """The tests of a primary comparison that is about some of the systems: their differences, criterion by criterion."""
+    tests = [(c.ratings.label, test) for c in compared for test in c.declared if test.comparison is primary]
+    dots = []
+    for label, test in tests:
+        first, second = test.expected or test.pair
+        gap = difference({test.pair: test.gap}, first, second)
+        if gap is not None and gap.is_known:
+            dots.append(Dot(f"{label}: {first} − {second}", gap))
+    details = "; ".join(f"{dot.label} {with_interval(dot.estimate)}" for dot in dots)
+    return Figure(
+        "summary_figure",
+        f"{comparison_title(primary)}: difference in rating by criterion",
+        forest(dots, value_title="difference in rating"),
+        alt=f"Differences of average ratings with confidence intervals: {details}.",
+        is_confirmatory=True,
     )
 
 

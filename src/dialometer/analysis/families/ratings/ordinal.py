@@ -75,7 +75,7 @@ def _rows(ratings: SystemRatings, model: OrdinalSystems) -> tuple[list[tuple[Cel
     linear = replace(ratings, options=replace(ratings.options, model="linear"))
     alpha = 1 - ratings.options.confidence
     pairs = [pair for pair in linear.pairs if {pair.first, pair.second} <= set(model.systems)]
-    odds = [model.odds_ratio(pair.first, pair.second) for pair in pairs]
+    odds = [replace(model.odds_ratio(pair.first, pair.second), unit="odds ratio") for pair in pairs]
     points = [model.difference(pair.first, pair.second) for pair in pairs]
     adjusted = adjust([estimate.p_value for estimate in points], ratings.options.correction)
     rows: list[tuple[Cell, ...]] = []

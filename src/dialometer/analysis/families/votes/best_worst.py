@@ -124,7 +124,7 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
     columns = (
         Column("system", "System"),
         Column("rank", "Rank", "count"),
-        Column("rank_interval", "Ranks"),
+        Column("rank_interval", "Possible ranks"),
         Column("score", "Score", "estimate"),
         Column("best", "Best", "count"),
         Column("worst", "Worst", "count"),
@@ -139,7 +139,7 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
         caption=f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')} on "
         f"{n_of(ranking.n_items, 'item')}. The score is how often a system was picked best less how often worst, per "
         f"appearance; where screens hold different systems, against the same company. Its confidence interval is about "
-        f"{over_words(ranking.options)}. “Ranks” are those that the tests of differences leave open. Utilities are log odds "
+        f"{over_words(ranking.options)}. “Possible ranks” are those that the tests of differences leave open. Utilities are log odds "
         "of the choice model with mean 0, for comparison.",
         notes=tuple(sentence(note) for note in ranking.model.notes),
         is_confirmatory=is_confirmatory,

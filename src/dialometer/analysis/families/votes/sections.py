@@ -120,7 +120,7 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
     columns = (
         Column("system", "System"),
         Column("rank", "Rank", "count"),
-        Column("rank_interval", "Interval"),
+        Column("rank_interval", "Possible ranks"),
         Column("first", "First", "percent", 0),
         Column("wins_share", "Wins against the others", "percent_estimate"),
         Column("strength", f"Strength ({fitted})", "estimate"),
@@ -133,8 +133,8 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
         f"Leaderboard: {ranking.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}. “Interval” "
-        "holds the ranks that the tests of every two systems leave open, for all systems at once; “first” is the chance of "
+        caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}. “Possible "
+        "ranks” are those that the tests of every two systems leave open, for all systems at once; “first” is the chance of "
         "being the best, as sure as these tests are; “wins” is the chance of being preferred to one of the other systems at "
         "random, a tie counting half; strengths are log odds with mean 0.",
         notes=tuple(sentence(note) for note in ranking.notes),
