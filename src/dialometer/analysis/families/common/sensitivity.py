@@ -9,7 +9,7 @@ time can be read). The tests come from the deciding family itself, so the declar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -108,12 +108,27 @@ class ChoiceOutcome:
         about = f" ({self.claim})" if self.claim else ""
         return f"{self.kind}: {self.label}{about}" if self.label else self.kind
 
+    def only(self, labels: Collection[str]) -> ChoiceOutcome:
+        """With some of the tests."""
+        return replace(self, tests={label: test for label, test in self.tests.items() if label in labels})
+
     def turned(self, labels: Mapping[str, str]) -> ChoiceOutcome:
         """With some tests the other way round, under their new labels."""
         tests = {
             labels.get(label, label): flipped(test) if label in labels else test for label, test in self.tests.items()
         }
         return replace(self, tests=tests)
+
+
+def _asked(comparison: Comparison, declared: ChoiceOutcome) -> list[str]:
+    """The tests that decide on the hypothesis: with an expected direction those of its pairs, else all."""
+    pairs = {frozenset(pair) for pair in comparison.expected_pairs}
+    labels = [
+        label
+        for label, test in declared.tests.items()
+        if frozenset((test.details.get("first"), test.details.get("second"))) in pairs
+    ]
+    return labels if labels and not has_margin(comparison) else list(declared.tests)
 
 
 def _turned_labels(study: Study, comparison: Comparison, declared: ChoiceOutcome) -> dict[str, str]:
@@ -141,6 +156,8 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
     declared, outcomes = all_outcomes(data, comparison, options)
     if not declared.tests:
         raise NotEnoughData("the primary comparison has no test yet", remedy="collect judgments first")
+    asked = _asked(comparison, declared)
+    declared, outcomes = declared.only(asked), [outcome.only(asked) for outcome in outcomes]
     turned = _turned_labels(data.study, comparison, declared)
     declared, outcomes = declared.turned(turned), [outcome.turned(turned) for outcome in outcomes]
     shown = contested(declared, outcomes)
