@@ -184,7 +184,7 @@ def test_other_factors_have_their_own_words(template, quick):
     report = analyse(study, quick(study, n_raters=20), n_resamples=100)
     told = " ".join([report.summary.answer, *(p for section in report.sections for p in section.paragraphs)])
     assert "within 60 s" in told
-    assert "nchor" not in told.replace("anchor_effect", "").replace("Raters with an anchor give higher", "").replace(
+    assert "nchor" not in told.replace("Anchor effect", "").replace("Raters with an anchor give higher", "").replace(
         "the value of the anchor", ""
     )
     assert report.sections[-1].title == "What the conditions did"
@@ -351,7 +351,7 @@ def test_size_and_consistency_of_the_primary_comparison_are_one_family(template,
     p = np.sort([row[6] for row in primary])
     expected = np.minimum(np.maximum.accumulate(p * [4, 3, 2, 1]), 1)  # Holm 1979
     assert sorted(row[7] for row in primary) == pytest.approx(expected)
-    systems = [row for row in table.rows if row[0] == "system_differences"]  # every comparison is a family of its own
+    systems = [row for row in table.rows if row[0] == "System differences"]  # every comparison is a family of its own
     assert min(row[7] for row in systems) == pytest.approx(min(1, len(systems) * min(row[6] for row in systems)))
     assert all(headline.is_confirmatory for headline in report.summary.headlines)
     # What power analysis repeats are the same numbers.
@@ -434,7 +434,7 @@ def test_anchors_of_several_kinds(template, quick, tmp_path):
     near = {row[2]: row[6] for row in table_of(report, "nearness_to_anchor").rows}
     assert set(near) == {"anchor (number)", "anchor (text and number)"}  # a text alone has no value to come nearer to
     assert all(ratio.high < 1 for ratio in near.values())
-    declared = [row for row in table_of(report, "declared_ratings").rows if row[0].startswith("anchor_effect")]
+    declared = [row for row in table_of(report, "declared_ratings").rows if row[0].startswith("Anchor effect")]
     assert {row[3] for row in declared} == {"anchor (number)", "anchor (text and number)"}
     told = report.summary.answer
     assert "With “anchor (number)” instead of “no anchor”" in told

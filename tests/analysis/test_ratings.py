@@ -284,7 +284,7 @@ def test_turns_of_a_dialogue_are_not_samples_of_their_own(dialogues):
 
 def test_turn_by_turn_ratings_get_a_whole_report(dialogues, tmp_path):
     report = analyse(dialogues, turn_ratings(dialogues, 3, gap=30.0), n_resamples=100)
-    assert report.summary.answer == "beta is rated best on sense."
+    assert report.summary.answer == "beta is rated higher than alpha on sense."
     assert "Items show one system each" in table_of(report, "system_pairs").caption
     assert table_of(report, "rating_agreement").rows[0][2] == 48  # every turn is a thing rated
     assert "exploratory" in section_of(report, "declared_ratings").paragraphs[0]

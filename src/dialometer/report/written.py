@@ -67,7 +67,10 @@ def write_table(table: Table) -> WrittenTable:
     """The table in words."""
     by_column = [[row[i] for row in table.rows] for i in range(len(table.columns))]
     digits = _digits(table.columns, by_column)
-    writers = [_writer(column, n) for column, n in zip(table.columns, digits, strict=True)]
+    writers = [
+        _writer(column, n, _plain_digits(column, cells))
+        for column, n, cells in zip(table.columns, digits, by_column, strict=True)
+    ]
     written = [[write(cell) for write, cell in zip(writers, row, strict=True)] for row in table.rows]
     shared = _shared_notes(cell for row in table.rows for cell in row)
     marks: dict[str, str] = {}
@@ -170,9 +173,16 @@ def _fallback(column: Column) -> int:
     return min(column.n_digits, 1) if _is_percent(column) else column.n_digits
 
 
-def _writer(column: Column, n_digits: int | None) -> Callable[[Cell], Written]:
+def _plain_digits(column: Column, cells: Sequence[Cell]) -> int:
+    """Digits of numbers without an interval; none where a column of few digits holds whole numbers only."""
+    numbers = [cell for cell in cells if isinstance(cell, int | float) and not math.isnan(cell)]
+    is_whole = column.kind == "number" and column.n_digits == 1 and all(float(cell).is_integer() for cell in numbers)
+    return 0 if numbers and is_whole else _fallback(column)
+
+
+def _writer(column: Column, n_digits: int | None, fallback: int) -> Callable[[Cell], Written]:
     """How the cells of one column are written."""
-    is_percent, fallback = _is_percent(column), _fallback(column)
+    is_percent = _is_percent(column)
 
     def write(cell: Cell) -> Written:
         if cell is None:
@@ -180,7 +190,7 @@ def _writer(column: Column, n_digits: int | None) -> Callable[[Cell], Written]:
         if isinstance(cell, Estimate):
             if column.kind == "p_value":
                 return _p_of(cell)
-            words = write_estimate(cell, n_digits=n_digits, fallback=fallback, is_percent=is_percent)
+            words = write_estimate(cell, n_digits=n_digits, fallback=_fallback(column), is_percent=is_percent)
             is_points = column.unit == PERCENTAGE_POINTS
             return replace(words, value=words.value.removesuffix("%")) if is_points else words
         if isinstance(cell, bool):

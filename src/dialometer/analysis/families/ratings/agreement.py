@@ -301,7 +301,7 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
         Column("icc_single", "ICC, one rating", "estimate"),
         Column("p", "p", "p_value"),
         Column("icc_average", "ICC, mean of k ratings", "estimate"),
-        Column("k", "k", "count"),
+        Column("k", "k", "number", 1),
         Column("alpha", "Krippendorff's α", "estimate"),
     ]
     if has_points:

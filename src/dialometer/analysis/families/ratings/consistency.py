@@ -88,7 +88,7 @@ def condition_table(study: Study, measures: Measures, reliabilities: dict[str, l
             Column("icc_single", "ICC, one rating", "estimate"),
             Column("p", "p", "p_value"),
             Column("icc_average", "ICC, mean of k ratings", "estimate"),
-            Column("k", "k", "count"),
+            Column("k", "k", "number", 1),
             Column("word", "Mean of k ratings"),
         ),
         tuple(body),
@@ -223,7 +223,7 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, groups: Rater
             Column(f"{measure.name}_single", f"{measure.label}, one rating", "estimate"),
             Column(f"{measure.name}_p", "p", "p_value"),
             Column(measure.name, f"{measure.label}, mean of k", "estimate"),
-            Column(f"{measure.name}_k", "k", "count"),
+            Column(f"{measure.name}_k", "k", "number", 1),
         ]
     return Table(
         f"consistency_by_{groups.name}",
