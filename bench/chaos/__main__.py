@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bench.chaos import faults
 from bench.chaos.faults import Figures
-from bench.chaos.processes import PostgresServer
+from bench.chaos.processes import PostgresServer, Preloaded
 from bench.reliability_page import write_section
 
 COLUMNS = ("fault", "database", "what happened", "acknowledged", "lost", "doubled", "seconds")
@@ -47,24 +47,25 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the figures into docs/reliability.md")
     given = parser.parse_args()
     folder, rng, made = faults.temporary_folder(), random.Random(given.seed), []
+    ready = Preloaded()
     work: list[tuple[str, str, Callable[[PostgresServer | None], Figures]]] = []
     for database in given.database:
         work += [
             (
                 "kills",
                 database,
-                lambda pg, d=database: faults.kills(folder / f"k-{d}", given.kills, given.raters, pg, rng),
+                lambda pg, d=database: faults.kills(ready, folder / f"k-{d}", given.kills, given.raters, pg, rng),
             ),
-            ("lock", database, lambda pg, d=database: faults.locked(folder / f"l-{d}", given.raters, pg)),
+            ("lock", database, lambda pg, d=database: faults.locked(ready, folder / f"l-{d}", given.raters, pg)),
             (
                 "restore",
                 database,
-                lambda pg, d=database: faults.restore_under_load(folder / f"r-{d}", given.raters, pg),
+                lambda pg, d=database: faults.restore_under_load(ready, folder / f"r-{d}", given.raters, pg),
             ),
         ]
     if "sqlite" in given.database:
-        work += [("disk", "sqlite", lambda _: faults.disk_full(folder / "d", given.raters))]
-        work += [("clock", "sqlite", lambda _: faults.clock_jumps(folder / "c", given.raters))]
+        work += [("disk", "sqlite", lambda _: faults.disk_full(ready, folder / "d", given.raters))]
+        work += [("clock", "sqlite", lambda _: faults.clock_jumps(ready, folder / "c", given.raters))]
     work = [entry for entry in work if not given.only or entry[0] in given.only]
     postgres = None
     try:
@@ -76,6 +77,7 @@ def main() -> None:
             made.append(figures)
             print("  ".join(row(figures)), *figures.problems, sep="\n    ", flush=True)
     finally:
+        ready.close()
         if postgres is not None:
             postgres.close()
     is_passed = all(figures.is_passed for figures in made)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import random
 import resource
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.chaos.load import Load
-from bench.chaos.processes import KEY, PostgresServer, StudyServer, kill
+from bench.chaos.preloaded import CLOCK_FILE
+from bench.chaos.processes import KEY, PostgresServer, Preloaded, StudyServer, kill
 from bench.server import make_study
 from dialometer.exchange.backups.packing import opened_backup
 from dialometer.flow.stored_screens import unfinished_screens
@@ -32,6 +31,8 @@ from dialometer.storage.store import Store
 
 N_BETWEEN = 25
 """Screens that must be acknowledged between two kills: otherwise only an idle server would be killed."""
+SHARE_OF_WORKERS = 0.12
+"""How many of the kills hit a server of two workers; one that starts takes several times as long."""
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -91,31 +92,39 @@ def look_up(figures: Figures, load: Load, study: Study, target: str | Path) -> N
 # kills
 
 
-def kills(folder: Path, n_kills: int, n_raters: int, postgres: PostgresServer | None, rng: random.Random) -> Figures:
-    """``kill -9`` of whole servers, of their first processes, of workers, and of PostgreSQL and its backends."""
+def kills(
+    preloaded: Preloaded, folder: Path, n_kills: int, n_raters: int, postgres: PostgresServer | None, rng: random.Random
+) -> Figures:
+    """``kill -9`` of whole servers, of PostgreSQL and its backends, then of workers and first processes of two workers."""
     study = make_study(folder, "best-worst")
     database = postgres.create("kills") if postgres else ""
     figures = Figures("kill -9", "PostgreSQL" if postgres else "SQLite")
-    server = StudyServer(folder, database, n_workers=2)
-    kinds = ["server", "worker", "first process"] + (["PostgreSQL", "a backend"] if postgres else [])
+    server = StudyServer(preloaded, folder, database)
+    single = ["server", "PostgreSQL", "a backend of PostgreSQL"] if postgres else ["server"]
+    n_several = round(n_kills * SHARE_OF_WORKERS)
+    kinds = [single[n % len(single)] for n in range(n_kills - n_several)]
+    kinds += [("worker", "first process", "worker", "two workers at once")[n % 4] for n in range(n_several)]
     done: Counter[str] = Counter()
     with under_load(figures, server, study, database, n_raters) as load:
-        for number in range(n_kills):
-            if not load.wait_for(N_BETWEEN, 90):
+        for number, kind in enumerate(kinds):
+            if server.n_workers == 1 and number >= n_kills - n_several:
+                server.stop()
+                server.n_workers = 2
+                server.start()
+            if not load.wait_for(N_BETWEEN, 180):
                 figures.problems.append(f"nothing was stored any more after kill {number}")
                 break
             time.sleep(rng.random() * 0.2)
-            kind = kinds[number % len(kinds)]
-            done[kind] += _kill(kind, server, postgres, rng)
+            _kill(kind, server, postgres, rng)
+            done[kind] += 1
     figures.what = f"{sum(done.values())} kills: " + ", ".join(f"{n} {kind}" for kind, n in done.items())
     return figures
 
 
-def _kill(kind: str, server: StudyServer, postgres: PostgresServer | None, rng: random.Random) -> int:
+def _kill(kind: str, server: StudyServer, postgres: PostgresServer | None, rng: random.Random) -> None:
     if kind == "worker":
-        workers = server.workers()
-        kill(rng.choice(workers))
-    elif kind == "server":
+        kill(rng.choice(server.workers()))
+    elif kind in ("server", "two workers at once"):
         server.kill_all()
         server.start()
     elif kind == "first process":
@@ -123,18 +132,17 @@ def _kill(kind: str, server: StudyServer, postgres: PostgresServer | None, rng: 
         server.start()
     else:
         assert postgres is not None
-        if kind == "a backend":
-            kill(rng.choice(postgres.backends()))
-        else:
+        if kind == "PostgreSQL":
             kill(postgres.pid())
             postgres.start()
-    return 1
+        else:
+            kill(rng.choice(postgres.backends()))
 
 
 # a full disk
 
 
-def disk_full(folder: Path, n_raters: int) -> Figures:
+def disk_full(preloaded: Preloaded, folder: Path, n_raters: int) -> Figures:
     """No room for a while: what cannot be stored is not acknowledged, and afterwards everything goes on."""
     figures = Figures("full disk", "SQLite")
     folder.mkdir()
@@ -144,7 +152,7 @@ def disk_full(folder: Path, n_raters: int) -> Figures:
     try:
         inside = folder / "s"
         study = make_study(inside, "best-worst")
-        server = StudyServer(inside, n_workers=1, before=None if is_mounted else _may_be_limited)
+        server = StudyServer(preloaded, inside)
         with under_load(figures, server, study, "", n_raters) as load:
             load.wait_for(100, 60)
             free = _fill(folder) if is_mounted else _limit(server)
@@ -185,14 +193,9 @@ def _fill(folder: Path) -> Callable[[], None]:
     return ballast.unlink
 
 
-def _may_be_limited() -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
 def _limit(server: StudyServer) -> Callable[[], None]:
     """Where nothing can be mounted: the server's files may not grow any more."""
-    assert server.process is not None
-    pid = server.process.pid
+    pid = server.pid
     largest = max(path.stat().st_size for path in server.folder.glob("study.db*"))
     usual = resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
     return lambda: resource.prlimit(pid, resource.RLIMIT_FSIZE, usual) and None
@@ -201,20 +204,19 @@ def _limit(server: StudyServer) -> Callable[[], None]:
 # a wrong clock
 
 
-def clock_jumps(folder: Path, n_raters: int) -> Figures:
+def clock_jumps(preloaded: Preloaded, folder: Path, n_raters: int) -> Figures:
     """The server's clock jumps by hours, days and weeks, forwards and backwards."""
     figures = Figures("clock jumps", "SQLite")
     study = make_study(folder, "best-worst")
-    clock = folder.with_name("clock")
+    clock = folder / CLOCK_FILE
     clock.write_text("0")
-    os.environ["CHAOS_CLOCK"] = str(clock)
     jumps = [3600_000, -2 * 3600_000, DAY_MS, -3 * DAY_MS, 30 * DAY_MS, -400 * DAY_MS, 0]
-    server = StudyServer(folder, n_workers=1, program=("-m", "bench.chaos.shifted_server"))
+    server = StudyServer(preloaded, folder)
     n_stuck = 0
     with under_load(figures, server, study, "", n_raters) as load:
         for offset in jumps:
             n_stuck += load.wait_for(60, 60) < 60
-            part = clock.with_name("clock.part")
+            part = clock.with_name("part")
             part.write_text(str(offset))
             part.replace(clock)
         n_stuck += load.wait_for(60, 60) < 60
@@ -227,12 +229,12 @@ def clock_jumps(folder: Path, n_raters: int) -> Figures:
 # a locked database
 
 
-def locked(folder: Path, n_raters: int, postgres: PostgresServer | None) -> Figures:
+def locked(preloaded: Preloaded, folder: Path, n_raters: int, postgres: PostgresServer | None) -> Figures:
     """Another program keeps the database for itself for some seconds, several times."""
     figures = Figures("locked database", "PostgreSQL" if postgres else "SQLite")
     study = make_study(folder, "best-worst")
     database = postgres.create("locked") if postgres else ""
-    server = StudyServer(folder, database, n_workers=2)
+    server = StudyServer(preloaded, folder, database)
     n_during, slowest = 0, 0.0
     with under_load(figures, server, study, database, n_raters) as load:
         for seconds in (2, 5, 8):
@@ -266,13 +268,13 @@ def _held(file: Path, database: str) -> Iterator[None]:
 # backups and restores
 
 
-def restore_under_load(folder: Path, n_raters: int, postgres: PostgresServer | None) -> Figures:
+def restore_under_load(preloaded: Preloaded, folder: Path, n_raters: int, postgres: PostgresServer | None) -> Figures:
     """Backups while raters answer hold all that was acknowledged before; a restore waits for the server to stop."""
     figures = Figures("backup and restore", "PostgreSQL" if postgres else "SQLite")
     study = make_study(folder, "best-worst")
     database = postgres.create("restored") if postgres else ""
     options = ["--database", database] if database else []
-    server = StudyServer(folder, database, n_workers=2)
+    server = StudyServer(preloaded, folder, database)
     held: list[tuple[Path, int]] = []
     with under_load(figures, server, study, database, n_raters) as load:
         for number in range(3):
@@ -289,7 +291,7 @@ def restore_under_load(folder: Path, n_raters: int, postgres: PostgresServer | N
             figures.problems.append(f"a restore under the running server was not refused: {refused.stderr}")
         load.wait_for(60, 60)
     # Then a kill leaves a log behind, and the first backup comes back exactly.
-    killed = StudyServer(folder, database, n_workers=2)
+    killed = StudyServer(preloaded, folder, database)
     killed.start()
     with Load(study, killed.url, KEY, n_raters) as later:
         later.wait_for(40, 60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,40 +37,76 @@ def children_of(pid: int) -> list[int]:
         return []
 
 
+def command_of(pid: int) -> bytes:
+    """The command line of a process; empty where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs."""
+    return bool(command_of(pid))
+
+
+def wait_for_end(pid: int, at_most_s: float) -> bool:
+    """Whether a process ended in this time."""
+    until = time.monotonic() + at_most_s
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not is_alive(pid)
+
+
 def kill(pid: int) -> None:
     """As a crash or the kernel's out-of-memory killer would."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
+class Preloaded:
+    """Starts processes of ``dialometer`` from one that has its libraries loaded already."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "bench.chaos.preloaded"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._answer()
+
+    def start(self, arguments: list[str], log: Path) -> int:
+        """The number of a new process with these arguments."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([arguments, str(log)]) + "\n")
+        self._process.stdin.flush()
+        return int(self._answer())
+
+    def close(self) -> None:
+        """End it; what it started goes on."""
+        self._process.communicate()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
 class StudyServer:
     """``dialometer serve`` on one port."""
 
-    def __init__(
-        self,
-        folder: Path,
-        database: str = "",
-        *,
-        n_workers: int = 2,
-        program: tuple[str, ...] = ("-m", "dialometer"),
-        before: Callable[[], None] | None = None,
-    ) -> None:
-        self.folder, self.before = folder, before
+    def __init__(self, preloaded: Preloaded, folder: Path, database: str = "", *, n_workers: int = 1) -> None:
+        self.preloaded, self.folder, self.n_workers = preloaded, folder, n_workers
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self.log = Path(tempfile.mkstemp(prefix="chaos-", suffix=".log")[1])
-        options = ["--port", str(self.port), "--workers", str(n_workers), "--api-key", KEY, "--log-level", "warning"]
-        options += ["--arrivals-per-minute", "0", *(["--database", database] if database else [])]
-        self.command = [sys.executable, *program, "serve", str(folder), *options]
-        self.process: subprocess.Popen[bytes] | None = None
+        self.options = ["--port", str(self.port), "--api-key", KEY, "--log-level", "warning"]
+        self.options += ["--arrivals-per-minute", "0", *(["--database", database] if database else [])]
+        self.pid = 0
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         until = time.monotonic() + START_S
+        arguments = ["serve", str(self.folder), "--workers", str(self.n_workers), *self.options]
         while time.monotonic() < until:
-            with self.log.open("ab") as log:
-                self.process = subprocess.Popen(self.command, stdout=log, stderr=log, preexec_fn=self.before)  # noqa: PLW1509 - a signal is ignored, nothing else
-            while self.process.poll() is None and time.monotonic() < until:
+            self.pid = self.preloaded.start(arguments, self.log)
+            while is_alive(self.pid) and time.monotonic() < until:
                 if self.health() == 200:
                     return
                 time.sleep(0.05)
@@ -85,32 +121,25 @@ class StudyServer:
             return 0
 
     def workers(self) -> list[int]:
-        """The processes that answer, without those that only watch them."""
-        assert self.process is not None
-        return [
-            pid for pid in children_of(self.process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
+        """The processes that answer, where there are several; the first process only watches them."""
+        return [pid for pid in children_of(self.pid) if b"spawn_main" in command_of(pid)]
 
     def kill_all(self) -> None:
         """Every process of the server at once."""
-        assert self.process is not None
-        for pid in [self.process.pid, *children_of(self.process.pid)]:
+        for pid in [self.pid, *children_of(self.pid)]:
             kill(pid)
-        self.process.wait(30)
+        wait_for_end(self.pid, 30)
 
     def kill_first(self) -> None:
         """The first process alone; its workers must not go on without it."""
-        assert self.process is not None
-        kill(self.process.pid)
-        self.process.wait(30)
+        kill(self.pid)
+        wait_for_end(self.pid, 30)
 
     def stop(self) -> None:
-        """As Ctrl+C does."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(60)
-            except subprocess.TimeoutExpired:
+        """As the service manager does."""
+        if self.pid and is_alive(self.pid):
+            os.kill(self.pid, signal.SIGTERM)
+            if not wait_for_end(self.pid, 120):
                 self.kill_all()
 
 
