@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack calibrate docs pictures browser clean help hosts
+.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack chaos calibrate docs pictures browser clean help hosts
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -89,6 +89,9 @@ hosts: $(VENV)/.dev  ## two servers in network namespaces behind a proxy, one ki
 
 attack: $(VENV)/.dev  ## what once broke a server, tried again on real ones: one line for each attack, fails if one gets through
 	$(BIN)/python -m bench.attack $(ARGS)
+
+chaos: $(VENV)/.dev  ## kills, full disk, wrong clock, locks and restores under load: nothing acknowledged is lost or doubled
+	$(BIN)/python -m bench.chaos --write $(ARGS)
 
 calibrate: $(VENV)/.dev  ## error rates, coverage and power of simulated studies of every design; hours of cores, run again to go on
 	$(BIN)/python -m bench.calibrate --write $(ARGS)
