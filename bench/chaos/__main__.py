@@ -82,12 +82,8 @@ def main() -> None:
             postgres.close()
     is_passed = all(figures.is_passed for figures in made)
     if given.write:
-        write_section(
-            "Chaos",
-            "make chaos"
-            + (f" ARGS='{words}'" if (words := " ".join(word for word in sys.argv[1:] if word != "--write")) else ""),
-            section(made, given.raters),
-        )
+        words = " ".join(word for word in sys.argv[1:] if word != "--write")
+        write_section("Chaos", f"make chaos ARGS='{words}'" if words else "make chaos", section(made, given.raters))
     if is_passed:
         faults.remove(folder)
         print(f"{sum(figures.n_acknowledged for figures in made):,} screens acknowledged, 0 lost, 0 doubled")

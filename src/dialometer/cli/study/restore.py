@@ -47,9 +47,15 @@ def add_to(app: typer.Typer) -> None:
         problems = [check for check in done.checks if check.state == "problem"]
         if as_json:
             checks = [{"name": check.name, "state": check.state, "text": check.text} for check in done.checks]
-            typer.echo(json.dumps({**manifest, "moved_to": done.aside, "checks": checks}, indent=2, ensure_ascii=False))
+            typer.echo(
+                json.dumps(
+                    {**manifest, "moved_to": done.aside, "withdrawn_again": done.n_withdrawn, "checks": checks},
+                    indent=2,
+                    ensure_ascii=False,
+                )
+            )
         else:
-            _show(folder, manifest, done.aside)
+            _show(folder, manifest, done.aside, done.n_withdrawn)
         if problems:
             raise DialometerError(
                 f"the restored database is not in order: {problems[0].name}: {problems[0].text}",
@@ -74,7 +80,7 @@ def _ask(folder: Path, database: str, unpacked: Path, manifest: dict[str, Any], 
     typer.confirm("Restore the backup?", abort=True, err=True)
 
 
-def _show(folder: Path, manifest: dict[str, Any], aside: str) -> None:
+def _show(folder: Path, manifest: dict[str, Any], aside: str, n_withdrawn: int) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
@@ -84,6 +90,10 @@ def _show(folder: Path, manifest: dict[str, Any], aside: str) -> None:
     results.print(f"  {holding(manifest)}", soft_wrap=True)
     if aside:
         results.print(f"  What was there before is in {escape(aside)}", soft_wrap=True)
+    if n_withdrawn:
+        results.print(
+            f"  Withdrew after this backup, and erased again: {n_withdrawn:,} session{'' if n_withdrawn == 1 else 's'}"
+        )
     missing = [name for name in manifest["left_out"] if not (folder / name).exists()]
     if missing:
         results.print(

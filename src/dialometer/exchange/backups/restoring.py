@@ -35,10 +35,11 @@ SERVING_FILE = ".serving.json"
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Where the old state is now (empty where there was none), and the check of the new one."""
+    """Where the old state is now (empty where there was none), the check of the new one, and withdrawals done again."""
 
     aside: str
     checks: list[Check]
+    n_withdrawn: int = 0
 
 
 def refuse_while_served(folder: Path, database: str) -> None:
@@ -134,8 +135,12 @@ def restore(unpacked: Path, manifest: dict[str, Any], folder: Path, database: st
         _reach_disk(own, own.parent)
     _copy_files(unpacked / FILES, folder)
     checks = _checked(own or database, manifest)
+    old = aside / old_files[0].name if old_files else None
+    n_withdrawn = _withdraw_again(own or database, _withdrawn(old, database, old_tables))
     where = f"schema {old_tables}" if old_tables else ""
-    return Restored(" and ".join(part for part in (str(aside) if aside.exists() else "", where) if part), checks)
+    return Restored(
+        " and ".join(part for part in (str(aside) if aside.exists() else "", where) if part), checks, n_withdrawn
+    )
 
 
 def _reach_disk(*paths: Path) -> None:
@@ -169,6 +174,38 @@ def _restore_server(unpacked: Path, database: str, at: datetime) -> str:
         finally:
             target.close()
     return aside
+
+
+def _withdrawn(old: Path | None, database: str, old_tables: str) -> list[tuple[str, int]]:
+    """Sessions that were withdrawn in the old state, with the time; none where it cannot be read."""
+    query = "SELECT session_id, at_ms FROM {}withdrawals"
+    if old is not None:
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(old.resolve()))}?mode=ro", uri=True)) as connection:
+                return connection.execute(query.format("")).fetchall()
+        except sqlite3.Error:
+            return []
+    if not old_tables:
+        return []
+    opened = open_database(database, create=True)
+    try:
+        with opened.reading() as reading:
+            rows = reading.exec_driver_sql(query.format(f"{old_tables}.")).all()
+            return [(row[0], row[1]) for row in rows]
+    finally:
+        opened.close()
+
+
+def _withdraw_again(target: str | Path, withdrawn: list[tuple[str, int]]) -> int:
+    """Erase raters who withdrew after the backup was made: their request outlives it."""
+    n = 0
+    with Store.open(target, create=False) as store:
+        present = {session.id: session.state for session in store.sessions.all()} if withdrawn else {}
+        for session_id, at_ms in withdrawn:
+            if present.get(session_id, "withdrawn") != "withdrawn":
+                store.withdrawals.withdraw(session_id, at_ms)
+                n += 1
+    return n
 
 
 def _checked(target: str | Path, manifest: dict[str, Any]) -> list[Check]:
