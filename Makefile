@@ -91,7 +91,7 @@ attack: $(VENV)/.dev  ## what once broke a server, tried again on real ones: one
 	$(BIN)/python -m bench.attack $(ARGS)
 
 chaos: $(VENV)/.dev  ## kills, full disk, wrong clock, locks and restores under load: nothing acknowledged is lost or doubled
-	$(BIN)/python -m bench.chaos --write $(ARGS)
+	$(BIN)/python -m bench.chaos $(ARGS)
 
 calibrate: $(VENV)/.dev  ## error rates, coverage and power of simulated studies of every design; hours of cores, run again to go on
 	$(BIN)/python -m bench.calibrate --write $(ARGS)
