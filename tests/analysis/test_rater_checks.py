@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -56,7 +57,7 @@ def test_correlation_with_the_rest_equals_scipy(template, quick):
 def test_choices_like_the_rest(template, quick):
     data = quick(template("acute"), n_raters=14)
     criterion = data.judgments["criterion"][0]
-    data = type(data)(**{**vars(data), "judgments": data.judgments.filter(pl.col("criterion") == criterion)})
+    data = replace(data, judgments=data.judgments.filter(pl.col("criterion") == criterion))
     rows = data.judgments
     chosen = {(row["rater"], row["item"]): row["choice"] for row in rows.iter_rows(named=True)}
     signs = {row["rater"]: row for row in choice_frame(data, 0.95).iter_rows(named=True)}
@@ -148,7 +149,7 @@ def test_a_rater_who_always_says_the_same_is_named(template, quick):
     study = template("likert")
     data = quick(study, n_raters=12)
     values = pl.when(pl.col("rater") == "R0003").then(4.0).otherwise(pl.col("value")).alias("value")
-    data = type(data)(**{**vars(data), "judgments": data.judgments.with_columns(values)})
+    data = replace(data, judgments=data.judgments.with_columns(values))
     section = raters_section(data, OPTIONS)
     table = next(part for part in section.parts if isinstance(part, Table) and part.name == "raters_to_look_at")
     reasons = {row[0]: row[-1] for row in table.rows}

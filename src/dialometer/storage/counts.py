@@ -20,7 +20,6 @@ people, imported ones included, or, where there are none, of simulated raters, o
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, distinct, func, select
 
 from dialometer.model.scale import Value
 from dialometer.model.session import Source, State
-from dialometer.storage.database import StorePart
+from dialometer.storage.database import Database, StorePart
 from dialometer.storage.records import is_current
 from dialometer.storage.schema import (
     answers,
@@ -43,6 +42,7 @@ from dialometer.storage.schema import (
     visits,
     withdrawals,
 )
+from dialometer.storage.tally import JudgmentTally
 
 OUTSIDE_STATES: tuple[State, ...] = ("screened_out", "declined", "withdrawn")
 """Sessions in these states do not count."""
@@ -143,6 +143,10 @@ class JudgmentCounts:
 class Counts(StorePart):
     """Every count of a study."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._tally = JudgmentTally(database)
+
     def session_counts(self, *, source: Source | None = None) -> dict[tuple[int, State], int]:
         """How many sessions there are by cell and state, excluded ones included."""
         query = select(sessions.c.cell, sessions.c.state, func.count()).group_by(sessions.c.cell, sessions.c.state)
@@ -165,30 +169,59 @@ class Counts(StorePart):
 
     def judgments_by_session(self, session_id: str | None = None) -> dict[str, JudgmentCounts]:
         """Judgments of each session that has any, or of one session."""
-        key = (judgments.c.session_id, judgments.c.is_practice)
-        rows = select(*key, func.count()).where(is_current(judgments)).group_by(*key)
-        counting = select(sessions.c.id).where(SESSION_COUNTS)
         if session_id is not None:
-            rows, counting = rows.where(key[0] == session_id), counting.where(sessions.c.id == session_id)
-        by_session: dict[str, JudgmentCounts] = {}
+            return self._judgments_of(session_id)
+        tally = self._tally
+        with tally.lock, self.database.reading() as connection:
+            tally.catch_up(connection)
+            facts = tally.facts(connection, SESSION_COUNTS, None)
+            return {
+                session: JudgmentCounts(real, real if facts.is_counted[tally.sessions.of[session]] else 0, practice)
+                for session, (real, practice) in tally.by_session().items()
+                if not facts.is_erased[tally.sessions.of[session]]
+            }
+
+    def _judgments_of(self, session_id: str) -> dict[str, JudgmentCounts]:
+        rows = (
+            select(judgments.c.is_practice, func.count())
+            .where(judgments.c.session_id == session_id, is_current(judgments))
+            .group_by(judgments.c.is_practice)
+        )
         with self.database.reading() as connection:
-            counts = set(connection.scalars(counting))
-            for of_session, is_practice, n in connection.execute(rows):
-                more = JudgmentCounts(0, 0, n) if is_practice else JudgmentCounts(n, n if of_session in counts else 0)
-                by_session[of_session] = by_session.get(of_session, JudgmentCounts()) + more
-        return by_session
+            by_kind = dict(connection.execute(rows).all())
+            counts = connection.scalar(select(sessions.c.id).where(sessions.c.id == session_id, SESSION_COUNTS))
+        n = by_kind.get(False, 0)
+        return {session_id: JudgmentCounts(n, n if counts else 0, by_kind.get(True, 0))} if by_kind else {}
 
     def raters_by_item(self, sources: Sequence[Source], item_id: str | None = None) -> dict[str, int]:
         """Raters of each item that has any, or of one item."""
+        if item_id is not None:
+            return self._raters_of(sources, item_id)
+        tally = self._tally
+        with tally.lock, self.database.reading() as connection:
+            tally.catch_up(connection)
+            return tally.raters_by_item(tally.facts(connection, SESSION_COUNTS, sources))
+
+    def _raters_of(self, sources: Sequence[Source], item_id: str) -> dict[str, int]:
         rater = func.coalesce(sessions.c.rater_id, sessions.c.id)
         query = (
             select(judgments.c.item_id, func.count(distinct(rater)))
             .join(sessions, sessions.c.id == judgments.c.session_id)
-            .where(sessions.c.source.in_(sources), SESSION_COUNTS, IS_JUDGMENT)
+            .where(sessions.c.source.in_(sources), SESSION_COUNTS, IS_JUDGMENT, judgments.c.item_id == item_id)
             .group_by(judgments.c.item_id)
         )
-        if item_id is not None:
-            query = query.where(judgments.c.item_id == item_id)
+        with self.database.reading() as connection:
+            return dict(connection.execute(query).all())
+
+    def reserved_by_item(self, sources: Sequence[Source]) -> dict[str, int]:
+        """Slots that raters who are under way have not used yet. Others have released theirs, so only theirs are looked at."""
+        query = (
+            select(slots.c.item_id, func.count())
+            .join(sessions, sessions.c.id == slots.c.session_id)
+            .where(sessions.c.state == "active", sessions.c.source.in_(sources))
+            .where(slots.c.is_released.is_(False), slots.c.done_at_ms.is_(None))
+            .group_by(slots.c.item_id)
+        )
         with self.database.reading() as connection:
             return dict(connection.execute(query).all())
 
@@ -211,18 +244,12 @@ class Counts(StorePart):
     ) -> list[tuple[str, str, str, int, Value, int]]:
         """Item, criterion, system, turn, answer and how often it was given, of judgments of these sources that count.
 
-        The database counts, so that a million judgments are a few thousand rows here. Scales of the types ``without`` are
-        left out.
+        A million judgments are a few thousand rows here. Scales of the types ``without`` are left out.
         """
-        key = (judgments.c.item_id, judgments.c.criterion, judgments.c.system, judgments.c.turn, judgments.c.value)
-        counted = (
-            select(*key, func.count())
-            .join(sessions, sessions.c.id == judgments.c.session_id)
-            .where(sessions.c.source.in_(sources), judgments.c.scale.not_in(list(without)), SESSION_COUNTS, IS_JUDGMENT)
-            .group_by(*key)
-        )
-        with self.database.reading() as connection:
-            return [(*row[:4], json.loads(row[4]), row[5]) for row in connection.execute(counted)]
+        tally = self._tally
+        with tally.lock, self.database.reading() as connection:
+            tally.catch_up(connection)
+            return tally.value_counts(tally.facts(connection, SESSION_COUNTS, sources), without)
 
     def groups(self) -> list[Group]:
         """The groups of raters of which there are sessions."""

@@ -98,8 +98,9 @@ class Records(StorePart):
     def screen_times(self, n_newest: int, sources: Sequence[Source]) -> list[tuple[str, float]]:
         """Screen and seconds of the newest visits of raters of these sources."""
         columns = (visits.c.screen, visits.c.shown_at_ms, visits.c.submitted_at_ms)
-        of_sources = select(*columns).join(sessions, sessions.c.id == visits.c.session_id)
-        newest = of_sources.where(sessions.c.source.in_(sources)).order_by(visits.c.id.desc()).limit(n_newest)
+        # Asked of each visit from the newest back, not joined: a join may begin with the sessions and sort all their visits.
+        source = select(sessions.c.source).where(sessions.c.id == visits.c.session_id).scalar_subquery()
+        newest = select(*columns).where(source.in_(sources)).order_by(visits.c.id.desc()).limit(n_newest)
         with self.database.reading() as connection:
             return [(screen, (end - start) / 1000) for screen, start, end in connection.execute(newest)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -171,9 +170,7 @@ def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> li
 def count_items(study: Study, store: Store, sources: Sequence[Source]) -> list[ItemCounts]:
     """Raters and reserved slots of every rated item. Gold items that everybody gets have no quota."""
     n_raters = store.counts.raters_by_item(sources)
-    reserved: Counter[str] = Counter()
-    for (_cell, item), by_state in store.counts.item_counts(sources=sources).items():
-        reserved[item] += by_state["reserved"]
+    reserved = store.counts.reserved_by_item(sources)
     design, placed = study.spec.design, placed_gold(study)
     per_item = design.judgments_per_item
     if per_item is not None and design.is_quota_per_condition:
@@ -183,7 +180,7 @@ def count_items(study: Study, store: Store, sources: Sequence[Source]) -> list[I
             item.id,
             item.block,
             n_raters.get(item.id, 0),
-            reserved[item.id],
+            reserved.get(item.id, 0),
             None if item.id in placed else per_item,
         )
         for item in study.rated_items

@@ -193,8 +193,6 @@ def shown(value: object) -> str:
             return str(value)
 
 
-MOST_ALIKE = 10_000
-"""The most often that one answer counts; no study has so many raters for one item."""
 _COLUMNS = (
     GridColumn("rater", "Rater"),
     GridColumn("criterion", "Criterion", is_facet=True),
@@ -236,15 +234,28 @@ def spread(values: Sequence[Value], reach: float | None) -> float | None:
     Numbers without ends (magnitudes): the standard deviation over the mean. Names: the share of pairs of raters who
     chose differently.
     """
-    if len(values) < 2:
+    return spread_of([(value, 1) for value in values], reach)
+
+
+def spread_of(counts: Sequence[tuple[Value, int]], reach: float | None) -> float | None:
+    """The same from answers and how often each was given."""
+    n = sum(times for _, times in counts)
+    if n < 2:
         return None
-    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(numbers) == len(values):
-        deviation = statistics.pstdev(numbers)
-        whole = reach / 2 if reach else abs(statistics.fmean(numbers))
+    numbers = [
+        (float(value), times)
+        for value, times in counts
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    if len(numbers) == len(counts):
+        mean = math.fsum(value * times for value, times in numbers) / n
+        deviation = math.sqrt(math.fsum(times * (value - mean) ** 2 for value, times in numbers) / n)
+        whole = reach / 2 if reach else abs(mean)
         return deviation / whole if whole else 0.0
-    counts, n = Counter(shown(value) for value in values), len(values)
-    return 1 - sum(c * (c - 1) for c in counts.values()) / (n * (n - 1))
+    alike: Counter[str] = Counter()
+    for value, times in counts:
+        alike[shown(value)] += times
+    return 1 - sum(c * (c - 1) for c in alike.values()) / (n * (n - 1))
 
 
 def reach_of(study: Study, criterion: str) -> float | None:
@@ -264,16 +275,16 @@ def reach_of(study: Study, criterion: str) -> float | None:
 
 def disagreement(running: RunningStudy, sources: Sequence[Source]) -> dict[str, float]:
     """The mean spread of each item's answers over criteria, systems and turns, of raters who count."""
-    groups: dict[str, dict[tuple[str, str, int], list[Value]]] = {}
+    groups: dict[str, dict[tuple[str, str, int], list[tuple[Value, int]]]] = {}
     for item_id, criterion, system, turn, value, n in running.store.counts.value_counts(
         sources, without=running.study.written_types
     ):
         given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
-        given += [value] * min(n, MOST_ALIKE)
+        given.append((value, n))
     reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
     by_item = {}
     for item_id, by_key in groups.items():
-        spreads = [spread(values, reaches.get(key[0])) for key, values in by_key.items()]
+        spreads = [spread_of(counts, reaches.get(key[0])) for key, counts in by_key.items()]
         known = [share for share in spreads if share is not None]
         if known:
             by_item[item_id] = round(statistics.fmean(known), 3)

@@ -110,9 +110,9 @@ def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
     # million texts take long to sort.
     by, named = ["rater", "criterion"], ["rater", "criterion", "given"]
     rows = judgments.select(*by, "position", "side", answer.alias("given")).drop_nulls("given")
-    raters = rows["rater"].unique().sort()
-    coded = (pl.col(name).cast(pl.Categorical).to_physical() for name in ("criterion", "given"))
-    rows = rows.with_columns(pl.col("rater").cast(pl.Enum(raters)).to_physical().cast(pl.UInt32), *coded)
+    levels = {name: rows[name].unique().sort() for name in by}
+    coded = [pl.col(name).cast(pl.Enum(levels[name])).to_physical().cast(pl.UInt32) for name in by]
+    rows = rows.with_columns(*coded, pl.col("given").cast(pl.Categorical).to_physical())
     counts = rows.group_by(named).len().group_by(by).agg(pl.max("len").alias("same"), pl.sum("len").alias("n"))
     rows = rows.sort([*by, "position", "side"], nulls_last=True, maintain_order=True)
     is_new = pl.any_horizontal(pl.col(name) != pl.col(name).shift() for name in named)
@@ -127,7 +127,7 @@ def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
         )
     )
     joined = shares.join(longest, on="rater", how="left", maintain_order="left")
-    return joined.with_columns(raters.gather(joined["rater"]).alias("rater"))
+    return joined.with_columns(levels["rater"].gather(joined["rater"]).alias("rater"))
 
 
 def gold_frame(study: Study, judgments: pl.DataFrame) -> pl.DataFrame:

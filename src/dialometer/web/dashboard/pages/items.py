@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from starlette.responses import Response
 
 from dialometer.model.item import ChatItem
-from dialometer.model.session import Source
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.numbers import count_items
+from dialometer.web.dashboard.numbers import StudyNumbers
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import disagreement, item_record
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
@@ -32,12 +29,12 @@ def items(dashboard: Dashboard, request: PageRequest) -> Response:
     """A table of items: how often judged, how often wanted, how much raters disagree."""
     running = request.running
     numbers = numbers_of(dashboard, running, request.at_ms, request.group)
-    table = dashboard.cached(running, ("items", numbers.group), lambda: _grid(running, request.root, numbers.sources))
+    table = dashboard.cached(running, ("items", numbers.group), lambda: _grid(running, request.root, numbers))
     return dashboard.show_table("items.html", request, table, tab="items")
 
 
-def _grid(running: RunningStudy, root: str, sources: Sequence[Source]) -> Grid:
-    spread = disagreement(running, sources)
+def _grid(running: RunningStudy, root: str, numbers: StudyNumbers) -> Grid:
+    spread = disagreement(running, numbers.sources)
     rows = [
         {
             "item": counts.id,
@@ -50,7 +47,7 @@ def _grid(running: RunningStudy, root: str, sources: Sequence[Source]) -> Grid:
             "missing": None if counts.wanted is None else max(0, counts.wanted - counts.done),
             "disagreement": spread.get(counts.id),
         }
-        for counts in count_items(running.study, running.store, sources)
+        for counts in numbers.items
     ]
     return Grid(f"{running.name}-items", _COLUMNS, rows)
 

@@ -1,0 +1,72 @@
+"""Counts of judgments are the same however they came about: read at once, followed as they grow, corrected, excluded."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+from storage_cases import T0, arrive, judgment, screen
+
+from dialometer.storage import tally
+from dialometer.storage.counts import JudgmentCounts, does_count
+from dialometer.storage.store import Store
+
+PEOPLE = ("person",)
+
+
+def counted_slowly(store: Store) -> tuple[dict[str, JudgmentCounts], dict[str, int], Counter[tuple[object, ...]]]:
+    """The same numbers, judgment by judgment."""
+    sessions = {session.id: session for session in store.sessions.all()}
+    by_session: dict[str, JudgmentCounts] = {}
+    raters: dict[str, set[str]] = {}
+    values: Counter[tuple[object, ...]] = Counter()
+    for one in store.records.judgments():
+        session = sessions[one.session_id]
+        more = JudgmentCounts(0, 0, 1) if one.is_practice else JudgmentCounts(1, int(does_count(session)))
+        by_session[session.id] = by_session.get(session.id, JudgmentCounts()) + more
+        if not one.is_practice and does_count(session) and session.source in PEOPLE:
+            raters.setdefault(one.item_id, set()).add(session.rater_id)
+            values[(one.item_id, one.criterion, one.system, json.dumps(one.value))] += 1
+    return by_session, {item: len(names) for item, names in raters.items()}, values
+
+
+def agrees(store: Store) -> bool:
+    by_session, raters, values = counted_slowly(store)
+    assert store.counts.judgments_by_session() == by_session
+    assert {key: store.counts.judgments_by_session(key)[key] for key in by_session} == by_session
+    assert store.counts.raters_by_item(PEOPLE) == raters
+    found = {(*row[:3], json.dumps(row[4])): row[5] for row in store.counts.value_counts(PEOPLE)}
+    assert found == values
+    return bool(values)
+
+
+def test_counts_follow_a_study_as_it_grows(store: Store) -> None:
+    one, two, three = (arrive(store) for _ in range(3))
+    machine = arrive(store, source="simulated")
+    assert store.counts.value_counts(PEOPLE) == []
+    for session in (one, two, three, machine):
+        first = [judgment(session, "item0", 2), judgment(session, "item0", 5, criterion="sense", is_practice=True)]
+        store.submissions.record([screen(session, 0, first)], T0)
+    assert agrees(store)
+    store.submissions.record([screen(one, 1, [judgment(one, "item1", "b"), judgment(one, "item2", 2.5)])], T0)
+    assert agrees(store)
+    wrong = next(store.records.judgments(two.id))
+    store.submissions.correct(replace(wrong, id=None, value=7, replaces=wrong.id, corrected_by="tester", reason="slip"))
+    assert agrees(store)
+    store.exclusions.exclude(three.id, "tester", "too quick", T0)
+    assert agrees(store)
+    store.withdrawals.withdraw(one.id, T0)
+    assert agrees(store)
+
+
+def test_rows_that_may_lack_neighbours_are_read_again(store: Store, monkeypatch) -> None:
+    """On PostgreSQL a row may appear behind later ones: nothing counts as settled before a minute has passed."""
+    session = arrive(store)
+    for step in range(3):
+        store.submissions.record([screen(session, step, [judgment(session, f"item{step}")])], T0)
+        assert agrees(store)
+    monkeypatch.setattr(tally, "SETTLED_AFTER_S", 0.0)
+    for step in range(3, 6):
+        store.submissions.record([screen(session, step, [judgment(session, f"item{step}")])], T0)
+        assert agrees(store)
