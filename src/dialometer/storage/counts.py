@@ -188,7 +188,7 @@ class Counts(StorePart):
             .group_by(judgments.c.is_practice)
         )
         with self.database.reading() as connection:
-            by_kind = dict(connection.execute(rows).all())
+            by_kind: dict[bool, int] = dict(connection.execute(rows).all())
             counts = connection.scalar(select(sessions.c.id).where(sessions.c.id == session_id, SESSION_COUNTS))
         n = by_kind.get(False, 0)
         return {session_id: JudgmentCounts(n, n if counts else 0, by_kind.get(True, 0))} if by_kind else {}
