@@ -14,6 +14,7 @@ from dialometer.analysis.shared.comparisons import primary_comparison
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
+from dialometer.neural.engines import LOCAL, InProcesses
 from dialometer.stats.clustered.proportion import proportion
 
 
@@ -102,9 +103,10 @@ def test_the_planted_effect_is_the_asked_one():
 def test_the_search_finds_the_smallest_design_and_processes_do_not_matter():
     study = resized(study_of("strategies"), ENOUGH_ITEMS["strategies"])
     results = []
-    for n_processes in (1, 2):
-        analysis = PowerAnalysis(study, 0.8, n_simulations=20, seed=2, n_processes=n_processes)
-        results.append(analysis.run([8, 40]))
+    processes = InProcesses(2)
+    for engine in (LOCAL, processes):
+        results.append(PowerAnalysis(study, 0.8, n_simulations=20, seed=2, engine=engine).run([8, 40]))
+    processes.close()
     assert results[0] == results[1]
     smallest = results[0].smallest
     assert smallest is not None
@@ -150,7 +152,7 @@ def test_a_test_that_could_not_be_made_is_not_significant():
 
 def test_more_items_are_tried_where_no_number_of_raters_is_enough():
     study = resized(study_of("strategies"), 10)
-    analysis = PowerAnalysis(study, 1.5, n_simulations=10, seed=2, n_processes=1, needs_all=True)
+    analysis = PowerAnalysis(study, 1.5, n_simulations=10, seed=2, needs_all=True)
     result = analysis.run([20])
     assert result.smallest is None
     assert result.limit is not None

@@ -17,6 +17,7 @@ from dialometer.learned.experiments import plain_rows as plain_module
 from dialometer.learned.experiments.ablation import as_markdown, pairs_to_test, record, run_ablation, table_of
 from dialometer.learned.experiments.plain_rows import AblationRow, plain_rows, ridge_scores
 from dialometer.learned.experiments.trained_rows import TRAINED
+from dialometer.neural.engines import InProcesses
 from dialometer.neural.work import QUIET
 
 TRAINING = CmadeTrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
@@ -141,3 +142,20 @@ def test_ridge_equals_that_of_scikit_learn(monkeypatch):
     monkeypatch.setattr(plain_module, "STRENGTHS", (2.5,))
     found = ridge_scores(train @ train.T, test @ train.T, ratings, [str(n % 12) for n in range(60)])
     np.testing.assert_allclose(found, Ridge(2.5).fit(train, ratings).predict(test), rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_other_processes_train_the_same_rows(rated, options, tmp_path):
+    splits = grouped_splits(rated, 2, development_share=0.15, stopping_share=0.15)
+    rows = [row for row in TRAINED if row.name in ("pairwise", "1")] or TRAINED[:1]
+    here = run_ablation(rated, splits, options, rows=rows, results=tmp_path / "here.jsonl", device="cpu")
+    processes = InProcesses(2)
+    there = run_ablation(
+        rated, splits, options, rows=rows, results=tmp_path / "there.jsonl", device="cpu", engine=processes
+    )
+    processes.close()
+    assert [line.row for line in there] == [line.row for line in here]
+    for a, b in zip(here, there, strict=True):
+        assert b.accuracies == pytest.approx(a.accuracies, abs=0.02), "threads add up in another order"
+    kept = [(tmp_path / name).read_text().count("\n") for name in ("here.jsonl", "there.jsonl")]
+    assert kept[0] == kept[1] == 1 + len(rows) * len(splits)

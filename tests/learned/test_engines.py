@@ -76,3 +76,48 @@ def test_scores_on_ray_are_those_of_one_process(two_workers, tmp_path, make_dial
     there = score_dialogues(tmp_path, dialogues, device="cpu", engine=two_workers)
     np.testing.assert_allclose(there.values, here.values, atol=1e-6)
     np.testing.assert_allclose(there.members, here.members, atol=1e-6)
+
+
+def slowly(shared, part):
+    """Long enough that a worker can be killed while it works; says which process did it."""
+    import os
+    import time
+    from pathlib import Path
+
+    (Path(shared) / f"{part}-{os.getpid()}").touch()
+    time.sleep(1.0)
+    return part * part
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_killed_in_the_middle_changes_no_number(two_workers, tmp_path):
+    import os
+    import signal
+    import threading
+    import time
+
+    def kill_one():
+        while not (begun := list(tmp_path.iterdir())):
+            time.sleep(0.05)
+        os.kill(int(begun[0].name.split("-")[1]), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    assert list(two_workers.run(slowly, str(tmp_path), range(6))) == [n * n for n in range(6)]
+    killer.join()
+    assert len(list(tmp_path.iterdir())) > 6, "a part was begun twice"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_power_on_ray_is_that_of_one_process(two_workers):
+    from dialometer.analysis.planning.power import PowerAnalysis
+    from dialometer.design.load import load_study
+    from dialometer.design.templates import template_folder
+
+    study = load_study(template_folder("best-worst"))
+    here, there = (
+        PowerAnalysis(study, 1.0, n_simulations=20, seed=3, engine=engine).run([12]) for engine in (LOCAL, two_workers)
+    )
+    assert there == here

@@ -26,6 +26,8 @@ Database = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+EngineName = Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")]
+Address = Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Cache = Annotated[
     Path | None,

@@ -10,8 +10,9 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
 from dialometer.errors import DialometerError
@@ -70,6 +71,32 @@ def single_products() -> AbstractContextManager[Any]:
     library: Any = importlib.import_module("threadpoolctl")  # comes with scikit-learn
     limits: AbstractContextManager[Any] = library.threadpool_limits(1, user_api="blas")
     return limits
+
+
+class InProcesses:
+    """Parts in processes of this machine, for work in Python itself; each computes with one thread."""
+
+    def __init__(self, n_processes: int = 0) -> None:
+        self.n_processes = n_processes or os.cpu_count() or 1
+        self._pool: ProcessPoolExecutor | None = None
+
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.n_processes, get_context("spawn"), initializer=one_thread)
+        jobs = [self._pool.submit(work, shared, part) for part in parts]
+        return (job.result() for job in jobs)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+
+def one_thread() -> None:
+    """From here on numpy and polars compute with one thread in this process, where they are not loaded yet."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+        os.environ[name] = "1"
 
 
 class OnRay:
@@ -140,6 +167,17 @@ def open_engine(name: str, *, address: str = "", n_workers: int = 0) -> Engine:
     if name == "ray":
         return OnRay(address, n_workers)
     raise DialometerError(f"unknown engine '{name}'", remedy=did_you_mean(name, list(ENGINES)))
+
+
+@contextmanager
+def engine_of(name: str, address: str = "", *, local: Engine = LOCAL) -> Iterator[Engine]:
+    """The engine of that name, ended afterwards where it was started here; ``local`` is what works on this machine."""
+    opened = local if name == "local" else open_engine(name, address=address)
+    try:
+        yield opened
+    finally:
+        if isinstance(opened, OnRay | InProcesses):
+            opened.close()
 
 
 def _one_part(work: Callable[[Any, Any], Any], shared: Any, part: Any) -> Any:

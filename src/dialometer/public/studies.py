@@ -19,6 +19,7 @@ from dialometer.flow.simulated import EngineAccess
 from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Report
 from dialometer.model.study import Study
+from dialometer.neural.engines import LOCAL, InProcesses
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth, keep_truth
@@ -85,6 +86,7 @@ def power(
     """
     study = load_study(Path(folder))
     assumed = Assumptions(item_sd=item_sd, rater_sd=rater_sd, taste_sd=taste_sd, careless=careless)
+    engine = InProcesses(n_processes) if n_processes != 1 else LOCAL
     analysis = PowerAnalysis(
         study,
         effect,
@@ -92,9 +94,13 @@ def power(
         target=target,
         n_simulations=n_simulations,
         seed=seed,
-        n_processes=n_processes,
+        engine=engine,
         assumed=assumed,
         needs_all=needs_all,
     )
-    result = analysis.run(sorted(raters), sorted(items))
+    try:
+        result = analysis.run(sorted(raters), sorted(items))
+    finally:
+        if isinstance(engine, InProcesses):
+            engine.close()
     return power_report(study, result, n_simulations=n_simulations, seed=seed, alpha=alpha, assumed=assumed)

@@ -7,11 +7,8 @@ compared systems in standard deviations of quality; between levels of a factor i
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 import numpy as np
 
@@ -23,6 +20,7 @@ from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.study import Study
+from dialometer.neural.engines import LOCAL, Engine, one_thread
 from dialometer.stats.clustered.proportion import proportion
 
 CHUNK = 10  # simulations handed to a process at a time
@@ -134,13 +132,13 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
     return p_values
 
 
-def _one_thread() -> None:
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
-        os.environ[name] = "1"
+def _simulate_part(study: Study, part: tuple[Setting, range]) -> list[dict[str, float]]:
+    setting, numbers = part
+    return simulate_tests(study, setting, numbers)
 
 
 class PowerAnalysis:
-    """Tries designs of one study; several processes, the same numbers however many."""
+    """Tries designs of one study; several processes or machines, the same numbers however many."""
 
     def __init__(
         self,
@@ -151,7 +149,7 @@ class PowerAnalysis:
         target: float = 0.8,
         n_simulations: int = 200,
         seed: int = 1,
-        n_processes: int = 1,
+        engine: Engine = LOCAL,
         assumed: Assumptions = DEFAULT,
         needs_all: bool = False,
         report: Callable[[int, Setting], None] | None = None,
@@ -162,7 +160,7 @@ class PowerAnalysis:
         self.target = target
         self.n_simulations = n_simulations
         self.seed = seed
-        self.n_processes = n_processes
+        self.engine = engine
         self.assumed = assumed
         self.needs_all = needs_all
         self.report = report
@@ -176,16 +174,15 @@ class PowerAnalysis:
     def run(self, raters: Sequence[int], items: Sequence[int] = ()) -> PowerResult:
         """The power over the grid, then a search for the smallest number of raters with all items of the study; where there
         is none, whether more raters or more items would help."""
-        _one_thread()
+        one_thread()
         limit = with_items = None
-        with ProcessPoolExecutor(self.n_processes, get_context("spawn"), initializer=_one_thread) as pool:
-            for n_items in items or (self.n_items,):
-                for n_raters in raters:
-                    self._try(pool, n_raters, n_items)
-            smallest = self._search(pool, sorted(raters))
-            if smallest is None:
-                limit = self._try(pool, MANY_RATERS * max(raters), self.n_items)
-                with_items = self._more_items(pool, max(raters))
+        for n_items in items or (self.n_items,):
+            for n_raters in raters:
+                self._try(n_raters, n_items)
+        smallest = self._search(sorted(raters))
+        if smallest is None:
+            limit = self._try(MANY_RATERS * max(raters), self.n_items)
+            with_items = self._more_items(max(raters))
         name = primary_comparison(self.study).name
         points = tuple(self._tried[key] for key in sorted(self._tried, key=lambda key: (key[1], key[0])))
         return PowerResult(
@@ -195,27 +192,25 @@ class PowerAnalysis:
     def _is_enough(self, point: PowerPoint) -> bool:
         return point.is_enough(self.target, self.needs_all)
 
-    def _more_items(self, pool: ProcessPoolExecutor, n_raters: int) -> PowerPoint | None:
+    def _more_items(self, n_raters: int) -> PowerPoint | None:
         """The first larger number of items that is enough."""
         if self.study.spec.items.kind == "chat":  # every conversation is another one, however few items there are
             return None
-        points = (self._try(pool, n_raters, factor * self.n_items) for factor in MORE_ITEMS)
+        points = (self._try(n_raters, factor * self.n_items) for factor in MORE_ITEMS)
         return next((point for point in points if self._is_enough(point)), None)
 
-    def _try(self, pool: ProcessPoolExecutor, n_raters: int, n_items: int) -> PowerPoint:
+    def _try(self, n_raters: int, n_items: int) -> PowerPoint:
         key = (n_raters, n_items)
         if key not in self._tried:
             setting = Setting(n_raters, n_items, self.effect, self.alpha, self.seed, self.assumed)
             numbers = range(self.n_simulations)
-            jobs = [
-                pool.submit(simulate_tests, self.study, setting, numbers[i : i + CHUNK])
-                for i in range(0, self.n_simulations, CHUNK)
-            ]
-            for job in as_completed(jobs):
-                done = job.result()
+            parts = [(setting, numbers[i : i + CHUNK]) for i in range(0, self.n_simulations, CHUNK)]
+            p_values: list[dict[str, float]] = []
+            for done in self.engine.run(_simulate_part, self.study, parts):
+                p_values += done
                 if self.report is not None:
                     self.report(len(done), setting)
-            self._tried[key] = self._point(setting, [study_p for job in jobs for study_p in job.result()])
+            self._tried[key] = self._point(setting, p_values)
         return self._tried[key]
 
     def _point(self, setting: Setting, p_values: list[dict[str, float]]) -> PowerPoint:
@@ -236,13 +231,13 @@ class PowerAnalysis:
             numbers.currency,
         )
 
-    def _search(self, pool: ProcessPoolExecutor, raters: Sequence[int]) -> PowerPoint | None:
+    def _search(self, raters: Sequence[int]) -> PowerPoint | None:
         """Bisection between the largest design that falls short and the smallest that does not; far more raters than asked
         for are tried where none of those is enough."""
-        points = [self._try(pool, n, self.n_items) for n in raters]
+        points = [self._try(n, self.n_items) for n in raters]
         enough = [p for p in points if self._is_enough(p)]
         if not enough:
-            points.append(self._try(pool, MANY_RATERS * max(raters), self.n_items))
+            points.append(self._try(MANY_RATERS * max(raters), self.n_items))
             enough = [points[-1]] if self._is_enough(points[-1]) else []
         if not enough:
             return None
@@ -250,7 +245,7 @@ class PowerAnalysis:
         short = [p.setting.n_raters for p in points if p.setting.n_raters < best.setting.n_raters]
         low, high = max(short, default=len(self.study.cells)), best.setting.n_raters
         while high - low > max(1, FINE * high):
-            middle = self._try(pool, (low + high) // 2, self.n_items)
+            middle = self._try((low + high) // 2, self.n_items)
             if self._is_enough(middle):
                 high, best = middle.setting.n_raters, middle
             else:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from dialometer.learned.gaussian.kernel import Aspect
     from dialometer.model.dialogue import Dialogue
     from dialometer.model.report import Report
-    from dialometer.neural.engines import Engine
     from dialometer.neural.work import Work
 
 
@@ -146,8 +144,6 @@ FeaturesOf = Annotated[
     ),
 ]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the page and tables go.")]
-EngineName = Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")]
-Address = Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")]
 
 
 def features_of(rated: Sequence[RatedDialogue], evaluator: Path | None, work: Work) -> Features:
@@ -163,19 +159,6 @@ def features_of(rated: Sequence[RatedDialogue], evaluator: Path | None, work: Wo
     from dialometer.learned.evaluators import load_evaluator
 
     return standardise(load_evaluator(evaluator, work.device).features(dialogues, work))
-
-
-@contextmanager
-def engine_of(name: str, address: str) -> Iterator[Engine]:
-    """The engine of that name, ended afterwards where it was started here."""
-    from dialometer.neural.engines import OnRay, open_engine
-
-    opened = open_engine(name, address=address)
-    try:
-        yield opened
-    finally:
-        if isinstance(opened, OnRay):
-            opened.close()
 
 
 def command_line() -> str:

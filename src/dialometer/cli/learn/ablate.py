@@ -23,7 +23,7 @@ from dialometer.cli.learn._shared import (
     read,
     read_experts,
 )
-from dialometer.cli.options import AsJson, Database, Device, Seed
+from dialometer.cli.options import Address, AsJson, Database, Device, EngineName, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +72,8 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         device: Device = "auto",
         precision: Precision = "auto",
+        engine: EngineName = "local",
+        address: Address = "",
         scale: ScaleEnds = "1,5",
         criterion: Criterion = "",
         database: Database = "",
@@ -89,6 +91,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.cmade.training import CmadeTrainingOptions
         from dialometer.learned.experiments.ablation import run_ablation
         from dialometer.learned.experiments.plain_rows import plain_rows
+        from dialometer.neural.engines import engine_of
 
         training = checked_options(
             CmadeTrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
@@ -100,7 +103,7 @@ def add_to(app: typer.Typer) -> None:
         experts = read_experts(pairs, data.rated)
         check_neighbours(len(data.rated), staged)
         divided = _splits(out, data.rated, splits or (1 if experts else 5), seed, experts)
-        with working(device, None) as work:
+        with working(device, None) as work, engine_of(engine, address) as opened:
             trained, plain = _chosen(rows, plain_rows(data.rated, work))
             lines = run_ablation(
                 data.rated,
@@ -112,6 +115,7 @@ def add_to(app: typer.Typer) -> None:
                 n_seeds=seeds,
                 results=out / RESULTS_FILE,
                 device=device,
+                engine=opened,
                 report=work.report,
             )
         _tell(out, lines, len(data.rated), divided, experts, as_json=as_json)

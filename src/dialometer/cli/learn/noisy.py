@@ -9,20 +9,17 @@ from typing import Annotated
 import typer
 
 from dialometer.cli.learn._shared import (
-    Address,
     Criterion,
-    EngineName,
     FeaturesOf,
     PairsFile,
     RatingsPath,
     ScaleEnds,
     command_line,
-    engine_of,
     features_of,
     read,
     read_experts,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+from dialometer.cli.options import Address, AsJson, Cache, Database, Device, EngineName, Seed
 
 
 def add_to(app: typer.Typer) -> None:
@@ -60,6 +57,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.console import working
         from dialometer.errors import DialometerError
         from dialometer.learned.experiments.rating_values import lowest, noisy_page, noisy_rows, value_ratings
+        from dialometer.neural.engines import engine_of
 
         if is_flagged and not (ratings / "study.yaml").exists():
             raise DialometerError("--flag needs the folder of a study", where=str(ratings), remedy="leave --flag out")

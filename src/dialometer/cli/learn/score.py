@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from dialometer.cli.learn._shared import EvaluatorDir, read_whole
-from dialometer.cli.options import AsJson, Device
+from dialometer.cli.options import Address, AsJson, Device, EngineName
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,8 +25,8 @@ def add_to(app: typer.Typer) -> None:
         ],
         evaluator: EvaluatorDir = Path("evaluator"),
         out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all scores to this CSV file.")] = None,
-        engine: Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")] = "local",
-        address: Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")] = "",
+        engine: EngineName = "local",
+        address: Address = "",
         speed: Annotated[
             str,
             typer.Option(
@@ -47,27 +47,22 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.errors import UnknownName
         from dialometer.learned.data.evaluator import read_about
         from dialometer.learned.evaluators import Speed, score_dialogues
-        from dialometer.neural.engines import OnRay, open_engine
+        from dialometer.neural.engines import engine_of
         from dialometer.registry import did_you_mean
 
         if speed not in (known := get_args(Speed)):
             raise UnknownName(f"there is no speed '{speed}'", remedy=did_you_mean(speed, list(known)))
         read_about(evaluator)
         given = read_whole(dialogues)
-        opened = open_engine(engine, address=address)
-        try:
-            with working(device, None) as work:
-                scores = score_dialogues(
-                    evaluator,
-                    given,
-                    device=device,
-                    speed=cast("Speed", speed),
-                    engine=opened,
-                    report=lambda n, total: work.report("Scoring", n, total),
-                )
-        finally:
-            if isinstance(opened, OnRay):
-                opened.close()
+        with working(device, None) as work, engine_of(engine, address) as opened:
+            scores = score_dialogues(
+                evaluator,
+                given,
+                device=device,
+                speed=cast("Speed", speed),
+                engine=opened,
+                report=lambda n, total: work.report("Scoring", n, total),
+            )
         rows: list[dict[str, Any]] = [
             {"id": dialogue.id, "score": float(score), "deviation": None if math.isnan(spread) else float(spread)}
             for dialogue, score, spread in zip(given, scores.values, scores.deviations, strict=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.options import AsJson, Seed, StudyDir, open_study
+from dialometer.cli.options import Address, AsJson, EngineName, Seed, StudyDir, open_study
 
 if TYPE_CHECKING:
     from dialometer.analysis.planning.power import PowerPoint, PowerResult
@@ -69,6 +68,8 @@ def add_to(app: typer.Typer) -> None:
         processes: Annotated[
             int, typer.Option("--processes", min=0, help="Processes at work; 0 for one per core.")
         ] = 0,
+        engine: EngineName = "local",
+        address: Address = "",
         out: Annotated[Path | None, typer.Option("--out", help="Folder for the report; DIR/power if left out.")] = None,
         as_json: AsJson = False,
     ) -> None:
@@ -81,13 +82,17 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.analysis.planning.power_report import power_report
         from dialometer.analysis.planning.simulated_study import Assumptions
         from dialometer.cli.console import errors, results
+        from dialometer.neural.engines import InProcesses, engine_of
         from dialometer.report import render
 
         study = open_study(folder)
         assumed = Assumptions(item_sd=item_sd, rater_sd=rater_sd, taste_sd=taste_sd, careless=careless)
         wanted = _numbers(raters, "--raters")
         sizes = _numbers(items, "--items") if items else []
-        with errors.status("Simulating …") as status:
+        with (
+            errors.status("Simulating …") as status,
+            engine_of(engine, address, local=InProcesses(processes)) as opened,
+        ):
             n_done = 0
 
             def report(n: int, setting: Setting) -> None:
@@ -102,7 +107,7 @@ def add_to(app: typer.Typer) -> None:
                 target=target,
                 n_simulations=simulations,
                 seed=seed,
-                n_processes=processes or os.cpu_count() or 1,
+                engine=opened,
                 assumed=assumed,
                 needs_all=needs_all,
                 report=report,

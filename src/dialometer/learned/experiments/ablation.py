@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,9 +38,11 @@ from dialometer.learned.experiments.plain_rows import AblationRow, PlainRow
 from dialometer.learned.experiments.trained_rows import TRAINED, RowScores, TrainedRows
 from dialometer.model.estimate import Estimate
 from dialometer.neural.device import choose_device
+from dialometer.neural.engines import LOCAL, Engine
 from dialometer.neural.work import Report, silent
 
 Floats = NDArray[np.float64]
+_Shared = tuple[Sequence[RatedDialogue], FitOptions, Sequence[DialoguePair], str]
 MEASURES = {
     "experts": "expert pairs",
     "matched": "gap 3+, matched length",
@@ -93,9 +95,13 @@ def run_ablation(
     n_seeds: int = 1,
     results: Path,
     device: str = "auto",
+    engine: Engine = LOCAL,
     report: Report = silent,
 ) -> list[AblationLine]:
-    """Runs what is not in ``results`` yet, then makes the table of all that is. An interrupted run loses one row at most."""
+    """Runs what is not in ``results`` yet, then makes the table of all that is.
+
+    An interrupted run loses one row at most; on several machines, which train one split each, the rows of a split.
+    """
     book = _Book(results, _fingerprint(rated, splits, options))
     n_total, n_done = len(splits) * n_seeds * len(rows) + len(splits) * len(plain), 0
     for split in splits:
@@ -105,20 +111,53 @@ def run_ablation(
             n_done += 1
             if not book.has(name, 0, entry.row):
                 book.write(name, 0, entry.row, RowScores(entry.score(rows_of(rated, split.train), test)))
-        for seed in range(n_seeds):
-            wanted = [row for row in rows if not book.has(name, seed, row)]
-            n_done += len(rows) - len(wanted)
-            if not wanted:
-                continue
-            data = from_split(rated, split, experts)
-            trained = TrainedRows(data, options, StageRun(), choose_device(device), options.stages.training.seed + seed)
-            for row in wanted:
-                report(f"Split {name}: {row.label}", n_done, n_total)
-                book.write(name, seed, row, trained.score(row, [entry.dialogue for entry in test]))
+    parts = [
+        Training(split, seed, wanted)
+        for split in splits
+        for seed in range(n_seeds)
+        if (wanted := [row for row in rows if not book.has(split.name, seed, row)])
+    ]
+    n_done = n_total - sum(len(part.rows) for part in parts)
+    shared = (rated, options, experts, device)
+    if engine is LOCAL:
+        for part in parts:
+            for row, scores in _trained(shared, part):
+                book.write(part.split.name, part.seed, row, scores)
                 n_done += 1
+                report(f"Split {part.split.name}: {row.label}", n_done, n_total)
+    else:
+        for part, rows_of_part in zip(parts, engine.run(_train_part, shared, parts), strict=True):
+            for row, scores in rows_of_part:
+                book.write(part.split.name, part.seed, row, scores)
+            n_done += len(part.rows)
+            report(f"Split {part.split.name}", n_done, n_total)
     report("Ablation", n_total, n_total)
     every = [*(entry.row for entry in plain), *rows]
     return table_of(rated, splits, book.scores, book.dropped, every, experts)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained together: rows of one split and seed, which share their stages."""
+
+    split: DataSplit
+    seed: int
+    rows: Sequence[AblationRow]
+
+
+def _trained(shared: _Shared, part: Training) -> Iterator[tuple[AblationRow, RowScores]]:
+    """The rows of a part, each as soon as it is trained."""
+    rated, options, experts, device = shared
+    data = from_split(rated, part.split, experts)
+    seed = options.stages.training.seed + part.seed
+    trained = TrainedRows(data, options, StageRun(), choose_device(device), seed)
+    test = [entry.dialogue for entry in rows_of(rated, part.split.test)]
+    for row in part.rows:
+        yield row, trained.score(row, test)
+
+
+def _train_part(shared: _Shared, part: Training) -> list[tuple[AblationRow, RowScores]]:
+    return list(_trained(shared, part))
 
 
 def table_of(
