@@ -172,6 +172,20 @@ def test_a_token_that_another_host_replaced_stores_nothing_here(site, make_study
     assert second.answer(there.study).status_code == 200
 
 
+def test_a_simulation_takes_nothing_from_people(site):
+    there = site()
+    people = [there.browser().start() for _ in range(3)]
+    slots = there.store.counts.item_counts(sources=("person",))
+    for n in range(3):
+        far_ms = 1_900_000_000_000 + n * 86_400_000
+        there.open_api(f"s{n}", "simulated", at_ms=far_ms).submit(
+            "consent", {"consent": "agree"}, shown_at_ms=far_ms, submitted_at_ms=far_ms + 1_000
+        )
+    assert {s.state for s in there.store.sessions.all(source="person")} == {"active"}
+    assert there.store.counts.item_counts(sources=("person",)) == slots
+    assert all(browser.get("/s").screen for browser in people)
+
+
 def test_only_simulated_raters_have_a_clock_of_their_own(site):
     there = site()
     simulated = there.open_api("s", "simulated", at_ms=1_000_000)

@@ -48,6 +48,21 @@ def test_opening_a_link_stores_nothing_and_agreeing_begins_a_session(make_study,
     assert len(there.store.sessions.all()) == 1
 
 
+@pytest.mark.parametrize("query", [PROLIFIC, {}])
+def test_a_form_that_is_sent_twice_begins_one_session(query, make_study, site):
+    there = site(make_study(recruitment={"platform": "prolific" if query else "link"}))
+    browser = there.browser().get("/", **query)
+    form = {**browser.fields, **({"consent": "agree"} if query else {})}
+    # The answer to the first sending never reaches the browser: it has no session yet.
+    lost = there.browser()
+    lost.client.cookies.set("dialometer_start", browser.client.cookies["dialometer_start"])
+    assert lost.post("/start", form).screen
+    assert browser.post("/start", form).screen
+    assert browser.session_id(there) == there.only_session().id
+    if query:
+        assert there.only_session().step == 1
+
+
 def test_who_declines_at_the_link_leaves_that_somebody_declined(make_study, site):
     there = site(make_study(recruitment={"platform": "prolific"}))
     browser = there.browser().get("/", **PROLIFIC)

@@ -125,15 +125,17 @@ class Flow:
         at_ms: int | None = None,
         is_proven: bool = True,
         per_minute: int = 0,
+        token: str = "",
     ) -> Arrival:
         """A new session for a rater, or the one the rater already has.
 
         Where the caller cannot tell that it is the rater who comes back (``is_proven``), that session stays closed;
-        ``per_minute`` limits new sessions. See :meth:`dialometer.storage.sessions.Sessions.arrive`.
+        ``per_minute`` limits new sessions, and a ``token`` that is sent again opens the same session. See
+        :meth:`dialometer.storage.sessions.Sessions.arrive`.
         """
         at_ms = self.clock() if at_ms is None else at_ms
         self._refuse_blocked(external_id)
-        session_id, token = secrets.token_urlsafe(12), new_token()
+        session_id, token = secrets.token_urlsafe(12), token or new_token()
         session = self.store.sessions.arrive(
             session_id=session_id,
             token=token,

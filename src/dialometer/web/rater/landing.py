@@ -8,6 +8,8 @@ that prove who opens them (see :meth:`Platform.is_proof`) may continue a session
 
 from __future__ import annotations
 
+import base64
+import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -59,6 +61,17 @@ def keep_cookie(
 def resume_link(service: Service, request: Request, token: str) -> str:
     """The rater's own address, which goes on with the session in any browser."""
     return f"{request.url.scheme}://{request.url.netloc}{service.settings.root_path}{RESUME}/{token}"
+
+
+def _token_for(start_secret: str, rater: ArrivingRater) -> str:
+    """The token of a session that begins in this browser.
+
+    It follows from the first page's cookie, so that a form sent twice (a double click, an answer that got lost on its way)
+    opens one session, and its rater is not taken for a stranger.
+    """
+    message = f"dialometer session\x00{rater.platform}\x00{rater.external_id}"
+    digest = hmac.digest(start_secret.encode(), message.encode("utf-8", "surrogatepass"), "sha256")
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 class LandingPages:
@@ -116,7 +129,12 @@ class LandingPages:
             return self._page(request, lambda csrf: self._consent_page(csrf, hidden, wrong), status=422)
         rater = arriving or ArrivingRater(self.service.study.spec.recruitment.platform)
         try:
-            arrival = await self.service.arrive(request.scope, rater, per_minute=self.service.starts_per_minute)
+            arrival = await self.service.arrive(
+                request.scope,
+                rater,
+                per_minute=self.service.starts_per_minute,
+                token=_token_for(cookie(request, START_COOKIE), rater),
+            )
         except Crowded as crowded:
             again = {name: value for name, value in values.items() if name != "csrf"}
             return self._ask(request, "crowded", f"{self.root}/start", again, crowded.status, crowded.headers())

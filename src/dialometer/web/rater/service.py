@@ -125,6 +125,7 @@ class Service:
         source: Source = "person",
         at_ms: int | None = None,
         per_minute: int = 0,
+        token: str = "",
     ) -> Arrival:
         """A session for an arriving rater.
 
@@ -143,6 +144,7 @@ class Service:
                 at_ms=at_ms,
                 is_proven=arriving.is_proven,
                 per_minute=per_minute,
+                token=token,
             )
         except AssignmentError as error:
             kind = await run_in_threadpool(refusal_reason, self.study, self.store, arriving.external_id)
