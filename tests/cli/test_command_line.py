@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from commands import run
 from dialometer.cli import command_line
 
 WITHOUT_JSON = {
@@ -75,9 +76,7 @@ def test_exit_codes_are_those_of_the_reference(arguments, code, tmp_path):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_can_complete(shell):
-    environment = {**os.environ, "_DIALOMETER_COMPLETE": f"source_{shell}"}
-    code = "import sys; sys.argv = ['dialometer']; from dialometer.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    done = run(env={**os.environ, "_DIALOMETER_COMPLETE": f"source_{shell}"})
     assert "dialometer" in done.stdout, done.stderr
 
 
@@ -94,16 +93,12 @@ def test_shells_can_complete(shell):
 )
 def test_bash_is_offered_what_may_follow(words, offered):
     typed = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_DIALOMETER_COMPLETE": "complete_bash"}
-    code = "import sys; sys.argv = ['dialometer']; from dialometer.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **typed}, capture_output=True, text=True, check=False
-    )
+    done = run(env={**os.environ, **typed})
     assert offered in done.stdout.split(), done.stderr
 
 
 def test_help_names_values_in_words_and_none_for_switches():
-    code = "import sys; sys.argv = ['dialometer', 'simulate', '--help']; from dialometer.cli import main; main()"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    shown = run("simulate", "--help").stdout
     assert "NUMBER" in shown
     assert "TEXT" in shown
     assert "<bool>" not in shown
