@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,23 +26,32 @@ START_MS = 1_760_000_000_000
 Collect = Callable[..., tuple[Study, Path]]
 
 
+def _take_part(study: Study, database: str | Path, n_raters: int, habits: Habits) -> None:
+    """Simulated raters of a study, stored in the database given."""
+    with Store.open(database) as store:
+        access, truth = EngineAccess(Flow(study, store)), draw_truth(study, 7)
+        simulate(study, access, truth, n_raters=n_raters, seed=7, start_ms=START_MS, habits=habits)
+
+
 @pytest.fixture(scope="session")
-def collect_into() -> Collect:
-    """Makes a study from a template in a folder and lets simulated raters take part, stored in the database given."""
+def collect_into(tmp_path_factory: pytest.TempPathFactory) -> Collect:
+    """Makes a study from a template in a folder and lets simulated raters take part, stored in the database given.
+
+    The same raters of the same template come once; a new SQLite file is a copy of what they left.
+    """
+    made: dict[tuple[object, ...], Path] = {}
 
     def make(folder: Path, template: str, database: str, n_raters: int = 4, **habits: float) -> tuple[Study, Path]:
         copy_template(template, folder)
         study = load_study(folder)
-        with Store.open(database) as store:
-            simulate(
-                study,
-                EngineAccess(Flow(study, store)),
-                draw_truth(study, 7),
-                n_raters=n_raters,
-                seed=7,
-                start_ms=START_MS,
-                habits=Habits(**habits),
-            )
+        if "://" in database or Path(database).exists():
+            _take_part(study, database, n_raters, Habits(**habits))
+            return study, folder
+        key = (template, n_raters, *sorted(habits.items()))
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("collected") / "study.db"
+            _take_part(study, made[key], n_raters, Habits(**habits))
+        shutil.copy(made[key], database)
         return study, folder
 
     return make
