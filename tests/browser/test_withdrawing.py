@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 def test_the_code_on_the_last_page_withdraws(
     tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
-    served = serve(copy_study("likert", tmp_path / "study", shorten))
+    served = serve(copy_study("best-worst", tmp_path / "study", shorten))
     page = open_page(**{**DESKTOP, "reduced_motion": "reduce"})
     Rater(page, right={"look": "No"}).walk(served.url)
     code = page.locator(".withdraw .code-value").inner_text()

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from commands import run
+
 BARE = """
 import importlib.util, sys
 missing = {"torch", "numba", "onnx", "onnxruntime", "transformers", "tokenizers", "faiss", "accelerate"}
@@ -25,43 +27,49 @@ main()
 """
 
 
-def run(folder, *arguments, program=("-m", "dialometer")):
-    return subprocess.run(
-        [sys.executable, *program, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("talks")
-    done = run(place, "learn", "simulate", "talks.jsonl", "--dialogues", "120", "--seed", "3", "--json")
-    assert done.returncode == 0, done.stderr
+    done = run("learn", "simulate", "talks.jsonl", "--dialogues", "120", "--seed", "3", "--json", cwd=place)
     told = json.loads(done.stdout)
     assert told["n_dialogues"] == 120
     assert sum(told["ratings"].values()) == 120
     return place
 
 
-def test_nothing_but_the_core_is_needed(folder):
-    bare = ("-c", BARE)
-    looked_at = ("--aspects", "words,behaviour")
-    trained = run(folder, "learn", "train", "talks.jsonl", "--recipe", "best", *looked_at, "--out", "ev", program=bare)
-    assert trained.returncode == 0, trained.stderr
-    scored = run(folder, "learn", "score", "talks.jsonl", "--evaluator", "ev", "--json", program=bare)
-    assert scored.returncode == 0, scored.stderr
-    noisy = run(folder, "learn", "noisy", "talks.jsonl", "-e", "ev", "--out", "report/noisy.html", program=bare)
-    assert noisy.returncode == 0, noisy.stderr
-    report = run(folder, "learn", "report", "talks.jsonl", *looked_at, "--out", "report", program=bare)
-    assert report.returncode == 0, report.stderr
-    assert "finds the better of two conversations" in report.stdout
-    assert {"index.html", "noisy.html"} <= {path.name for path in (folder / "report").iterdir()}
-    assert json.loads((folder / "ev" / "evaluator.json").read_text(encoding="utf-8"))["aspects"] == [
-        "words",
-        "behaviour",
-    ]
+ASPECTS = ("--aspects", "words,behaviour")
+
+
+def run_bare(folder, *arguments):
+    """A command where nothing but the core is installed."""
+    command = [sys.executable, "-c", BARE, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    """The folder with an evaluator in it."""
+    run_bare(folder, "learn", "train", "talks.jsonl", "--recipe", "best", *ASPECTS, "--out", "ev")
+    return folder
+
+
+def test_nothing_but_the_core_is_needed(trained):
+    scored = json.loads(run_bare(trained, "learn", "score", "talks.jsonl", "--evaluator", "ev", "--json"))
+    assert scored
+    evaluator = json.loads((trained / "ev" / "evaluator.json").read_text(encoding="utf-8"))
+    assert evaluator["aspects"] == ["words", "behaviour"]
+
+
+@pytest.mark.slow
+def test_the_pages_need_nothing_but_the_core(trained):
+    run_bare(trained, "learn", "noisy", "talks.jsonl", "-e", "ev", "--out", "report/noisy.html")
+    report = run_bare(trained, "learn", "report", "talks.jsonl", *ASPECTS, "--out", "report")
+    assert "finds the better of two conversations" in report
+    assert {"index.html", "noisy.html"} <= {path.name for path in (trained / "report").iterdir()}
 
 
 def test_unknown_aspects_are_told(folder):
-    done = run(folder, "learn", "report", "talks.jsonl", "--aspects", "behavior")
-    assert done.returncode == 1
+    done = run("learn", "report", "talks.jsonl", "--aspects", "behavior", cwd=folder, code=1)
     assert "behaviour" in done.stderr
