@@ -22,13 +22,17 @@ WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
     "keyboard-phone": (KeyboardRater, PHONE),
 }
 # Each template by mouse and by keyboard, on a desktop and on a phone; where a phone shows other things, by finger too.
-# What best-worst, likert and the chat ask by keyboard is all that the other templates ask.
+# Slow are those that test_accessibility walks by mouse as well, and by keyboard those whose fields others have.
 WALKS = [
-    *((name, "mouse") for name in TEMPLATES),
+    *((name, "mouse") for name in ("acute", "best-worst", "likert")),
     *((name, "keyboard-phone") for name in ("best-worst", "chat")),
     *(
-        pytest.param(name, "keyboard-phone", marks=pytest.mark.slow)
-        for name in ("anchoring", "strategies", "acute", "avatar", "likert")
+        pytest.param(name, way, marks=pytest.mark.slow)
+        for way, names in (
+            ("mouse", ("anchoring", "strategies", "avatar", "chat")),
+            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert")),
+        )
+        for name in names
     ),
     ("best-worst", "finger"),
     ("replies", "finger"),
