@@ -13,6 +13,7 @@ import yaml
 
 from dialometer.cli import build_app
 from dialometer.web.server.metrics import declare_metrics
+from dialometer.web.server.refused import Refusals
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
@@ -50,7 +51,7 @@ def test_every_command_and_option_exists():
 
 def test_alerts_name_series_that_are_counted_and_pages_that_exist():
     rules = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"][0]["rules"]
-    shown = declare_metrics().render({})
+    shown = declare_metrics().render({}) + Refusals().metrics.render({})
     page = (ROOT / "docs/how-to/operate.md").read_text()
     headings = {
         re.sub(r"[^a-z0-9 -]", "", line[3:].lower()).replace(" ", "-")

@@ -150,6 +150,7 @@ def locked_database(work: Path) -> str:
 
             other = sqlite3.connect(folder / "study.db", isolation_level=None)
             other.execute("BEGIN IMMEDIATE")
+            time.sleep(1.2)  # health is checked once a second at most
             threads = [threading.Thread(target=arrive) for _ in range(60)]
             began = time.monotonic()
             for thread in threads:
@@ -194,8 +195,7 @@ def full_disk(work: Path) -> str:
     with serving(folder) as target:
         rater = Rater(target, "one")
         rater.answer()
-        size = (folder / "study.db-wal").stat().st_size
-        resource.prlimit(target.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        resource.prlimit(target.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
         time.sleep(1.2)
         health = httpx.get(f"{target.url}/healthz", timeout=30)
         answers = [rater.answer()[0] for _ in range(3)]

@@ -15,6 +15,7 @@ from dialometer.flow.screens import Screen
 from dialometer.model.scale import Value
 from dialometer.model.session import ERASED_STATES, Receipt, Session
 from dialometer.recruit.platforms import platform_of
+from dialometer.storage.database import DatabaseFails
 from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.rater.arrival import way_back
 from dialometer.web.rater.chat import ChatRoom
@@ -300,7 +301,8 @@ def error_page(service: Service, request: Request, error: Exception) -> Response
         return RedirectResponse(f"{root}/", SEE_OTHER)
     if isinstance(error, FlowError | SubmissionRefused):
         return RedirectResponse(f"{root}/s", SEE_OTHER)
-    detail = reference_of(error) if is_own_failure(error) else ""
+    reference = reference_of(error) if is_own_failure(error) else ""
+    detail = "" if isinstance(error, DatabaseFails) else reference  # why the database fails is no rater's business
     form = request.scope.get(SENT_FORM)
     if form and status in MAY_SEND_AGAIN:
         action = request.scope["path"]

@@ -46,6 +46,7 @@ class Worker:
         said.close()
         self.is_ready = False
         self.since = time.monotonic()
+        """When the process was started or, later, told to end."""
 
     @property
     def is_alive(self) -> bool:
@@ -143,9 +144,12 @@ class Supervisor:
 
     def _keep_running(self) -> None:
         """Takes leave of workers that ended; those that should not have are started anew."""
-        for worker in [worker for worker in self._retired if not worker.is_alive]:
-            self._retired.remove(worker)
-            worker.end()
+        for worker in list(self._retired):
+            if worker.is_alive and time.monotonic() - worker.since > STOP_S:
+                worker.process.kill()
+            elif not worker.is_alive:
+                self._retired.remove(worker)
+                worker.end()
         for index, worker in enumerate(self.workers):
             self._has_answered |= worker.look()
             if worker.is_alive or self.is_stopping:
@@ -177,6 +181,7 @@ class Supervisor:
                 old.tell(RETIRE)
                 self._retired.append(old)
                 log("worker_replaced", seconds=round(time.monotonic() - incoming.since, 1))
+                old.since = time.monotonic()
             elif not incoming.is_alive or time.monotonic() - incoming.since > READY_S:
                 log("worker_not_replaced", level=logging.ERROR, exit_code=incoming.process.exitcode)
                 incoming.process.kill()
