@@ -40,6 +40,7 @@ def section(made: list[Figures], n_raters: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
     parser.add_argument("--kills", type=int, default=100, help="on each database")
+    parser.add_argument("--minutes", type=float, default=120, help="at most for the kills on each database")
     parser.add_argument("--raters", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=[], help="kills, disk, clock, lock, restore; all by default")
@@ -54,7 +55,9 @@ def main() -> None:
             (
                 "kills",
                 database,
-                lambda pg, d=database: faults.kills(ready, folder / f"k-{d}", given.kills, given.raters, pg, rng),
+                lambda pg, d=database: faults.kills(
+                    ready, folder / f"k-{d}", given.kills, given.raters, pg, rng, given.minutes
+                ),
             ),
             ("lock", database, lambda pg, d=database: faults.locked(ready, folder / f"l-{d}", given.raters, pg)),
             (

@@ -93,23 +93,32 @@ def look_up(figures: Figures, load: Load, study: Study, target: str | Path) -> N
 
 
 def kills(
-    preloaded: Preloaded, folder: Path, n_kills: int, n_raters: int, postgres: PostgresServer | None, rng: random.Random
+    preloaded: Preloaded,
+    folder: Path,
+    n_kills: int,
+    n_raters: int,
+    postgres: PostgresServer | None,
+    rng: random.Random,
+    minutes: float,
 ) -> Figures:
-    """``kill -9`` of whole servers, of PostgreSQL and its backends, then of workers and first processes of two workers."""
+    """``kill -9`` of workers and first processes of a server of two workers, then of whole servers, PostgreSQL and its backends."""
     study = make_study(folder, "best-worst")
     database = postgres.create("kills") if postgres else ""
     figures = Figures("kill -9", "PostgreSQL" if postgres else "SQLite")
-    server = StudyServer(preloaded, folder, database)
+    server = StudyServer(preloaded, folder, database, n_workers=2)
     single = ["server", "PostgreSQL", "a backend of PostgreSQL"] if postgres else ["server"]
     n_several = round(n_kills * SHARE_OF_WORKERS)
-    kinds = [single[n % len(single)] for n in range(n_kills - n_several)]
-    kinds += [("worker", "first process", "worker", "two workers at once")[n % 4] for n in range(n_several)]
+    kinds = [("worker", "first process", "worker", "two workers at once")[n % 4] for n in range(n_several)]
+    kinds += [single[n % len(single)] for n in range(n_kills - n_several)]
     done: Counter[str] = Counter()
+    until = time.monotonic() + 60 * minutes
     with under_load(figures, server, study, database, n_raters) as load:
         for number, kind in enumerate(kinds):
-            if server.n_workers == 1 and number >= n_kills - n_several:
+            if time.monotonic() > until:
+                break
+            if number == n_several:
                 server.stop()
-                server.n_workers = 2
+                server.n_workers = 1
                 server.start()
             if not load.wait_for(N_BETWEEN, 180):
                 figures.problems.append(f"nothing was stored any more after kill {number}")
@@ -123,7 +132,7 @@ def kills(
 
 def _kill(kind: str, server: StudyServer, postgres: PostgresServer | None, rng: random.Random) -> None:
     if kind == "worker":
-        kill(rng.choice(server.workers()))
+        kill(_one_of(server.workers, rng))
     elif kind in ("server", "two workers at once"):
         server.kill_all()
         server.start()
@@ -136,7 +145,17 @@ def _kill(kind: str, server: StudyServer, postgres: PostgresServer | None, rng: 
             kill(postgres.pid())
             postgres.start()
         else:
-            kill(rng.choice(postgres.backends()))
+            kill(_one_of(postgres.backends, rng))
+
+
+def _one_of(processes: Callable[[], list[int]], rng: random.Random) -> int:
+    """One of the processes, as soon as there is one; 0 would be all of them, so a minute without any is an error."""
+    until = time.monotonic() + 60
+    while not (found := processes()):
+        if time.monotonic() > until:
+            raise SystemExit("there is no process left to kill")
+        time.sleep(0.05)
+    return rng.choice(found)
 
 
 # a full disk

@@ -107,11 +107,19 @@ class StudyServer:
         while time.monotonic() < until:
             self.pid = self.preloaded.start(arguments, self.log)
             while is_alive(self.pid) and time.monotonic() < until:
-                if self.health() == 200:
+                if self._is_ready():
                     return
                 time.sleep(0.05)
             time.sleep(0.2)  # workers of the killed server may hold the port for a moment
         raise SystemExit(f"the server did not start:\n{self.log.read_text()[-3000:]}")
+
+    def _is_ready(self) -> bool:
+        """Whether this very server answers, and not a worker that a killed one has left behind."""
+        try:
+            pid = json.loads((self.folder / ".serving.json").read_text())["pid"]
+        except (OSError, ValueError):
+            return False
+        return pid == self.pid and self.health() == 200 and len(self.workers()) >= (self.n_workers > 1)
 
     def health(self) -> int:
         """What ``/healthz`` answers; 0 for no answer."""

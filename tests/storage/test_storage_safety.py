@@ -12,6 +12,7 @@ from storage_cases import T0, answer, arrive, judgment, register, screen
 from dialometer.errors import StorageError
 from dialometer.storage import Store
 from dialometer.storage.database import open_database
+from dialometer.storage.erasing import erase_left_before_consent
 from dialometer.storage.safety import start
 from dialometer.storage.safety.acknowledged import ACKNOWLEDGED_FILE, AcknowledgementLog, compare
 from dialometer.storage.safety.checks import check_acknowledged, check_database
@@ -178,6 +179,17 @@ def test_what_a_rater_withdrew_is_not_lost(logged, tmp_path):
     found = compare(tmp_path, logged.database)
     assert (found.n_stored, found.n_erased, found.lost) == (2, 1, [])
     assert check_acknowledged(found).state == "ok"
+
+
+def test_raters_who_left_before_consent_are_not_lost(logged, tmp_path):
+    session = arrive(logged, "P1")
+    logged.submissions.record([screen(session, 0, answers=[answer(session, "age", 1)], token="t")], T0)
+    with logged.database.writing() as writing:
+        writing.execute(text("UPDATE sessions SET state = 'stale'"))
+        assert erase_left_before_consent(writing, T0 + 1)
+    assert compare(tmp_path, logged.database).n_erased == 1
+    assert problems(logged) == []
+    start.refuse_lost_answers(tmp_path, logged.database)
 
 
 def test_a_line_that_was_cut_is_not_a_loss(logged, tmp_path):

@@ -119,7 +119,7 @@ def _explain(error: OSError) -> str:
         PermissionError: "see who may read and write there, or choose another place",
     }
     if error.errno == errno.EROFS:
-        remedies[OSError] = "this place can only be read; choose another with --out"
+        remedies[OSError] = "this place can only be read; choose another"
     remedy = remedies.get(type(error), "see whether the disk is full or the path is right")
     return f"{error.filename}: {error.strerror} — {remedy}"
 

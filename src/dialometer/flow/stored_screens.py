@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dialometer.design.lock import fingerprint
 from dialometer.flow.screens import build_screen
 from dialometer.flow.steps import Path, Paths
-from dialometer.model.session import ERASED_STATES, Session
+from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
 
@@ -28,7 +28,7 @@ def unfinished_screens(study: Study, store: Store) -> tuple[list[str], int, int]
     problems: list[str] = []
     n_seen = n_other = 0
     for session in sessions:
-        if session.source == "imported" or session.state in ERASED_STATES:
+        if session.source == "imported" or not session.rater_id:  # without a rater: erased
             continue
         if versions.get(session.study_version) != own:
             n_other += 1

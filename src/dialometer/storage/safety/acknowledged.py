@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from dialometer.model.session import ERASED_STATES
 from dialometer.storage.database import Database
@@ -45,7 +45,7 @@ class LogComparison:
     n_logged: int = 0
     n_stored: int = 0
     n_erased: int = 0
-    """Of raters who withdrew or declined: their screens are gone on purpose."""
+    """Of raters who withdrew, declined or left before they consented: their screens are gone on purpose."""
     n_unreadable: int = 0
     lost: list[Acknowledged] = field(default_factory=list)
 
@@ -136,5 +136,7 @@ def compare(folder: Path, database: Database, n_last: int | None = None) -> LogC
 
 
 def _erased(connection: Connection) -> set[str]:
-    ids = connection.scalars(select(sessions.c.id).where(sessions.c.state.in_(ERASED_STATES)))
+    # Erasing takes the rater away, whatever the state: some left before they consented.
+    is_erased = or_(sessions.c.rater_id.is_(None), sessions.c.state.in_(ERASED_STATES))
+    ids = connection.scalars(select(sessions.c.id).where(is_erased))
     return {session_hash(session_id) for session_id in ids}

@@ -94,7 +94,7 @@ def _numbers_of_sessions(connection: Connection) -> Check:
 
 
 def _numbers_of_rows(connection: Connection, database: Database, table: Table) -> Check:
-    """Rows that were stored and are gone, beside those that were erased for raters who withdrew or declined.
+    """Rows that were stored and are gone, beside those that were erased for raters who withdrew or did not consent.
 
     SQLite numbers the rows of these tables without gaps, and remembers the last number. PostgreSQL's numbers have gaps where
     a transaction was undone, so they prove nothing.
@@ -107,13 +107,13 @@ def _numbers_of_rows(connection: Connection, database: Database, table: Table) -
     given = connection.scalar(query, {"name": table.name}) or 0
     column = withdrawals.c.n_judgments if table is judgments else withdrawals.c.n_answers
     erased = connection.scalar(select(func.sum(column))) or 0
-    has_declined = table is answers and bool(
-        connection.scalar(select(func.count()).where(sessions.c.state == "declined"))
-    )
+    # Raters who declined or left before they consented had answered screening questions at most, and nobody counted them.
+    unconsented = select(func.count()).where(sessions.c.rater_id.is_(None), sessions.c.state != "withdrawn")
+    has_unconsented = table is answers and bool(connection.scalar(unconsented))
     n_missing = given - n - erased
-    if n_missing < 0 or (n_missing > 0 and not has_declined):
+    if n_missing < 0 or (n_missing > 0 and not has_unconsented):
         return Check(table.name, "problem", f"{given:,} were stored, {erased:,} erased on request, {n:,} are left")
-    gone = f", {given - n:,} erased for raters who withdrew or declined" if given > n else ""
+    gone = f", {given - n:,} erased for raters who withdrew or did not consent" if given > n else ""
     return Check(table.name, "ok", f"{counted}{gone}")
 
 
@@ -125,6 +125,8 @@ def check_acknowledged(comparison: LogComparison) -> Check:
     if comparison.lost:
         n = len(comparison.lost)
         return Check(name, "problem", f"{n:,} of {comparison.n_logged:,} acknowledged screens are not in the database")
-    erased = f", {comparison.n_erased:,} erased for raters who withdrew or declined" if comparison.n_erased else ""
+    erased = (
+        f", {comparison.n_erased:,} erased for raters who withdrew or did not consent" if comparison.n_erased else ""
+    )
     unread = f"; {comparison.n_unreadable:,} lines of the log cannot be read" if comparison.n_unreadable else ""
     return Check(name, "ok", f"{comparison.n_stored:,} acknowledged screens are stored{erased}{unread}")

@@ -20,11 +20,14 @@ from sqlalchemy import Connection, Table, select, text
 from dialometer.errors import StorageError
 from dialometer.storage.database import Database, insert_many, open_database, translated
 from dialometer.storage.migrate import create_tables, revision_of
-from dialometer.storage.schema import HEAD, VERSION_TABLE, metadata
+from dialometer.storage.schema import HEAD, VERSION_TABLE, metadata, slot_changes, slot_counts
+from dialometer.storage.slot_counts import rebuild
 
 N_PER_FETCH = 2000
-COUNTED = ("judgments", "answers")
+NUMBERED = ("judgments", "answers")
 """Tables whose numbers are never given twice, even after rows were erased."""
+COUNTS = (slot_counts, slot_changes)
+"""What the database counts by itself while rows come in; counted anew in a copy."""
 
 
 def copy_to_file(source: Database, target: Path) -> None:
@@ -64,11 +67,13 @@ def copy_rows(source: Database, writing: Connection) -> None:
                 remedy="make the backup with the version that wrote it, or let this one upgrade the study first",
             )
         create_tables(writing)
-        for table in metadata.sorted_tables:
+        copied = [table for table in metadata.sorted_tables if table not in COUNTS]
+        for table in copied:
             for rows in _batches(reading, table):
                 insert_many(writing, table, rows)
-        for table in metadata.sorted_tables:
+        for table in copied:
             _continue_numbers(reading, writing, table)
+        rebuild(writing)
 
 
 def _batches(connection: Connection, table: Table) -> Iterator[list[dict[str, Any]]]:
@@ -90,7 +95,7 @@ def _continue_numbers(reading: Connection, writing: Connection, table: Table) ->
     if writing.dialect.name != "sqlite":
         sequence = f"pg_get_serial_sequence('{table.name}', 'id')"
         writing.execute(text(f"SELECT setval({sequence}, :last)"), {"last": last})
-    elif table.name in COUNTED:
+    elif table.name in NUMBERED:
         writing.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
         writing.execute(text("INSERT INTO sqlite_sequence VALUES (:name, :last)"), {"name": table.name, "last": last})
 
@@ -135,6 +140,11 @@ def set_tables_aside(connection: Connection, at: datetime) -> str:
     connection.execute(text(f"CREATE SCHEMA {aside}"))
     for name in ours:
         connection.execute(text(f'ALTER TABLE "{schema}"."{name}" SET SCHEMA {aside}'))
-    for table in COUNTED:
-        connection.execute(text(f'ALTER FUNCTION "{schema}".{table}_guard() SET SCHEMA {aside}'))
+    # The functions of their triggers go along; the new tables bring their own.
+    functions = text(
+        "SELECT DISTINCT p.proname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid "
+        "WHERE c.relnamespace = CAST(:aside AS regnamespace) AND p.pronamespace = CAST(:schema AS regnamespace)"
+    )
+    for name in connection.scalars(functions, {"aside": aside, "schema": schema}).all():
+        connection.execute(text(f'ALTER FUNCTION "{schema}"."{name}"() SET SCHEMA {aside}'))
     return aside
