@@ -12,7 +12,12 @@ from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import asked_criteria
-from dialometer.analysis.families.conversations.comparison import compare_systems, scenarios_of, system_differences
+from dialometer.analysis.families.conversations.comparison import (
+    compare_systems,
+    compared_in,
+    scenarios_of,
+    system_differences,
+)
 from dialometer.analysis.families.conversations.conversations import self_ratings_of
 from dialometer.analysis.families.conversations.relations import adjusted_for_system, first_to_last
 from dialometer.analysis.families.conversations.self_ratings import ConversationRatings
@@ -21,6 +26,8 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
+from dialometer.model.study import Comparison
+from dialometer.report.numbers import write_headline, write_p
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
@@ -330,3 +337,74 @@ def test_several_tasks_are_a_sample_of_tasks(study):
     assert gap.value == pytest.approx(narrow.value)
     assert gap.details["n_items"] == 8
     assert gap.high - gap.low > 2 * (narrow.high - narrow.low)
+
+
+def wizard_data(tmp_path, n_raters=12):
+    """Ratings of the wizard template: each strategy against the control in its own block."""
+    copy_template("wizard", tmp_path / "wizard")
+    study = load_study(tmp_path / "wizard")
+    rng = np.random.default_rng(8)
+    columns = {name: [] for name in ("rater", "item", "system", "criterion", "value", "position")}
+    for rater in range(n_raters):
+        for place, item in enumerate(study.rated_items, start=1):
+            for criterion in study.spec.criteria:
+                level = 3 + (item.systems[0] != "control") + (item.block == "facing")
+                row = (f"R{rater:04d}", item.id, item.systems[0], criterion.name, level + rng.integers(-1, 2), place)
+                for name, value in zip(columns, row, strict=True):
+                    columns[name].append(value)
+    columns["value"] = [float(value) for value in columns["value"]]
+    return study, judged_data(study, columns, ())
+
+
+def test_a_declared_comparison_is_about_its_blocks(tmp_path):
+    study, data = wizard_data(tmp_path)
+    rated = ratings_of(data)[0]
+    inside = compared_in(rated, study, Comparison(name="x", blocks=["facing"]), OPTIONS)
+    assert set(inside) == {("Control", "Facing")}
+    of = {
+        system: rated.value[
+            [
+                study.items_by_id[i].block == "facing" and s == system
+                for i, s in zip(rated.item, rated.system, strict=True)
+            ]
+        ].mean()
+        for system in ("Control", "Facing")
+    }
+    assert inside["Control", "Facing"].value == pytest.approx(of["Control"] - of["Facing"])
+
+
+def test_verdict_tile_and_table_have_one_corrected_p_value(tmp_path):
+    study, data = wizard_data(tmp_path)
+    report = analyse(study, data, n_resamples=100)
+    table = tables_of(report)["system_ratings_declared"]
+    assert {row[0] for row in table.rows} == {"Empathy", "Formality", "Facing", "Vocabulary", "Alignment"}
+    options = Options(0.95, 100, study.spec.seed, "holm")
+    for comparison in study.spec.analysis.comparisons:
+        tests = ConversationRatings().primary_tests(data, comparison, options)
+        rows = [row for row in table.rows if row[0].lower() == comparison.name]
+        assert [row[6] for row in rows] == pytest.approx([test.details["p_adjusted"] for test in tests.values()])
+        assert {(row[2], row[3]) for row in rows} == {(comparison.name.capitalize(), "Control")}, "as expected"
+    tiles = report.summary.headlines
+    assert tiles[0].label == "Utility: Empathy against Control"
+    shown = [row for row in table.rows if row[0] == "Empathy"]
+    assert [tile.estimate.value for tile in tiles] == pytest.approx([row[4].value for row in shown])
+    assert [write_headline(tile).test for tile in tiles] == [write_p(row[6]) for row in shown]
+    assert "Empathy − Control" in report.summary.figure.alt, "the figure shows what the sentence speaks of"
+
+
+def test_confidence_intervals_end_where_the_scale_ends(study):
+    """Three raters at the top of a scale from 1 to 5: Student's t alone would reach beyond it."""
+    values = {"juno-1": (5, 5, 4), "tak-1": (1, 1, 5)}
+    rows = [
+        (f"R{k:04d}", item, name, value)
+        for item, given in values.items()
+        for k, value in enumerate(given)
+        for name in ("overall", "understood", "willing")
+    ]
+    report = analyse(study, make_data(study, rows), n_resamples=100)
+    means = [row[2] for row in tables_of(report)["system_ratings"].rows]
+    assert all(1 <= mean.low <= mean.value <= mean.high <= 5 for mean in means)
+    assert any(mean.high == 5 and "cut at the ends of the scale" in mean.interval_method for mean in means)
+    gap = tables_of(report)["system_ratings_declared"].rows[0][4]
+    assert gap.low >= -4
+    assert gap.high <= 4

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from scipy import stats
 
+from dialometer.analysis.base.scale_units import difference_within
 from dialometer.analysis.families.candidates.pool import Marks, Pool
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.observations import Floats
@@ -41,7 +42,7 @@ def answer_difference(pool: Pool, first: Marks, second: Marks, *, confidence: fl
         why = "no variation between raters and questions: no interval"
         return Estimate(value, n, METHOD, confidence=confidence, label=label, notes=(why,), details=details)
     half = float(stats.t.isf((1 - confidence) / 2, df)) * error
-    return Estimate(
+    gap = Estimate(
         value=value,
         n=n,
         method=f"{METHOD}, t-test",
@@ -55,6 +56,7 @@ def answer_difference(pool: Pool, first: Marks, second: Marks, *, confidence: fl
         label=label,
         details={**details, "standard_error": error},
     )
+    return difference_within(gap, *pool.scale.bounds())
 
 
 def _weights(pool: Pool, chosen: Marks, is_shared: Marks) -> Floats:

@@ -199,13 +199,20 @@ def _typical(counts: Ints) -> float:
     return len(given) / float(np.sum(1 / given))
 
 
+LEAST_RELIABILITY = -1.0
+
+
 def _averaged(single: Estimate, k: float) -> Estimate:
     """The average form from the single one (Spearman-Brown), as all average forms follow from it."""
     if not single.is_known:
         return single
     value, low, high = (spearman_brown(part, k) for part in (single.value, single.low, single.high))
     method = single.method.replace(",1)", ",k)")
-    return replace(single, value=value, low=low, high=high, method=method, details={**single.details, "k": k})
+    how = single.interval_method
+    if low < LEAST_RELIABILITY:  # of few raters it has no end
+        low, how = LEAST_RELIABILITY, f"{how}, cut at −1"
+    details = {**single.details, "k": k}
+    return replace(single, value=value, low=low, high=high, method=method, interval_method=how, details=details)
 
 
 def raters_needed(single: float, wanted: float = 0.8) -> int | None:

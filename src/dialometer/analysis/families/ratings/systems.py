@@ -19,7 +19,7 @@ from scipy import stats
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, RaterRows, means_by_group, numeric_measures, rater_rows
-from dialometer.analysis.base.scale_units import within
+from dialometer.analysis.base.scale_units import difference_within, within
 from dialometer.analysis.base.wording import as_geometric_mean, n_of, system_label
 from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_of
 from dialometer.analysis.shared.comparisons import corrected
@@ -266,11 +266,12 @@ class SystemRatings:
         if (first, second) not in self._known:
             place = {system: index for index, system in enumerate(self.systems)}
             weights = {place[first]: 1.0, place[second]: -1.0}
-            self._known[first, second] = (
+            gap = (
                 self._difference_by_order(first, second)
                 if self.is_by_order
                 else self._combination(weights, is_test=True)
             )
+            self._known[first, second] = gap if self.measure.is_log else difference_within(gap, *self.measure.bounds)
         return self._known[first, second]
 
     def _difference_by_order(self, first: int, second: int) -> Estimate:
