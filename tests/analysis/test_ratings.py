@@ -156,7 +156,7 @@ def test_fixed_orders_cannot_be_separated(template, quick):
     )
     data = quick(study, n_raters=8)
     said = " ".join(order_section(data, numeric_measures(data).main, OPTIONS).paragraphs)
-    assert "always stood at the same place" in said
+    assert "were always at the same place" in said
     assert "same order for everybody" in said
 
 
