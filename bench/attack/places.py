@@ -13,6 +13,9 @@ from pathlib import Path
 import httpx
 
 from bench.attack.target import Hole, Rater, Target, Visitor, check, fields_of, make_study, owner_of, serving
+from dialometer.recruit.signed_links import signature
+from dialometer.storage.migrations.versions.r0005_links_and_codes import earlier_code
+from dialometer.storage.secrets import SIGNING
 from dialometer.storage.store import Store
 
 SECTION = "Places and identities"
@@ -107,6 +110,49 @@ def ids_in_the_log(work: Path) -> str:
     return check(len(sessions) == 5 and n_told == 0, f"{n_told} of {len(sessions)} sessions named in the log")
 
 
+def codes_from_ids(work: Path) -> str:
+    """Somebody who knows the ids of all sessions works out withdrawal codes as version 0.1.0 made them."""
+    folder = make_study(work / "study")
+    with serving(folder) as target:
+        for n in range(5):
+            Rater(target, f"r{n}").answer()
+        with Store.open(folder / "study.db", create=False) as store:
+            ids = [session.id for session in store.sessions.all()]
+            n_valid = sum(store.withdrawals.session_of_code(earlier_code(one)) is not None for one in ids)
+    return check(len(ids) == 5 and n_valid == 0, f"{n_valid} of {len(ids)} codes follow from session ids")
+
+
+def crowd(work: Path) -> str:
+    """40 made-up raters agree within seconds in a study that lets in 10 a minute."""
+    folder = make_study(work / "study", recruitment={**PROLIFIC, "quota": 100, "arrivals_per_minute": 10})
+    with serving(folder) as target:
+        tokens = []
+        for n in range(40):
+            with httpx.Client(base_url=target.url, timeout=30) as client:
+                tokens.append(_arrive(client, f"bot{n}"))
+        counted = f'reason="crowded"}} {tokens.count("")}' in httpx.get(f"{target.url}/metrics", timeout=30).text
+    n_in = sum(map(bool, tokens))
+    figures = f"{n_in} of 40 let in, {tokens.count('')} asked to wait and {'' if counted else 'not '}counted"
+    return check(n_in == 10 and counted, figures)
+
+
+def unsigned(work: Path) -> str:
+    """Made-up and changed names arrive at a study that asks for signed links."""
+    folder = make_study(work / "study", recruitment={"platform": "redirect", "signed": True})
+    with serving(folder) as target:
+        with Store.open(folder / "study.db", create=False) as store:
+            key = store.secrets.get(SIGNING, 0)
+        link = {"rater": "ann", "sig": signature(key, "redirect", "ann")}
+        tries = [{"rater": f"bot{n}"} for n in range(18)] + [
+            {**link, "rater": "bob"},
+            {**link, "expires": "9999999999"},
+        ]
+        statuses = [httpx.get(f"{target.url}/", params=query, timeout=30).status_code for query in tries]
+        right = httpx.get(f"{target.url}/", params=link, timeout=30).status_code
+    n_in = sum(status != 403 for status in statuses)
+    return check(n_in == 0 and right == 200, f"{n_in} of {len(tries)} forged links let in; the signed one: {right}")
+
+
 def _invite(owner: Visitor, target: Target, role: str) -> Visitor:
     page = owner.client.get("/dashboard/accounts").text
     made = owner.post("/dashboard/accounts/invite", page, role=role).text
@@ -156,6 +202,9 @@ HOLES = [
     Hole(SECTION, "a rater's link in another browser", taken_session),
     Hole(SECTION, "19 visits to a study of quota 20", bare_visits),
     Hole(SECTION, "session ids in the log", ids_in_the_log),
+    Hole(SECTION, "withdrawal codes from session ids", codes_from_ids),
+    Hole(SECTION, "a crowd of made-up raters", crowd),
+    Hole(SECTION, "forged links where signed ones are asked for", unsigned),
     Hole(SECTION, "secrets in study.zip", secrets_for_viewers),
     Hole(SECTION, "eight wrong passwords for the owner", locked_out_owner),
 ]
