@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack chaos calibrate docs pictures browser clean help hosts
+.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack chaos calibrate fuzz docs pictures browser clean help hosts
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -95,6 +95,9 @@ chaos: $(VENV)/.dev  ## kills, full disk, wrong clock, locks and restores under 
 
 calibrate: $(VENV)/.dev  ## error rates, coverage and power of simulated studies of every design; hours of cores, run again to go on
 	$(BIN)/python -m bench.calibrate --write $(ARGS)
+
+fuzz: $(VENV)/.dev  ## a million hostile files for everything that reads files; run again to go on, ARGS="--inputs 1000" for fewer
+	$(BIN)/python -m bench.fuzz $(ARGS)
 
 docs: $(VENV)/.dev  ## the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

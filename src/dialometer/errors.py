@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,17 +72,57 @@ class DialometerError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
+MAX_SHOWN = 10
+"""Lines about problems that one error shows."""
+FEW_ALIKE = 3
+"""So many problems of one kind are shown one by one; more are shown as one, with their number."""
+_PARTICULAR = re.compile(r"'[^']*'|“[^”]*”|\d+")
+
+
+def kind_of_problem(problem: Problem) -> str:
+    """What problems of one kind have in common: field and message, whatever names and numbers are in it."""
+    return f"{problem.field}\n{_PARTICULAR.sub('…', problem.message[:300])}"
+
+
+def shown_problems(problems: Iterable[Problem], counts: Mapping[str, int] | None = None) -> list[str]:
+    """A line for each problem, those of one kind together where they are many, and how many are not shown.
+
+    ``counts`` is how many there are of each kind, where only the first of them were kept.
+    """
+    by_kind: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_kind.setdefault(kind_of_problem(problem), []).append(problem)
+    n_of = {kind: max((counts or {}).get(kind, 0), len(alike)) for kind, alike in by_kind.items()}
+    lines: list[str] = []
+    n_told = 0
+    for kind, alike in by_kind.items():
+        n, first = n_of[kind], alike[0]
+        if n <= FEW_ALIKE and len(lines) + n <= MAX_SHOWN:
+            lines += [f"  {problem}" for problem in alike]
+        elif len(lines) < MAX_SHOWN and n > 1:
+            lines.append(f"  {n:,} {'rows' if first.line else 'problems'}, the first of them {first}")
+        else:
+            continue
+        n_told += n
+    n_all = max(sum(n_of.values()), sum((counts or {}).values()))
+    return [*lines, f"  … and {n_all - n_told:,} more"] if n_all > n_told else lines
+
+
 class ProblemsError(DialometerError):
-    """An error that carries every problem found, so that a file can be fixed in one go."""
+    """An error that carries the problems found, so that a file can be fixed in one go; many of one kind are shown as one."""
 
     noun = "the input"
 
-    def __init__(self, problems: Iterable[Problem], *, n_more: int = 0) -> None:
+    def __init__(
+        self, problems: Iterable[Problem], *, n_more: int = 0, counts: Mapping[str, int] | None = None
+    ) -> None:
         self.problems = tuple(problems)
         self.n_problems = len(self.problems) + n_more
-        head = f"{self.n_problems} problem{'' if self.n_problems == 1 else 's'} in {self.noun}"
-        rest = [f"  … and {n_more} more"] if n_more else []
-        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems), *rest]))
+        counted = Counter(counts or {}) or Counter({"": n_more} if n_more else {})
+        if not counts:
+            counted.update(map(kind_of_problem, self.problems))
+        head = f"{self.n_problems:,} problem{'' if self.n_problems == 1 else 's'} in {self.noun}"
+        super().__init__("\n".join([head, *shown_problems(self.problems, counted)]))
 
 
 class StudyError(ProblemsError):

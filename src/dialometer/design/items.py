@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dialometer.errors import Problem
-from dialometer.model.dialogue import Role, Turn, clean_text
+from dialometer.model.dialogue import ROLES, Role, Turn, clean_text, usual_role
 from dialometer.model.item import (
     CandidateItem,
     ChatItem,
@@ -20,6 +22,8 @@ from dialometer.model.item import (
     Transcript,
 )
 from dialometer.model.recording import Recording
+from dialometer.readers.encodings import NAMES, UTF8, encoding_of
+from dialometer.readers.json_records import MAX_DEPTH, is_too_deep
 from dialometer.readers.recordings import recording_of
 from dialometer.registry import did_you_mean
 
@@ -51,16 +55,18 @@ class ItemReader:
     ) -> None:
         self.folder = folder
         self.kind = kind
-        self.speakers = speakers
+        # Read before the study file is checked: what is no role there is reported there.
+        self.speakers = {name: role for name, role in speakers.items() if isinstance(name, str) and role in ROLES}
         self.systems = systems
         self.file = file
         self.problems: list[Problem] = []
+        self._assumed: set[str] = set()
 
     def read(self, content: bytes) -> list[Item]:
         """All items of a file's content that are in order; what is not is in ``problems``."""
         items: list[Item] = []
         lines_of: dict[str, int] = {}
-        for number, line in enumerate(content.split(b"\n"), start=1):
+        for number, line in enumerate(self._utf8(content).split(b"\n"), start=1):
             if not line.strip():
                 continue
             item = self._read_line(number, line)
@@ -76,9 +82,23 @@ class ItemReader:
                 continue
             lines_of[item.id] = number
             items.append(item)
-        if not items and not self.problems:
+        if not items and not any(problem.severity == "error" for problem in self.problems):
             self._complain(1, "the items file is empty", "add one JSON object a line")
         return items
+
+    def _utf8(self, content: bytes) -> bytes:
+        """The content as UTF-8 without a mark at its beginning, whatever the editor made of it."""
+        encoding = encoding_of(io.BytesIO(content))
+        if encoding == UTF8:
+            return content.removeprefix(b"\xef\xbb\xbf")
+        self._assume(1, f"the file is read as {NAMES[encoding]}", "save it as UTF-8")
+        return content.decode(encoding, "replace").encode()
+
+    def _assume(self, line: int, message: str, remedy: str, field: str = "") -> None:
+        """Say once what is assumed, as a warning."""
+        if message not in self._assumed:
+            self._assumed.add(message)
+            self.problems.append(Problem(message, remedy, self.file, line, 0, field, "warning"))
 
     def _complain(self, line: int, message: str, remedy: str, field: str = "", column: int = 0) -> None:
         self.problems.append(Problem(message, remedy, self.file, line, column, field))
@@ -104,16 +124,15 @@ class ItemReader:
             return None
 
     def _build(self, data: dict[str, Any], line: int) -> Item:
-        known = [*_COMMON, *_KEYS[self.kind]]
-        for key in data:
-            if key not in known:
-                raise _Wrong(f"unknown key '{key}' in a {self.kind} item", did_you_mean(key, known), key)
-        item_id = self._text(data, "id")
-        if len(item_id) > 128:
-            raise _Wrong("the id is longer than 128 characters", "shorten it", "id")
         metadata = data.get("metadata", {})
         if not isinstance(metadata, dict):
             raise _Wrong("'metadata' should be an object", 'write {"topic": "…"}', "metadata")
+        metadata = {**self._further(data, line), **metadata}
+        if is_too_deep(metadata):
+            raise _Wrong("'metadata' is nested too deeply", f"keep to {MAX_DEPTH} levels", "metadata")
+        item_id = self._id(data, line)
+        if len(item_id) > 128:
+            raise _Wrong("the id is longer than 128 characters", "shorten it", "id")
         common = {"id": item_id, "block": self._text(data, "block", ""), "metadata": metadata, "line": line}
         build: dict[ItemKind, Callable[[dict[str, Any], dict[str, Any]], Item]] = {
             "responses": self._responses,
@@ -123,6 +142,34 @@ class ItemReader:
             "chat": self._chat,
         }
         return build[self.kind](data, common)
+
+    def _further(self, data: dict[str, Any], line: int) -> dict[str, Any]:
+        """Keys that items of this kind do not have: kept in the metadata; one that looks misspelt is refused."""
+        known = [*_COMMON, *_KEYS[self.kind]]
+        further = {key: value for key, value in data.items() if key not in known}
+        for key in further:
+            if difflib.get_close_matches(key[:50], [name for name in known if name not in data], n=1, cutoff=0.8):
+                raise _Wrong(f"unknown key '{key}' in a {self.kind} item", did_you_mean(key, known), key)
+            other_kinds = [kind for kind, keys in _KEYS.items() if key in keys]
+            if other_kinds:
+                raise _Wrong(
+                    f"unknown key '{key}' in a {self.kind} item",
+                    f"known: {', '.join(known)}; '{key}' belongs to items of the kind {' or '.join(other_kinds)}",
+                    key,
+                )
+            message = f"the key '{key}' is none of a {self.kind} item; it is kept in the metadata"
+            self._assume(line, message, 'put it under "metadata"', key)
+        return further
+
+    def _id(self, data: dict[str, Any], line: int) -> str:
+        """The id. Numbers are ids too; an item without one is called after its line."""
+        given = data.get("id")
+        if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**18:
+            return str(given)
+        if given is None:
+            self._assume(line, "items without an id are called after their line: item-1, item-2 …", 'add "id"', "id")
+            return f"item-{line}"
+        return self._text(data, "id")
 
     def _responses(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
         responses = data.get("responses")
@@ -235,10 +282,20 @@ class ItemReader:
         if not isinstance(turn, dict) or set(turn) - {"speaker", "text"}:
             raise _Wrong("a turn has a speaker and a text", 'write {"speaker": "…", "text": "…"}', where)
         speaker = self._text(turn, "speaker", where=f"{where}.")
-        if speaker not in self.speakers:
+        role = self.speakers.get(speaker) or self._usual_role(speaker)
+        if role is None:
             remedy = did_you_mean(speaker, list(self.speakers)) + " or declare it under speakers in study.yaml"
             raise _Wrong(f"unknown speaker '{speaker}'", remedy, f"{where}.speaker")
-        return Turn(speaker, self._text(turn, "text", where=f"{where}."), self.speakers[speaker])
+        return Turn(speaker, self._text(turn, "text", where=f"{where}."), role)
+
+    def _usual_role(self, speaker: str) -> Role | None:
+        """The role of a speaker that the study does not declare: as it declares it in other letters, else as usual."""
+        folded = {name.casefold(): role for name, role in self.speakers.items()}
+        role = folded.get(speaker.casefold()) or usual_role(speaker)
+        if role is not None:
+            message = f"the speaker '{speaker}' is read as the {role}"
+            self._assume(0, message, "declare it under speakers in study.yaml")
+        return role
 
     def _text(self, data: Mapping[str, Any], key: str, default: str | None = None, where: str = "") -> str:
         value = data.get(key, default)

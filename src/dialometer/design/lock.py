@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.errors import LockError
+from dialometer.folder_files import MAX_ITEMS_BYTES, FileRefused, read_text_inside
 from dialometer.model.study import Study
 
 LOCK_FILE = "study.lock.json"
+MAX_LOCK_BYTES = MAX_ITEMS_BYTES
 LATER: dict[str, tuple[str, ...]] = {
     "analysis": ("bins",),
     "authors": (),
@@ -106,14 +108,24 @@ def read_lock(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        versions = json.loads(path.read_text(encoding="utf-8"))["versions"]
-        if not versions or any("fingerprint" not in v or "parts" not in v for v in versions):
-            raise KeyError("fingerprint")
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise LockError(
-            f"the lock file cannot be read ({error})", where=LOCK_FILE, remedy="restore it from your records"
-        ) from error
-    return list(versions)
+        content = json.loads(read_text_inside(folder, LOCK_FILE, MAX_LOCK_BYTES).removeprefix("\ufeff"))
+    except (ValueError, RecursionError, FileRefused) as error:
+        raise _unreadable(str(error)) from error
+    versions = content.get("versions") if isinstance(content, dict) else None
+    if not isinstance(versions, list) or not versions or not all(map(_is_version, versions)):
+        raise _unreadable("it holds no versions of a study")
+    return versions
+
+
+def _is_version(entry: Any) -> bool:
+    """Whether an entry has what a version is compared and shown by."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("parts"), dict):
+        return False
+    return isinstance(entry.get("fingerprint"), str) and {"version", "frozen_at"} <= set(entry)
+
+
+def _unreadable(why: str) -> LockError:
+    return LockError(f"the lock file cannot be read ({why})", where=LOCK_FILE, remedy="restore it from your records")
 
 
 def changes(study: Study, version: dict[str, Any]) -> list[str]:

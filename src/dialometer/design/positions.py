@@ -54,7 +54,11 @@ _Loader.yaml_implicit_resolvers = {}
 for _tag, _kind in _KINDS.items():
     _Loader.add_implicit_resolver(_TAG + _tag, _kind[2], [*_kind[1], ""] if _tag == "null" else list(_kind[1]))
 _QuickLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
-_QUICK_DEPTH = 1000
+_QUICK_DEPTH = 500
+_LONG = 50_000
+"""Characters from which the slow loader would take more than about half a second."""
+_STARTS = re.compile(r"^[ \t?:-]+", re.MULTILINE)
+"""What a line begins with: each level of blocks takes at least one character of it."""
 
 
 class _Refused(yaml.MarkedYAMLError):
@@ -82,28 +86,36 @@ class Positioned:
 
 def parse_yaml(text: str, file: str) -> Positioned:
     """Parses a YAML text; syntax errors and keys given twice become problems."""
-    if _deepest(text) < _QUICK_DEPTH:
-        try:
-            return _parsed(text, file, _QuickLoader)
-        except (yaml.YAMLError, RecursionError):
-            pass  # the other loader says it in plainer words, and is asked below
     result = Positioned()
     try:
+        if _deepest(text) >= _QUICK_DEPTH and _depth(text) >= _QUICK_DEPTH:
+            raise RecursionError
+        return _parsed(text, file, _QuickLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        if isinstance(error, RecursionError) or len(text) > _LONG:
+            result.problems.append(_problem(error, text, file))
+            return result
+    try:  # the other loader says it in plainer words, but takes seconds for a long text
         return _parsed(text, file, _Loader)
-    except yaml.MarkedYAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
+        result.problems.append(_problem(error, text, file))
+    return result
+
+
+def _problem(error: Exception, text: str, file: str) -> Problem:
+    """What is wrong in the text, with its line."""
+    if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         what = " ".join(filter(None, [error.context, error.problem]))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         message, remedy = f"not valid YAML: {what}", "check indentation, colons and quotes here"
         if isinstance(error, _Refused):
             message, remedy = what, error.remedy
-        result.problems.append(Problem(message, remedy, file, line, column))
-    except yaml.reader.ReaderError as error:
+        return Problem(message, remedy, file, line, column)
+    if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
-        result.problems.append(Problem(f"not valid YAML: {error.reason}", "remove the character", file, line, 1))
-    except RecursionError:
-        result.problems.append(Problem("not valid YAML: nested too deeply", "flatten the file", file, 1, 1))
-    return result
+        return Problem(f"not valid YAML: {error.reason}", "remove the character", file, line, 1)
+    return Problem("not valid YAML: nested too deeply", "flatten the file", file, 1, 1)
 
 
 def _parsed(text: str, file: str, kind: type[Any]) -> Positioned:
@@ -120,7 +132,21 @@ def _parsed(text: str, file: str, kind: type[Any]) -> Positioned:
 
 def _deepest(text: str) -> int:
     """A bound on how deeply a text can be nested: libyaml's composer has no limit of its own but the stack."""
-    return text.count("[") + text.count("{") + max(map(len, text.splitlines()), default=0)
+    return text.count("[") + text.count("{") + max((len(start) for start in _STARTS.findall(text)), default=0)
+
+
+def _depth(text: str) -> int:
+    """How deeply a text really is nested, from the parser's events, which come one after the other."""
+    depth = deepest = 0
+    for event in yaml.parse(text, Loader=_QuickLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if deepest >= _QUICK_DEPTH:
+            break
+    return deepest
 
 
 class _Builder:

@@ -10,13 +10,15 @@ from dialometer.exchange.columns import Columns
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.records import UNKNOWN_MS, Condition, checked_time_ms, read_time_ms
 from dialometer.model.dialogue import clean_text
-from dialometer.model.values import to_number
+from dialometer.model.values import is_missing, to_number
+from dialometer.readers.table_rows import some_columns
 from dialometer.registry import did_you_mean
 from dialometer.storage.table import FACTOR_PREFIX
 
 Cells = Mapping[str, str]
 _YES = ("yes", "y", "true", "1", "1.0")
 MOST_MINUTES = 100_000.0
+MOST_SECONDS = 60 * MOST_MINUTES
 _NO = ("no", "n", "false", "0", "0.0")
 
 
@@ -37,9 +39,11 @@ class CellReader:
         header = list(self.columns.header)
         for role, wanted in self.columns.missing:
             if wanted:
-                self.intake.wrong(line, f"there is no column '{wanted}' for the {role}", did_you_mean(wanted, header))
+                self.intake.wrong(
+                    line, f"there is no column '{wanted}' for the {role}", did_you_mean(wanted, header[:200])
+                )
             else:
-                remedy = f"name the column with --map {role}=COLUMN; the file has {', '.join(header)}"
+                remedy = f"name the column with --map {role}=COLUMN; the file has {some_columns(header)}"
                 self.intake.wrong(line, f"no column is known to hold the {role}", remedy)
 
     def needed(self, cells: Cells, role: str, line: int, number: int = 0) -> str:
@@ -67,10 +71,10 @@ class CellReader:
         answered = self._time(cells, "time", line)
         shown = self._time(cells, "shown_at", line)
         seconds = self.columns.text(cells, "duration_s")
-        if seconds and answered and not shown:
+        if not is_missing(seconds) and answered and not shown:
             try:
-                shown = checked_time_ms(answered - round(float(seconds) * 1000), seconds)
-            except (ValueError, OverflowError):
+                shown = checked_time_ms(answered - _seconds_ms(seconds), seconds)
+            except ValueError:
                 message = f"'{seconds}' is no number of seconds"
                 self.intake.wrong(line, message, "correct the cell", self.column("duration_s"))
         if shown and answered and shown > answered:
@@ -79,7 +83,7 @@ class CellReader:
 
     def _time(self, cells: Cells, role: str, line: int) -> int:
         text = self.columns.text(cells, role)
-        if not text:
+        if is_missing(text):
             return UNKNOWN_MS
         try:
             return _time_ms(text, self.intake.options.time_format)
@@ -91,7 +95,7 @@ class CellReader:
     def whole(self, cells: Cells, role: str, line: int, *, least: int) -> int | None:
         """A whole number that may be there."""
         text = self.columns.text(cells, role)
-        if not text:
+        if is_missing(text):
             return None
         if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least:
             return int(text)
@@ -101,7 +105,7 @@ class CellReader:
     def minutes(self, cells: Cells, role: str, line: int) -> float | None:
         """A number of minutes above zero that may be there."""
         text = self.columns.text(cells, role)
-        if not text:
+        if is_missing(text):
             return None
         number = to_number(text)
         if number is not None and 0 < number < MOST_MINUTES:
@@ -112,7 +116,7 @@ class CellReader:
     def yes_or_no(self, cells: Cells, role: str, line: int) -> bool | None:
         """Yes or no in the usual spellings; None where the cell is empty."""
         text = self.columns.text(cells, role).casefold()
-        if not text:
+        if is_missing(text):
             return None
         if text in _YES or text in _NO:
             return text in _YES
@@ -127,6 +131,13 @@ class CellReader:
     def column(self, role: str, number: int = 0) -> str:
         """The column of a role, for messages."""
         return self.columns.numbered.get(role, {}).get(number) or self.columns.by_role.get(role, role)
+
+
+def _seconds_ms(text: str) -> int:
+    number = to_number(text)
+    if number is None or not 0 <= number < MOST_SECONDS:
+        raise ValueError(text)
+    return round(number * 1000)
 
 
 @lru_cache(maxsize=65_536)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dialometer.errors import DialometerError
+from dialometer.readers.table_rows import plain_column
 from dialometer.registry import did_you_mean
 from dialometer.storage.table import FACTOR_PREFIX
 
@@ -58,6 +59,7 @@ class Columns:
     constants: dict[str, str] = field(default_factory=dict)
     numbered: dict[str, dict[int, str]] = field(default_factory=dict)
     order: tuple[str, ...] = ()
+    _by_plain: dict[str, list[str]] = field(default_factory=dict, repr=False)
     missing: list[tuple[str, str]] = field(default_factory=list)
     """Role, and the column that was asked for and is not there (empty where none was)."""
 
@@ -95,8 +97,16 @@ class Columns:
         return self.constants.get(role, "")
 
     def find(self, name: str) -> str | None:
-        """The column of that name, with or without the usual prefixes."""
-        return next((full for full in (name, *(p + name for p in self.prefixes)) if full in self.header), None)
+        """The column of that name, with or without the usual prefixes; in other capitals where only one is so called."""
+        if not self._by_plain:
+            for column in self.header:
+                self._by_plain.setdefault(plain_column(column), []).append(column)
+        full_names = (name, *(prefix + name for prefix in self.prefixes))
+        for full in full_names:
+            if full in self._by_plain.get(plain_column(full), ()):
+                return full
+        alike = [columns for full in full_names if (columns := self._by_plain.get(plain_column(full)))]
+        return alike[0][0] if alike and len(alike[0]) == 1 else None
 
     def find_numbered(self, name: str) -> dict[int, str]:
         """The columns that are that name and a number from 1 on (``team1``, ``team_2``), by number."""
@@ -116,11 +126,10 @@ class Columns:
         if column is not None:
             self.by_role[role] = column
             return True
-        numbered = self.find_numbered(name)
-        if role in NUMBERED_ROLES and len(numbered) > 1:
+        numbered = self.find_numbered(name) if role in NUMBERED_ROLES else {}
+        if len(numbered) > 1:
             self.numbered[role] = dict(sorted(numbered.items()))
-            return True
-        return False
+        return len(numbered) > 1
 
 
 NUMBERED_ROLES = ("system", "response")

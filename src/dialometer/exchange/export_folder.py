@@ -28,7 +28,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of an export, None where the folder holds none of ours."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     is_ours = isinstance(manifest, dict) and MARK in manifest and isinstance(manifest.get("files"), dict)
     return manifest if is_ours else None
@@ -36,11 +36,17 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def changed_files(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Files of an export that are missing or no longer as they were written."""
-    return [name for name, entry in manifest["files"].items() if not _is_as_written(folder / name, entry)]
+    return [name for name, entry in manifest["files"].items() if not _is_as_written(folder, name, entry)]
 
 
-def _is_as_written(path: Path, entry: Any) -> bool:
-    return path.is_file() and isinstance(entry, dict) and sha256_of(path) == entry.get("sha256")
+def _is_as_written(folder: Path, name: str, entry: Any) -> bool:
+    """Whether a file is there with the same content; a name that is no plain one is none of an export's."""
+    if not isinstance(entry, dict) or not name or "\x00" in name or Path(name).name != name or len(name) > 200:
+        return False
+    try:
+        return (folder / name).is_file() and sha256_of(folder / name) == entry.get("sha256")
+    except (OSError, ValueError):
+        return False
 
 
 class ExportFolder:

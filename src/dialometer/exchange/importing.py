@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,8 @@ from dialometer.exchange.matching import MatchedFile
 from dialometer.exchange.records import AnswerRecord, Record
 from dialometer.exchange.study_draft import PARTS, StudyDraft, WrittenStudy, write_study
 from dialometer.model.study import Study
-from dialometer.readers.problems import N_LISTED, Problems
+from dialometer.readers.json_records import first_record
+from dialometer.readers.problems import Problems
 from dialometer.readers.reader import Head
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import delimiter_of
@@ -62,6 +64,8 @@ class ImportedFile:
     n_simulated: int
     unread: tuple[str, ...] = ()
     """Columns of the file that play no part."""
+    assumed: tuple[str, ...] = ()
+    """What had to be assumed to read it."""
     n_zeros: int = 0
     """Magnitudes of zero: kept, and used by the study's rule (``zeros``)."""
 
@@ -97,17 +101,28 @@ def format_of(path: Path) -> str:
     """The format of a file where one recognises it, else an error that lists the known ones."""
     header: list[str] = []
     if path.is_file() and path.suffix != ".parquet":
-        source = SourceFile(path)
-        try:
-            head = Head(source.suffix, source.head())
-        except OSError as error:
-            raise _unopened(path, error) from error
-        header = head.columns(delimiter_of(head.first_line))
+        header = _header(SourceFile(path))
     matching = [name for name in FORMATS if FORMATS.get(name)().recognises(path, header)]
     if len(matching) == 1:
         return matching[0]
     remedy = f"name it with --format: {', '.join(FORMATS.names())}; your own table of ratings is 'long'"
     raise ImportFileError([unreadable(path, "the format cannot be recognised from the file", remedy)])
+
+
+def _header(source: SourceFile) -> list[str]:
+    """The columns of a table, or the keys of the first object where it is JSON."""
+    try:
+        source.probe()
+        text = source.head()
+    except OSError as error:
+        raise _unopened(source.path, error) from error
+    except ReadError as error:
+        raise ImportFileError(error.problems) from error
+    record = first_record(text)
+    if isinstance(record, dict):
+        return [str(key) for key in record]
+    head = Head(source.suffix, text)
+    return head.columns(delimiter_of(head.first_line))
 
 
 def _unopened(path: Path, error: OSError) -> ImportFileError:
@@ -174,8 +189,9 @@ class ImportReader:
             raise ImportFileError([unreadable(file.path, "there are no judgments in the file", remedy)])
         if n_errors:
             errors = [problem for problems in several for problem in problems.errors]
-            listed = sorted(errors, key=lambda problem: (problem.file, problem.line == 0, problem.line))[:N_LISTED]
-            raise ImportFileError(listed, n_more=n_errors - len(listed))
+            listed = sorted(errors, key=lambda problem: (problem.file, problem.line == 0, problem.line))
+            counts = sum((problems.counts for problems in several), Counter[str]())
+            raise ImportFileError(listed, n_more=n_errors - len(listed), counts=counts)
 
     def describe(self, file: ImportFile, matched: MatchedFile) -> ImportedFile:
         """What a file holds, in numbers."""
@@ -196,6 +212,7 @@ class ImportReader:
             used=dict(intake.used),
             left_out=dict(intake.left_out),
             unread=tuple(dict.fromkeys(intake.unread)),
+            assumed=tuple(intake.problems.assumed),
             n_zeros=matched.n_zeros,
             n_simulated=sum(visit.facts is not None and visit.facts.source == "simulated" for visit in visits),
         )

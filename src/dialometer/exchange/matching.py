@@ -25,8 +25,11 @@ from dialometer.model.item import DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Answer, Judgment
 from dialometer.model.study import Block, Study
+from dialometer.model.values import is_missing
 from dialometer.registry import did_you_mean
 from dialometer.storage.imports import ImportedSession
+
+MISSING_VALUES = "missing values (NA, n/a, - and the like)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,6 +307,9 @@ class MatchedFile:
             read = _parsed(target.scale, self.finder.named(raw, target), target.order)
             if key and len(self._values) < 100_000:
                 self._values[key] = read
+        if isinstance(read, AnswerError) and is_missing(raw) and not record.scale:
+            self.intake.left_out[MISSING_VALUES] += 1
+            return None
         if isinstance(read, AnswerError):
             message = f"'{_shown(raw)}' does not fit the scale of {target.criterion} ({target.scale.describe()})"
             self.intake.wrong(record.line, message, _remedy(read.message), record.column)
@@ -321,6 +327,9 @@ class MatchedFile:
             return
         part, name, scale = question
         value = _parsed(scale, record.raw)
+        if isinstance(value, AnswerError) and is_missing(record.raw):
+            self.intake.left_out[MISSING_VALUES] += 1
+            return
         if isinstance(value, AnswerError):
             message = f"'{_shown(record.raw)}' is no answer to {name} ({scale.describe()})"
             self.intake.wrong(record.line, message, _remedy(value.message), record.column)

@@ -26,7 +26,7 @@ from dialometer.exchange.records import (
 )
 from dialometer.model.session import NO_DATE_MS
 from dialometer.readers.answer_columns import ANSWER, QUESTION, RATING
-from dialometer.readers.table_rows import TableRow
+from dialometer.readers.table_rows import TableRow, some_columns
 from dialometer.registry import did_you_mean
 
 RATING_ROLES = {
@@ -82,7 +82,7 @@ def find_columns(intake: Intake, columns: Columns, entries: Sequence[str], line:
     for name, wanted in named_columns(entries):
         column = columns.find(wanted)
         if column is None:
-            intake.wrong(line, f"there is no column '{wanted}'", did_you_mean(wanted, list(columns.header)))
+            intake.wrong(line, f"there is no column '{wanted}'", did_you_mean(wanted, list(columns.header[:200])))
         else:
             found.append(CriterionColumn(name, column))
     return found
@@ -158,7 +158,7 @@ class RatingTable:
         self.cell.check_roles(line)
         self.candidates = CandidateColumns(self.cell) if names_candidates(columns, intake.options.columns) else None
         if self.candidates is None and not columns.has("item"):
-            remedy = f"name the column with --map item=COLUMN; the file has {', '.join(columns.header)}"
+            remedy = f"name the column with --map item=COLUMN; the file has {some_columns(columns.header)}"
             self.intake.wrong(line, "no column is known to hold the item", remedy)
         self.criteria = self._find(intake.options.criteria, line)
         self.questions = find_columns(intake, columns, intake.options.questions, line)
@@ -283,7 +283,7 @@ class RatingTable:
             remedy = "name it with --map value=COLUMN, or several with --criteria COLUMN,COLUMN"
             if self.numbers:
                 remedy = "systems are side by side, so name the criteria: --criteria quality for quality1, quality2 …"
-            header = ", ".join(self.columns.header)
+            header = some_columns(self.columns.header)
             self.intake.wrong(line, "no column is known to hold judgments", f"{remedy}; the file has {header}")
         elif not self.columns.has("criterion") and self.candidates is None:
             remedy = "say it with --map criterion=COLUMN, or --map criterion=:quality where all rows are about the same"

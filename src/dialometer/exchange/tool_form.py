@@ -162,10 +162,28 @@ def read_key(path: Path) -> dict[str, Any] | None:
         if file.is_file():
             try:
                 key = json.loads(file.read_text(encoding="utf-8"))
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
-            return key if isinstance(key, dict) and MARK in key else None
+            return key if _is_key(key) else None
     return None
+
+
+def _is_key(key: Any) -> bool:
+    """Whether a file's content is a key as :meth:`ToolForm.write_key` writes it."""
+    if not isinstance(key, dict) or MARK not in key:
+        return False
+    fields, items = key.get("fields", []), key.get("items", {})
+    return (
+        isinstance(fields, list)
+        and isinstance(items, dict)
+        and all(
+            isinstance(field, dict)
+            and all(isinstance(field.get(name), str) for name in ("name", "criterion", "part"))
+            and isinstance(field.get("place"), int)
+            for field in fields
+        )
+        and all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in items.values())
+    )
 
 
 # answers from such a form, read back by the key
@@ -221,7 +239,7 @@ class FormAnswers:
                 halves.setdefault(field["criterion"], {})[field["part"]] = _system(raw, systems)
                 continue
             place = int(field["place"])
-            system = systems[place - 1] if place else ""
+            system = systems[place - 1] if 0 < place <= len(systems) else ""
             yield judgment(criterion=field["criterion"], raw=_system(raw, systems), system=system, column=name)
         for criterion, both in halves.items():
             if set(both) == {"best", "worst"}:

@@ -93,7 +93,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> BotCheckp
             tensors = {key: kept.get_tensor(key) for key in kept.keys()}  # noqa: SIM118 - not a dictionary
         about = json.loads(metadata["about"])
         vocabulary = Vocabulary(metadata["vocabulary"])
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, RecursionError, SafetensorError) as error:
         remedy = "name a folder or file that 'dialometer bots train' wrote"
         raise DialometerError("no trained bot", where=str(path), remedy=remedy) from error
     if about.get("form") != FORM:

@@ -57,7 +57,7 @@ def _items(path: Path) -> list[ResponseContext] | None:
         where = f"{path}:{number}"
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DialometerError(f"not JSON: {error}", where=where, remedy="fix the line") from error
         if not isinstance(row, dict) or "context" not in row:
             if contexts:

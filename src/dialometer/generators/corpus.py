@@ -113,14 +113,14 @@ def load_corpus(folder: Path) -> Corpus:
     try:
         about = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
         vocabulary = Vocabulary((folder / TOKENIZER_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         remedy = "name a folder that 'dialometer bots prepare' wrote"
         raise DialometerError("no prepared corpus", where=str(folder), remedy=remedy) from error
-    if about.get("form") != FORM:
+    if not isinstance(about, dict) or about.get("form") != FORM:
         raise DialometerError(
             "the corpus was prepared by another version", where=str(folder), remedy="prepare it again"
         )
-    if vocabulary.fingerprint != about["vocabulary"]:
+    if vocabulary.fingerprint != about.get("vocabulary"):
         raise DialometerError(
             "the vocabulary was changed after the corpus was prepared", where=str(folder), remedy="prepare it again"
         )

@@ -6,7 +6,6 @@ counted. Nothing here unpickles: a scikit-learn or gensim model is handed over a
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 from collections.abc import Iterator
@@ -20,11 +19,18 @@ import numpy.typing as npt
 from dialometer.errors import DialometerError
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import Vocabulary
+from dialometer.model.values import to_number
+from dialometer.readers.arrays import ArraysError, read_arrays
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import some_columns, table_rows
 
 AS_COUNTS = 1e6
 """Probabilities become the counts of a text this long, at which the expected log probability is the logarithm itself."""
-_WEIGHTED = re.compile(r'([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*\*\s*"?([^"\s*+\']+)"?')
-_COLON = re.compile(r"(\S+?):([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)(?=[\s,]|$)")
+# Words and numbers have a longest form, so that a line of any length takes time in proportion to it.
+_NUMBER = r"[0-9]{0,20}\.?[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?"
+_WEIGHTED = re.compile(rf'({_NUMBER})\s{{0,9}}\*\s{{0,9}}"?([^"\s*+\']{{1,99}})"?')
+_COLON = re.compile(rf"(\S{{1,99}}?):({_NUMBER})(?=[\s,]|$)")
 _LABEL = re.compile(r"^\s*(?:topic\s*#?\s*)?\d*\s*:\s+|^\s*topic\s*#?\s*\d+\s+", re.IGNORECASE)
 _MALLET = re.compile(r"^\d+\t[0-9.,eE+-]+\t")
 _TOPIC = ("topic", "topic_id")
@@ -82,10 +88,15 @@ def read_topic_file(path: Path) -> GivenTopics:
     try:
         if path.suffix == ".npz":
             return _of_arrays(path)
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        problems = Problems(str(path))
+        source = SourceFile(path)
+        if path.suffix in (".csv", ".tsv", ".xlsx"):
+            rows = list(_table(source, problems))
+        else:
+            rows = list(_lines(path, source.text(problems)))
+        problems.finish()
+    except OSError as error:
         raise DialometerError(f"the topics cannot be read: {error}", where=str(path), remedy=_REMEDY) from error
-    rows = list(_table(path, text) if path.suffix in (".csv", ".tsv") else _lines(path, text))
     if len(rows) < 2:
         raise DialometerError(f"{len(rows)} topics are too few", where=str(path), remedy=_REMEDY)
     words = tuple(dict.fromkeys(word for row in rows for word in row))
@@ -120,29 +131,27 @@ def _line(line: str) -> dict[str, float]:
     return {word: float(len(words) - place) for place, word in enumerate(words)}
 
 
-def _table(path: Path, text: str) -> Iterator[dict[str, float]]:
+def _table(source: SourceFile, problems: Problems) -> Iterator[dict[str, float]]:
     """One row per topic and word, as tidytext's ``tidy(model)`` writes: topic, term, beta."""
-    lines = text.splitlines()
-    delimiter = "\t" if path.suffix == ".tsv" else ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
-    reader = csv.DictReader(lines, delimiter=delimiter)
-    named = {name.strip().lower(): name for name in reader.fieldnames or ()}
-    columns = [next((named[name] for name in known if name in named), None) for known in (_TOPIC, _WORD, _WEIGHT)]
-    if None in columns:
-        raise DialometerError(
-            f"the columns {', '.join(named) or '(none)'} are no table of topics",
-            where=f"{path}:1",
-            remedy="give the columns topic, word and weight",
-        )
-    topic, word, weight = (str(column) for column in columns)
     rows: dict[str, dict[str, float]] = {}
-    for number, cells in enumerate(reader, start=2):
-        try:
-            value = float(cells[weight])
-        except (TypeError, ValueError) as error:
-            raise DialometerError(
-                f"'{cells[weight]}' is no weight", where=f"{path}:{number}", remedy="write a number such as 0.03"
-            ) from error
-        rows.setdefault(str(cells[topic]).strip(), {})[str(cells[word]).strip()] = value
+    columns: tuple[str, ...] = ()
+    for row in table_rows(source, problems, ()):
+        if not columns:
+            named = {name.strip().lower(): name for name in row.cells}
+            found = [next((named[name] for name in known if name in named), "") for known in (_TOPIC, _WORD, _WEIGHT)]
+            if not all(found):
+                raise DialometerError(
+                    f"the columns {some_columns(list(named))} are no table of topics",
+                    where=f"{source.name}:1",
+                    remedy="give the columns topic, word and weight",
+                )
+            columns = tuple(found)
+        topic, word, weight = (row.cells[column].strip() for column in columns)
+        number = to_number(weight)
+        if number is None:
+            remedy = "write a number such as 0.03"
+            raise DialometerError(f"'{weight[:40]}' is no weight", where=f"{source.name}:{row.line}", remedy=remedy)
+        rows.setdefault(topic, {})[word] = number
     yield from rows.values()
 
 
@@ -150,15 +159,12 @@ def _of_arrays(path: Path) -> GivenTopics:
     """``components`` (topics by words), ``words`` and maybe ``prior``, as numpy saves them."""
     remedy = "save it with numpy.savez(file, components=…, words=numpy.array(words, dtype=str), prior=…)"
     try:
-        with np.load(path, allow_pickle=False) as kept:
-            missing = {"components", "words"} - set(kept.files)
-            if missing:
-                raise DialometerError(f"the array '{sorted(missing)[0]}' is missing", where=str(path), remedy=remedy)
-            weights = np.asarray(kept["components"], dtype=np.float64)
-            words = tuple(str(word) for word in kept["words"].tolist())
-            prior = np.asarray(kept["prior"], dtype=np.float64) if "prior" in kept.files else None
-    except (OSError, ValueError) as error:  # numpy refuses arrays of Python objects with a ValueError
-        raise DialometerError(f"the arrays cannot be read: {error}", where=str(path), remedy=remedy) from error
+        kept = read_arrays(path, ("components", "words"))
+        weights = kept["components"].astype(np.float64)
+        words = tuple(str(word) for word in kept["words"].ravel().tolist())
+        prior = kept["prior"].astype(np.float64) if "prior" in kept else None
+    except (ArraysError, ValueError) as error:
+        raise DialometerError(f"{error}", where=str(path), remedy=remedy) from error
     if weights.ndim != 2 or weights.shape[1] != len(words):
         shape = " by ".join(map(str, weights.shape))
         raise DialometerError(

@@ -21,6 +21,7 @@ from scipy.special import digamma
 
 from dialometer.errors import DialometerError
 from dialometer.generators.vocabulary import PAD
+from dialometer.readers.arrays import read_arrays
 
 if TYPE_CHECKING:
     from dialometer.generators.corpus import CorpusSplit
@@ -104,8 +105,19 @@ class TopicModel:
     @classmethod
     def load(cls, path: Path) -> TopicModel:
         """What :meth:`save` wrote."""
-        with np.load(path, allow_pickle=False) as kept:
-            return cls(kept["weights"], kept["words"], prior_of(kept["prior"]))
+        kept = read_arrays(path, ("weights", "words", "prior"))
+        weights, words, prior = kept["weights"], kept["words"], kept["prior"]
+        is_sound = weights.ndim == 2 and weights.dtype.kind == "f" and words.shape == weights.shape[1:]
+        is_sound = is_sound and words.dtype.kind in "iu" and prior.dtype.kind == "f"
+        if (
+            not is_sound
+            or prior.shape not in ((), (1,), (len(weights),))
+            or (words < 0).any()
+            or (words >= 2**20).any()
+        ):
+            remedy = "prepare the corpus again"
+            raise DialometerError("these arrays are no topic model", where=str(path), remedy=remedy)
+        return cls(weights, words, prior_of(prior))
 
     @cached_property
     def _likelihood(self) -> npt.NDArray[np.float64]:

@@ -58,7 +58,7 @@ class ReplyCache:
                 try:
                     entry = json.loads(line)
                     self._known[entry["key"]] = entry
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError, RecursionError):
                     continue
 
     def get(self, key: str) -> dict[str, Any] | None:

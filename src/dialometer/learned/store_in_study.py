@@ -7,10 +7,8 @@ ratings that people gave (rank by rank), because a judgment must lie on its scal
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
-from dialometer.errors import AnswerError, DialometerError, NotEnoughData, Problem, ReadError
+from dialometer.errors import AnswerError, DialometerError, NotEnoughData
 from dialometer.learned.data.rated_study import people_or_simulated
 from dialometer.learned.experiments.rating_values import Noisy
 from dialometer.model.file_names import DATABASE_FILE
@@ -30,6 +28,10 @@ from dialometer.model.quality import Finding
 from dialometer.model.scale import Scale
 from dialometer.model.session import Answer, Judgment
 from dialometer.model.study import Study
+from dialometer.model.values import to_number
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import plain_column, table_rows
 from dialometer.storage.imports import ImportedSession
 from dialometer.storage.store import Store
 from dialometer.storage.table import long_table, session_name
@@ -43,26 +45,23 @@ NAME_PART, NAME_QUESTION = "model", "name"
 
 def read_scores(path: Path) -> dict[Key, float]:
     """Scores from a CSV file with ``id`` (or ``item``), ``score`` and, where an item shows several systems, ``system``."""
-    problems: list[Problem] = []
+    problems = Problems(path.name)
     scores: dict[Key, float] = {}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReadError([Problem(f"the scores cannot be read: {error}", "check the file", path.name)]) from error
-    for line, row in enumerate(rows, start=2):
-        key = ((row.get("id") or row.get("item") or "").strip(), (row.get("system") or "").strip())
-        try:
-            score = float(row.get("score") or "")
-        except ValueError:
-            score = math.nan
-        if not key[0] or not math.isfinite(score):
-            problems.append(Problem("a row needs id and a number as score", "fix it", path.name, line))
+    source = SourceFile(path)
+    source.probe()
+    for row in table_rows(source, problems, ()):
+        cells = {plain_column(name): cell.strip() for name, cell in row.cells.items()}
+        key = (cells.get("id") or cells.get("item") or "", cells.get("system", ""))
+        score = to_number(cells.get("score", ""))
+        if not key[0] or score is None:
+            message, remedy = "a row needs id and a number as score", "fix it"
+            problems.of_file(problems.problem(message, remedy=remedy, line=row.line))
         elif key in scores:
-            problems.append(Problem(f"a second score for '{key[0]}'", "give each thing one score", path.name, line))
-        scores[key] = score
-    if problems:
-        raise ReadError(problems)
+            message = f"a second score for '{key[0]}'"
+            problems.of_file(problems.problem(message, remedy="give each thing one score", line=row.line))
+        else:
+            scores[key] = score
+    problems.finish()
     if not scores:
         raise NotEnoughData("the file holds no scores", where=path.name, remedy="give a CSV with id and score")
     return scores

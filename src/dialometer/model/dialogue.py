@@ -10,6 +10,20 @@ from typing import Any, Literal, get_args
 Role = Literal["user", "agent", "person"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
+_USUAL_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("user", "human", "customer", "client"), "user"),
+    **dict.fromkeys(("agent", "assistant", "bot", "chatbot", "ai", "model", "gpt"), "agent"),
+}
+
+
+def usual_role(name: str) -> Role | None:
+    """The role of a speaker, or of a role, that programs call so, in capitals or not: ``assistant``, ``Human``, ``USER``.
+
+    ``system`` is none of them: in logs of chat programs it is the prompt, elsewhere the agent.
+    """
+    return _USUAL_ROLES.get(name.strip().casefold())
+
+
 # Layout characters that a text may hold; every other control character is refused.
 _ALLOWED_CONTROLS = frozenset("\n\t")
 

@@ -21,13 +21,23 @@ _GROUP_SPACES = " \u00a0\u2009\u202f'’٬"
 _GROUPS = {
     mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+") for mark in (",", ".", *_GROUP_SPACES)
 }
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "-", "--", "#n/a", "<na>"})
+"""How programs write that there is no answer: R writes NA, Python nan, spreadsheets #N/A."""
+
+
+def is_missing(raw: object) -> bool:
+    """Whether a cell says that nothing was answered. A study may still have an option of that name."""
+    if isinstance(raw, float):
+        return math.isnan(raw)
+    return raw is None or (isinstance(raw, str) and len(raw) < 10 and raw.strip().casefold() in MISSING)
+
 
 
 def to_number(raw: object) -> float | None:
     """The number in a raw answer, or None. Refuses infinities, NaN and truth values.
 
-    Takes a decimal comma, and thousands where they are separated beyond doubt: ``1 000``, ``1,000,000``, ``1.000,5``. A
-    comma before exactly three digits (``1,000``) may be either and is no number; ``which_number`` asks. A point
+    Takes a decimal comma, and thousands where they are separated beyond doubt: ``1 000``, ``1,000,000``, ``1.000,5``. A percent sign is
+    left out: 80% is 80. A comma before exactly three digits (``1,000``) may be either and is no number; ``which_number`` asks. A point
     there is a decimal point, as programs and files write it. One rule for forms, programs and imported files.
     """
     if isinstance(raw, bool):
@@ -39,7 +49,7 @@ def to_number(raw: object) -> float | None:
             return None
     elif isinstance(raw, str) and not which_number(raw, ","):
         try:
-            number = float(_with_point(raw.strip()).replace("_", "x"))
+            number = float(_with_point(raw.strip().removesuffix("%").rstrip()).replace("_", "x"))
         except ValueError:
             return None
     else:
@@ -95,7 +105,9 @@ class ObservedValues:
     """The type of scale that the file's format suggests."""
 
     def add(self, raw: object, *, stated: str = "", hint: str = "") -> None:
-        """Look at one more value."""
+        """Look at one more value; one that is missing says nothing about the scale."""
+        if is_missing(raw) and not stated:
+            return
         self.n += 1
         self.stated = self.stated or stated
         self.hint = self.hint or hint

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from dialometer.errors import Problem
-from dialometer.model.dialogue import ROLES, Dialogue, Role, Turn, clean_text
+from dialometer.model.dialogue import ROLES, Dialogue, Role, Turn, clean_text, usual_role
 from dialometer.readers.json_records import kind_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DialogueDraft, EmptyTurns, TurnDraft
@@ -33,9 +34,11 @@ class DraftChecker:
         self.empty_turns = empty_turns
         self.how_to_declare = how_to_declare
         self.lines_by_id: dict[str, int] = {}
+        self.n_drafts = 0
 
     def dialogue(self, draft: DialogueDraft) -> Dialogue | None:
         """The checked dialogue, or None when the draft has faults (which are then reported)."""
+        self.n_drafts += 1
         check = _DraftCheck(self, draft)
         check.declare()
         dialogue_id = check.dialogue_id()
@@ -70,7 +73,7 @@ class _DraftCheck:
 
     def dialogue_id(self) -> str:
         """The id, known from here on; a second dialogue of the same id is a fault."""
-        cleaned = self._text(self.draft.id, "id", self.draft.line)
+        cleaned = self._text(self._given_id(), "id", self.draft.line)
         if cleaned is None:
             return ""
         if not cleaned:
@@ -84,6 +87,17 @@ class _DraftCheck:
         else:
             self.checker.lines_by_id[cleaned] = self.draft.line
         return cleaned
+
+    def _given_id(self) -> object:
+        """The id as in the file. Numbers are ids too, and dialogues without one are called after the file and counted."""
+        given = self.draft.id
+        if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**18:
+            return str(given)
+        if given is None:
+            stem = Path(self.checker.problems.file).name.partition(".")[0]
+            self.checker.problems.assume("dialogues without an id are numbered in the order of the file")
+            return f"{stem}-{self.checker.n_drafts}"
+        return given
 
     def turns(self) -> list[Turn]:
         """The turns with text, in order."""
@@ -128,16 +142,25 @@ class _DraftCheck:
         line = draft.line or self.draft.line
         if draft.role is not None:
             given = next((role for role in ROLES if role == draft.role), None)
+            if given is None and isinstance(draft.role, str):
+                given = self._usual(draft.role, "role")
             if given is None:
                 what = f"turn {position}: unknown role '{draft.role}'"
                 self._fault(what, did_you_mean(str(draft.role), list(ROLES)), line, _join(draft.place, "role"))
             return given
-        role = self.declared.get(speaker) or self.checker.roles.get(speaker)
+        role = self.declared.get(speaker) or self.checker.roles.get(speaker) or self._usual(speaker, "speaker")
         if role is None:
             in_file = f"{self.checker.how_to_declare}, or " if self.checker.how_to_declare else ""
             remedy = f"declare the role: {in_file}read with speakers={{{speaker!r}: 'user'}} ({', '.join(ROLES)})"
             where = _join(draft.place, draft.speaker_key)
             self._fault(f"turn {position}: speaker '{speaker}' has no known role", remedy, line, where)
+        return role
+
+    def _usual(self, name: str, what: str) -> Role | None:
+        """The role that a name usually means; said once."""
+        role = usual_role(name)
+        if role is not None:
+            self.checker.problems.assume(f"the {what} '{name.strip()}' is read as the {role}")
         return role
 
     def _empty(self, draft: TurnDraft, position: int, speaker: str) -> None:

@@ -40,13 +40,38 @@ DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_u
 """JSON by the letter: what Python would let pass or drop without a word (NaN, repeated keys) is an error."""
 
 
+MAX_DEPTH = 60
+"""Levels of lists and objects in one record. Nothing that is read here has ten; deeper ones only exhaust what walks them."""
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a value has more levels than a record may have."""
+    level, depth = [value], 0
+    while level and depth <= MAX_DEPTH:
+        level = [
+            child
+            for part in level
+            if isinstance(part, dict | list)
+            for child in (part.values() if isinstance(part, dict) else part)
+        ]
+        depth += 1
+    return depth > MAX_DEPTH
+
+
+def _shallow(value: Any, n_brackets: int) -> Any:
+    """The value; raises RecursionError where it is nested too deeply."""
+    if n_brackets > MAX_DEPTH and is_too_deep(value):
+        raise RecursionError
+    return value
+
+
 def line_records(source: SourceFile, problems: Problems) -> Iterator[JsonRecord]:
     """One record per line, read as a stream; blank lines mean nothing, a broken line costs only itself."""
     for number, line in source.lines(problems):
         if not line.strip():
             continue
         try:
-            yield JsonRecord(DECODER.decode(line), number)
+            yield JsonRecord(_shallow(DECODER.decode(line), line.count("[") + line.count("{")), number)
         except (ValueError, RecursionError) as error:
             problems.of_record([_broken(error, problems, line=number)])
 
@@ -103,6 +128,7 @@ def _document_records(text: str, problems: Problems) -> Iterator[JsonRecord]:
         line, column = place.of(position)
         try:
             value, position = DECODER.raw_decode(text, position)
+            _shallow(value, MAX_DEPTH + 1)
         except (ValueError, RecursionError) as error:
             problems.of_file(_broken(error, problems, line=line, column=column))
             return

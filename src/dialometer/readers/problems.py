@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dialometer.errors import Problem, ReadError
+from dialometer.errors import Problem, ReadError, kind_of_problem
 
 N_LISTED = 50
 """How many problems are kept word for word; of the rest only the number is known, so that a bad file costs no memory."""
+_N_KINDS = 100
+"""How many kinds of problems are counted; the first of each is kept, so that no kind is hidden behind many of another."""
 
 _log = logging.getLogger("dialometer.readers")
 
@@ -28,6 +31,10 @@ class Problems:
         self.warnings: list[Problem] = []
         self.n_errors = 0
         self.n_warnings = 0
+        self.counts: Counter[str] = Counter()
+        """How many errors there are of each kind."""
+        self.assumed: dict[str, None] = {}
+        """What was assumed to read the file at all, each said once."""
 
     def problem(self, message: str, *, remedy: str = "", line: int = 0, column: int = 0, field: str = "") -> Problem:
         """A problem in this file, not yet reported."""
@@ -44,8 +51,17 @@ class Problems:
     def of_file(self, fault: Problem) -> None:
         """Report what makes the whole file unusable, however lenient the reading."""
         self.n_errors += 1
-        if len(self.errors) < N_LISTED:
+        kind = kind_of_problem(fault)
+        is_new = kind not in self.counts and len(self.counts) < _N_KINDS
+        self.counts[kind if is_new or kind in self.counts else ""] += 1
+        if len(self.errors) < N_LISTED or is_new:
             self.errors.append(fault)
+
+    def assume(self, message: str) -> None:
+        """Say once what had to be assumed; the file is read all the same."""
+        if message not in self.assumed:
+            self.assumed[message] = None
+            self._warn(self.problem(message))
 
     def remark(self, fault: Problem) -> None:
         """Report what the reader corrected by itself."""
@@ -53,10 +69,17 @@ class Problems:
 
     def finish(self) -> None:
         """Log the warnings and raise one error that lists everything; call it when the file is read."""
-        if self.n_warnings:
-            _log.warning("%s: %d warnings while reading, the first: %s", self.file, self.n_warnings, self.warnings[0])
+        for message in self.assumed:
+            _log.warning("%s: %s", self.file, message)
+        if self.n_warnings > len(self.assumed):
+            _log.warning(
+                "%s: %d warnings while reading, the first: %s", self.file, self.n_warnings, self._first_warning()
+            )
         if self.n_errors:
-            raise ReadError(self.errors, n_more=self.n_errors - len(self.errors))
+            raise ReadError(self.errors, n_more=self.n_errors - len(self.errors), counts=self.counts)
+
+    def _first_warning(self) -> Problem:
+        return next((known for known in self.warnings if known.message not in self.assumed), self.warnings[0])
 
     def _warn(self, fault: Problem) -> None:
         self.n_warnings += 1

@@ -1,16 +1,19 @@
-"""A file of text, plain or gzipped, as decoded lines with exact positions for messages."""
+"""A file of text, plain or gzipped, in any usual encoding or a spreadsheet, as decoded lines with positions for messages."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from dialometer.errors import Problem, ReadError
+from dialometer.readers.encodings import NAMES, UTF8, Recoded, encoding_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.unpacking import UnpacksTooLarge, open_gzip
+from dialometer.readers.workbook import WorkbookError, is_workbook, sheet_as_csv
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -26,6 +29,8 @@ class SourceFile:
         plain = self.path.with_suffix("") if self.path.suffix.lower() == ".gz" else self.path
         self.stem = plain.stem
         self.suffix = plain.suffix.lower()
+        self._encoding = ""
+        self._sheet: tuple[bytes, str] | None = None
 
     def probe(self) -> None:
         """Fail now rather than at the first line where the file cannot be opened."""
@@ -33,13 +38,15 @@ class SourceFile:
             self._open().close()
         except OSError as error:
             raise ReadError([self._unopened(error)]) from error
+        except WorkbookError as error:
+            raise ReadError([Problem(error.message, error.remedy, self.name)]) from error
 
     def head(self) -> str:
         """The first part of the text, for telling the format; bytes that are not UTF-8 are no matter here."""
         try:
             with self._open() as stream:
                 return stream.read(_HEAD_BYTES).removeprefix(_BOM).decode("utf-8", errors="replace")
-        except (EOFError, gzip.BadGzipFile, zlib.error):
+        except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, WorkbookError, UnpacksTooLarge):
             return ""  # the reading itself will say so, with the line
 
     def lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
@@ -47,10 +54,15 @@ class SourceFile:
         number = 0
         try:
             with self._open() as stream:
+                if self.assumed:
+                    problems.assume(self.assumed)
                 for number, raw in enumerate(stream, start=1):
                     yield number, _decode(raw.removeprefix(_BOM) if number == 1 else raw, number, problems)
-        except UnpacksTooLarge as error:
+        except (UnpacksTooLarge, WorkbookError) as error:
             problems.of_file(problems.problem(error.message, remedy=error.remedy, line=number + 1))
+        except UnicodeDecodeError as error:
+            message = f"damaged {NAMES.get(self._encoding, self._encoding)} text: {error.reason}"
+            problems.of_file(problems.problem(message, remedy="save the file as UTF-8", line=number + 1))
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             remedy = "copy or download the file again"
             problems.of_file(problems.problem(f"damaged gzip data: {error}", remedy=remedy, line=number + 1))
@@ -59,7 +71,31 @@ class SourceFile:
         """The whole text, lines joined by ``\\n``."""
         return "\n".join(line for _, line in self.lines(problems))
 
+    @property
+    def assumed(self) -> str:
+        """What had to be assumed to read the file as text, in words; empty where it is plain UTF-8."""
+        if self._sheet is not None:
+            return self._sheet[1]
+        name = NAMES.get(self._encoding, "")
+        return f"read as {name}" if name else ""
+
     def _open(self) -> IO[bytes]:
+        """The content as UTF-8, whatever it is stored as."""
+        if is_workbook(self.path):
+            if self._sheet is None:
+                self._sheet = sheet_as_csv(self.path)
+                self.suffix = ".csv"
+            return io.BytesIO(self._sheet[0])
+        if not self._encoding:
+            try:
+                with self._stored() as stream:
+                    self._encoding = encoding_of(stream)
+            except (EOFError, gzip.BadGzipFile, zlib.error, UnpacksTooLarge):
+                self._encoding = UTF8  # the reading itself will say so, with the line
+        stored = self._stored()
+        return stored if self._encoding == UTF8 else io.BufferedReader(Recoded(stored, self._encoding))
+
+    def _stored(self) -> IO[bytes]:
         with self.path.open("rb") as probe:
             is_gzip = probe.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         return open_gzip(self.path) if is_gzip else self.path.open("rb")

@@ -1,16 +1,27 @@
-"""Rows of a table in CSV with their line numbers, for the formats that are tables."""
+"""Rows of a table with their line numbers, for the formats that are tables: CSV, TSV, a spreadsheet, or JSON objects."""
 
 from __future__ import annotations
 
 import csv
+import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
+from dialometer.readers.json_records import JsonRecord, json_records, kind_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DELIMITERS
 from dialometer.readers.source import SourceFile
 from dialometer.registry import did_you_mean
+
+MAX_CELL = 2**24
+"""Characters of one cell; Python's own limit of 131,072 is too small for a long conversation in one cell."""
+MAX_COLUMNS = 20_000
+N_COLUMNS_SHOWN = 20
+csv.field_size_limit(MAX_CELL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +37,12 @@ def table_rows(
 ) -> Iterator[TableRow]:
     """The rows of a table that has at least the ``needed`` columns; a row of another length is a fault of the file.
 
-    The delimiter is told from the header where it is not given: spreadsheets write commas, semicolons or tabs.
+    The delimiter is told from the header where it is not given: spreadsheets write commas, semicolons or tabs. Needed
+    columns may be in capitals, or with spaces. A file of JSON objects is a table whose columns are their keys.
     """
+    if is_json(source):
+        yield from _json_rows(source, problems, needed)
+        return
     lines = source.lines(problems)
     first, header = next(((number, line) for number, line in lines if line.strip()), (1, ""))
     rest = (line for _, line in lines)
@@ -38,8 +53,8 @@ def table_rows(
     try:
         for values in cells:
             if not names:
-                names = [name.strip() for name in values]
-                if not _is_usable(names, needed, line, problems):
+                names = usable_header(values, needed, line, problems) or []
+                if not names:
                     return
             elif not any(value.strip() for value in values):
                 pass  # spreadsheets leave rows of empty cells behind
@@ -60,14 +75,92 @@ def delimiter_of(header: str) -> str:
     return max(DELIMITERS, key=header.count)
 
 
-def _is_usable(names: list[str], needed: Sequence[str], line: int, problems: Problems) -> bool:
+def plain_column(name: str) -> str:
+    """A column's name as it is compared where writing varies: lower case, with underscores for spaces, dots and hyphens."""
+    return "_".join(filter(None, re.split(r"[\s_.\-]+", name.casefold())))
+
+
+def some_columns(names: Sequence[str]) -> str:
+    """Columns for a message, the first of them where they are many."""
+    shown = ", ".join(name[:40] for name in names[:N_COLUMNS_SHOWN])
+    return shown + (f" and {len(names) - N_COLUMNS_SHOWN:,} more" if len(names) > N_COLUMNS_SHOWN else "")
+
+
+def usable_header(values: Sequence[str], needed: Sequence[str], line: int, problems: Problems) -> list[str] | None:
+    """The names of the columns, those that are needed as they are called here; None where they cannot be used."""
+    names = [name.strip() for name in values]
     n_before = problems.n_errors
+    if len(names) > MAX_COLUMNS:
+        message = f"the table has {len(names):,} columns"
+        problems.of_file(problems.problem(message, remedy=f"keep to {MAX_COLUMNS:,}", line=line))
+        return None
+    by_plain: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        by_plain.setdefault(plain_column(name), []).append(place)
+    there = set(names)
     for name in needed:
-        if name not in names:
-            others = [other for other in names if other not in needed]
-            remedy = did_you_mean(name, others) if others else f"the header needs {', '.join(needed)}"
+        alike = by_plain.get(plain_column(name), [])
+        if name not in there and len(alike) == 1:
+            problems.assume(f"the column '{names[alike[0]]}' is read as '{name}'")
+            names[alike[0]] = name
+        elif name not in there:
+            others = [other for other in names if other not in needed][:MAX_COLUMNS]
+            remedy = _nearest(name, others) if others else f"the header needs {', '.join(needed)}"
             problems.of_file(problems.problem(f"the column '{name}' is missing", remedy=remedy, line=line))
-    for name in sorted({name for name in names if names.count(name) > 1 or not name}):
-        message = f"the column '{name}' appears twice" if name else "a column has no name"
-        problems.of_file(problems.problem(message, remedy="give every column a name of its own", line=line))
-    return problems.n_errors == n_before
+    for name, n in sorted(Counter(names).items()):
+        if n > 1 or not name:
+            message = f"the column '{name[:60]}' appears twice" if name else "a column has no name"
+            problems.of_file(problems.problem(message, remedy="give every column a name of its own", line=line))
+    return names if problems.n_errors == n_before else None
+
+
+def _nearest(name: str, others: Sequence[str]) -> str:
+    few = [other for other in others if len(other) < 100][:200]
+    return did_you_mean(name, few) if len(others) <= N_COLUMNS_SHOWN else f"the header has {some_columns(others)}"
+
+
+# JSON objects as rows
+
+
+def is_json(source: SourceFile) -> bool:
+    """Whether a file holds JSON objects, by its beginning: an object, or a list of them."""
+    return re.match(r"\s*(\{|\[\s*[\{\]])", source.head()[:10_000]) is not None
+
+
+def _json_rows(source: SourceFile, problems: Problems, needed: Sequence[str]) -> Iterator[TableRow]:
+    """Objects with the same columns each: one that lacks a key has an empty cell there. The file is gone through twice."""
+    header: dict[str, None] = {}
+    for record in json_records(source, Problems(source.name)):
+        if isinstance(record.value, dict):
+            header |= dict.fromkeys(record.value)
+        if len(header) > MAX_COLUMNS:
+            break
+    names = list(header)
+    used = usable_header(names, needed, 1, problems) if names or needed else []
+    if used is None:
+        return
+    called = dict(zip(names, used, strict=True))
+    for record in json_records(source, problems):
+        if not isinstance(record.value, dict):
+            problems.of_record([_no_object(record, problems)])
+            continue
+        cells = dict.fromkeys(used, "")
+        cells |= {called[key]: cell_text(value) for key, value in record.value.items() if key in called}
+        if any(cell.strip() for cell in cells.values()):
+            yield TableRow(cells, record.line)
+
+
+def _no_object(record: JsonRecord, problems: Problems) -> Any:
+    message = f"a row must be an object, not {kind_of(record.value)}"
+    return problems.problem(message, remedy='write {"column": value, …}', line=record.line, column=record.column)
+
+
+def cell_text(value: Any) -> str:
+    """A JSON value as a cell of a table: null is empty, lists and objects stay JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)

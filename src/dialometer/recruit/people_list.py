@@ -28,7 +28,12 @@ def read_people(people: Path) -> tuple[list[str], list[list[str]]]:
         raise DialometerError(
             f"the list of people cannot be read: {error}", where=str(people), remedy="give a CSV file in UTF-8"
         ) from error
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        remedy = "close every quoted cell, and end lines in the usual way"
+        raise DialometerError(f"the list is broken CSV: {error}", where=str(people), remedy=remedy) from error
     if len(rows) < 2:
         raise DialometerError(
             "the list holds nobody", where=str(people), remedy="a line of column names, then one line a person"

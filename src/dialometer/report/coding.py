@@ -43,7 +43,7 @@ def report_from_json(text: str, *, where: str = "report") -> Report:
     """The report that the text holds. ``nan`` in a cell comes back as None; both mean "not enough data"."""
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DialometerError(f"is not JSON: {error}", where=where, remedy=_REMEDY) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DialometerError("is not a report", where=where, remedy=_REMEDY)
@@ -55,7 +55,7 @@ def report_from_json(text: str, *, where: str = "report") -> Report:
         )
     try:
         return _report(content)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DialometerError(f"is damaged: {error!r}", where=where, remedy="write the report again") from error
 
 

@@ -97,7 +97,7 @@ def read_calibration(folder: Path) -> Calibration | None:
         return None
     try:
         return Calibration.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         remedy = "train the retriever again, or remove the file: the avatar then answers everything"
         raise DialometerError("the calibration cannot be read", where=str(path), remedy=remedy) from error
 

@@ -191,7 +191,9 @@ def read_knowledge_base(path: str | Path, *, keep_duplicates: bool = False) -> K
     if not rows and not problems.n_errors:
         problems.of_file(problems.problem("there are no answers in the file", remedy="add a row for each pair"))
     if problems.n_errors:
-        raise KnowledgeBaseError(problems.errors, n_more=problems.n_errors - len(problems.errors))
+        raise KnowledgeBaseError(
+            problems.errors, n_more=problems.n_errors - len(problems.errors), counts=problems.counts
+        )
     return assemble(builder.answers, builder.pairs, source.stem, folder)
 
 

@@ -15,7 +15,7 @@ from dialometer.errors import DialometerError, Problem, ReadError
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.readers import DialogueFile, read_dialogues
 from dialometer.readers.formats.mdc import NEEDED
-from dialometer.readers.json_records import line_records
+from dialometer.readers.json_records import json_records, objects
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
@@ -140,11 +140,13 @@ def _marked(dialogue: Dialogue) -> dict[int, list[str] | None]:
     exchanges = dialogue.metadata.get("exchanges")
     if not isinstance(exchanges, list):
         return {}
-    return {
-        number: None if exchange.get("answers", []) is None else [str(a) for a in exchange.get("answers", [])]
-        for number, exchange in enumerate(exchanges)
-        if isinstance(exchange, Mapping)
-    }
+    marked: dict[int, list[str] | None] = {}
+    for number, exchange in enumerate(exchanges):
+        if isinstance(exchange, Mapping):
+            answers = exchange.get("answers", [])
+            several = answers if isinstance(answers, list) else [answers]
+            marked[number] = None if answers is None else [str(answer) for answer in several]
+    return marked
 
 
 def _coreferences(
@@ -167,7 +169,9 @@ def _coreferences(
 def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, int, Turn]]:
     """Turns of the user: the number among the user's turns of the file (empty ones count), the place, the turn."""
     users = {turn.speaker for turn in dialogue.turns if turn.role == "user"} | {"User", "user"}
-    gone = {entry["turn"]: entry["speaker"] for entry in dialogue.metadata.get("left_out_turns", ())}
+    noted = dialogue.metadata.get("left_out_turns")
+    entries = [entry for entry in noted if isinstance(entry, Mapping)] if isinstance(noted, list) else []
+    gone = {entry["turn"]: entry.get("speaker") for entry in entries if isinstance(entry.get("turn"), int)}
     number = position = 0
     for place, turn in enumerate(dialogue.turns):
         position += 1
@@ -183,9 +187,16 @@ def _unknown(text: str, kb: KnowledgeBase, file: str, line: int, dialogue: str) 
     shown = text if len(text) <= 60 else f"{text[:59]}…"
     return Problem(
         f"'{shown}' in '{dialogue}' is marked as right but is no answer of the knowledge base",
-        remedy=did_you_mean(text, [answer.text for answer in kb.answers]) if len(kb.answers) < 5000 else "add it",
+        remedy=_nearest(text, kb),
         file=file,
         line=line,
+    )
+
+
+def _nearest(text: str, kb: KnowledgeBase) -> str:
+    is_small = len(kb.answers) < 5000 and len(text) < 1000
+    return (
+        did_you_mean(text, [answer.text for answer in kb.answers if len(answer.text) < 1000]) if is_small else "add it"
     )
 
 
@@ -200,8 +211,10 @@ def _lines(path: str | Path, reading: DialogueFile) -> dict[tuple[str, int], int
             lines[name, counts.get(name, 0)] = row.line
             counts[name] = counts.get(name, 0) + 1
     elif reading.format == "jsonl":
-        for record in line_records(source, problems):
-            n_exchanges = len((record.value.get("metadata") or {}).get("exchanges") or ())
+        for record in objects(json_records(source, problems), problems):
+            metadata = record.value.get("metadata")
+            exchanges = metadata.get("exchanges") if isinstance(metadata, dict) else None
+            n_exchanges = len(exchanges) if isinstance(exchanges, list) else 0
             lines |= {(str(record.value.get("id", "")).strip(), number): record.line for number in range(n_exchanges)}
     return lines
 

@@ -60,10 +60,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG_FILE
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         remedy = "name a folder that 'dialometer retrieval train --out' wrote"
         raise DialometerError("no saved retriever", where=str(path), remedy=remedy) from error
-    if not isinstance(config, dict) or "retriever" not in config:
+    if not isinstance(config, dict) or not isinstance(config.get("retriever"), str):
         raise DialometerError("not the description of a retriever", where=str(path), remedy="train it again")
     return config
 
@@ -89,7 +89,13 @@ CHECKPOINT_FILE = "checkpoint.pt"
 def is_done(folder: Path, name: str) -> bool:
     """Whether the folder holds the complete model of this name (the fingerprint of all it depends on)."""
     path = folder / DONE_FILE
-    return path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("name") == name
+    if not path.is_file():
+        return False
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return False  # a file that is cut or changed says nothing: it is trained again
+    return isinstance(about, dict) and about.get("name") == name
 
 
 def mark_done(folder: Path, name: str, about: Mapping[str, Any]) -> None:

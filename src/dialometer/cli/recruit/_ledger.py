@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -12,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dialometer.cli.options import open_store
 from dialometer.errors import DialometerError, ImportFileError, Problem
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import table_rows
 
 if TYPE_CHECKING:
     from dialometer.model.study import Study
@@ -29,11 +30,14 @@ class Ledger:
         self._noted: dict[str, Any] = {"study_id": "", "bonuses": []}
         if self.file.exists():
             try:
-                self._noted |= json.loads(self.file.read_text(encoding="utf-8"))
-            except (ValueError, TypeError) as error:
+                noted = json.loads(self.file.read_text(encoding="utf-8-sig"))
+            except (ValueError, RecursionError):
+                noted = None
+            if not _are_notes(noted):
                 raise DialometerError(
                     f"the notes about {platform} cannot be read", where=str(self.file), remedy="restore the file"
-                ) from error
+                )
+            self._noted |= noted
 
     @property
     def study_id(self) -> str:
@@ -68,22 +72,27 @@ class Ledger:
         part.replace(self.file)
 
 
+def _are_notes(noted: object) -> bool:
+    """Whether a file's content is what this class writes."""
+    bonuses = noted.get("bonuses", []) if isinstance(noted, dict) else None
+    return isinstance(bonuses, list) and all(isinstance(entry, dict) and "sha256" in entry for entry in bonuses)
+
+
 def read_bonuses(file: Path, study: Study, folder: Path, database: str) -> dict[str, str]:
     """Amounts by the platform's id of the rater. Pseudonyms are looked up; every problem is reported with its line."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DialometerError(f"the list cannot be read: {error}", where=str(file), remedy="give a CSV file") from error
-    rows = list(csv.DictReader(io.StringIO(text)))
-    if not rows or not {"rater", "amount"} <= set(rows[0]):
+    source, found = SourceFile(file), Problems(str(file))
+    source.probe()
+    rows = list(table_rows(source, found, ("rater", "amount")))
+    found.finish()
+    if not rows:
         raise DialometerError(
             "the list needs the columns rater and amount", where=f"{file}:1", remedy="rater,amount, then R0001,1.50"
         )
     names = _names(study, folder, database)
     problems: list[Problem] = []
     amounts: dict[str, str] = {}
-    for line, row in enumerate(rows, start=2):
-        rater, given = (row["rater"] or "").strip(), (row["amount"] or "").strip()
+    for row in rows:
+        line, rater, given = row.line, row.cells["rater"].strip(), row.cells["amount"].strip()
         who = names.get(rater)
         if who is None:
             problems.append(Problem(f"nobody called '{rater}' took part", "check the name", str(file), line))

@@ -200,6 +200,8 @@ def _print_file(file: ImportedFile, zeros: str, *, is_dry_run: bool) -> None:
     used = [f"{role} ← {column}" for role, column in file.used.items()]
     if used:
         table.add_row("  columns", escape("; ".join(used)))
+    for assumption in file.assumed:
+        table.add_row("  [yellow]assumed[/]", escape(assumption))
     if file.unread:
         table.add_row("  [yellow]not read[/]", escape(", ".join(file.unread)))
     for what, n in file.left_out.items():

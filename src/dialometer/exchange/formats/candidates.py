@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,10 +21,7 @@ from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import RATING_ROLES, rating_records
 from dialometer.exchange.records import Record
 from dialometer.readers.answer_columns import QUESTION_TEXT
-from dialometer.readers.json_records import json_records
-from dialometer.readers.reader import Head
-from dialometer.readers.source import SourceFile
-from dialometer.readers.table_rows import TableRow, table_rows
+from dialometer.readers.table_rows import TableRow, cell_text, plain_column, table_rows
 
 RATERS, RATINGS = "worker_ids", "answers"
 LISTED = {"snippet_id", "predicted_answer", RATERS, RATINGS}
@@ -54,13 +51,7 @@ class CandidateRatings(ImportFormat):
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
         """Columns for question, answer, rater and rating, or entries with lists of ratings."""
-        if path.is_file() and path.suffix.lower() == ".json":
-            try:
-                text = Head(".json", SourceFile(path).head()).text
-            except OSError:
-                return False
-            return all(f'"{key}"' in text for key in LISTED)
-        columns = set(header)
+        columns = {plain_column(name) for name in header}
         has = {
             role: bool(columns & {role, *self.roles[role].usual}) for role in ("question", "answer", "rater", "value")
         }
@@ -68,25 +59,8 @@ class CandidateRatings(ImportFormat):
 
     def records(self, intake: Intake) -> Iterator[Record]:
         """One judgment for each rating."""
-        is_json = intake.source.suffix == ".json"
-        rows = _json_rows(intake) if is_json else table_rows(intake.source, intake.problems, ())
+        rows = table_rows(intake.source, intake.problems, ())
         return rating_records(intake, (each for row in rows for each in _unlisted(row, intake)), self.roles)
-
-
-def _json_rows(intake: Intake) -> Iterator[TableRow]:
-    """Entries of a JSON file as rows; lists stay JSON until they are taken apart."""
-    for record in json_records(intake.source, intake.problems):
-        if not isinstance(record.value, Mapping) or not set(record.value) >= LISTED:
-            remedy = f"an entry needs {', '.join(sorted(LISTED))}"
-            intake.wrong(record.line, "this entry holds no ratings of a candidate", remedy)
-            continue
-        yield TableRow({str(key): _cell(value) for key, value in record.value.items()}, record.line)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, list | dict):
-        return json.dumps(value)
-    return "" if value is None else str(value)
 
 
 def _unlisted(row: TableRow, intake: Intake) -> Iterator[TableRow]:
@@ -101,7 +75,7 @@ def _unlisted(row: TableRow, intake: Intake) -> Iterator[TableRow]:
         return
     kept = {_column(name): cell for name, cell in row.cells.items() if name not in (RATERS, RATINGS)}
     for rater, rating in zip(raters, ratings, strict=True):
-        yield TableRow({**kept, "rater": str(rater), "rating": _cell(rating)}, row.line)
+        yield TableRow({**kept, "rater": str(rater), "rating": cell_text(rating)}, row.line)
 
 
 def _column(name: str) -> str:

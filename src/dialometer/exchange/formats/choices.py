@@ -25,7 +25,8 @@ from dialometer.exchange.rating_table import (
     find_columns,
 )
 from dialometer.exchange.records import JudgmentRecord, Record, TextRecord
-from dialometer.readers.table_rows import TableRow, table_rows
+from dialometer.model.values import is_missing
+from dialometer.readers.table_rows import TableRow, some_columns, table_rows
 
 CONTROL, EXPERIMENTAL = "control", "experimental"
 _VERSION = {
@@ -187,7 +188,7 @@ class _ChoiceTable:
         else:
             asked = [_Choice(own.name, cells[own.column].strip(), own.column) for own in self.criteria]
         for choice in asked:
-            if choice.text:
+            if not is_missing(choice.text):
                 yield choice
             else:
                 self.intake.left_out[NO_ANSWER] += 1
@@ -233,7 +234,7 @@ class _ChoiceTable:
     def _check_choices(self) -> None:
         for role in () if self.criteria or self.intake.options.criteria else ("question", "choice"):
             if not self.columns.has(role):
-                header = ", ".join(self.columns.header)
+                header = some_columns(self.columns.header)
                 remedy = f"name it with --map {role}=COLUMN, or one column for each question with --criteria; the file has {header}"
                 self.intake.wrong(HEADER_LINE, f"no column is known to hold the {role}", remedy)
 

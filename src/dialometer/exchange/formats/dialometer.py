@@ -178,7 +178,7 @@ class OwnExport(ImportFormat):
         folder = path if path.is_dir() else path.parent
         try:
             dictionary = json.loads((folder / DICTIONARY).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return dictionary if isinstance(dictionary, dict) else {}
 

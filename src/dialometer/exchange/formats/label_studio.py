@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree as Xml  # nosec B405
 
+from dialometer.exchange.cell_reader import MOST_SECONDS
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.records import UNKNOWN_MS, Record, read_time_ms
 from dialometer.exchange.tool_form import PLACES, FormAnswers, FormField, FormItem, ToolForm, read_key
-from dialometer.model.dialogue import Turn
+from dialometer.model.dialogue import Turn, clean_text
+from dialometer.model.values import to_number
+from dialometer.readers.json_records import is_too_deep
 from dialometer.readers.reader import Head
 from dialometer.readers.source import SourceFile
 
@@ -55,15 +58,21 @@ class LabelStudio(ImportFormat):
         except (ValueError, RecursionError) as error:
             intake.wrong(0, f"this is not JSON ({error})", "export the project again, as JSON")
             return
+        if is_too_deep(entries):
+            intake.wrong(0, "this is nested too deeply", "export the project again, as JSON")
+            return
         for number, entry in enumerate(entries if isinstance(entries, list) else [], start=1):
             data = entry.get("data") if isinstance(entry, dict) else None
             annotations = entry.get("annotations") if isinstance(entry, dict) else None
             if not isinstance(data, dict) or not isinstance(annotations, list):
                 intake.wrong(number, "an entry without data or annotations", "export the project again, as JSON")
                 continue
-            item = str(data.get("item") or entry.get("id") or "")
+            item = _clean(data.get("item") or entry.get("id"), number, intake)
             for annotation in annotations:
-                yield from _annotation(annotation, item, number, answers, intake)
+                if isinstance(annotation, dict) and item:
+                    yield from _annotation(annotation, item, number, answers, intake)
+                else:
+                    intake.wrong(number, "an annotation or an item's id cannot be read", "export the project again")
 
 
 def _annotation(
@@ -73,19 +82,35 @@ def _annotation(
         intake.left_out[CANCELLED] += 1
         return
     values: dict[str, object] = {}
-    for result in annotation.get("result") or ():
-        kind = result.get("type", "")
-        if kind not in _VALUES:
+    results = annotation.get("result")
+    for result in results if isinstance(results, list) else ():
+        kind = result.get("type") if isinstance(result, dict) else None
+        value = result.get("value") if isinstance(result, dict) else None
+        if not isinstance(kind, str) or kind not in _VALUES or not isinstance(value, dict):
             intake.left_out[NOT_READ] += 1
             continue
-        raw = (result.get("value") or {}).get(_VALUES[kind])
+        raw = value.get(_VALUES[kind])
         if isinstance(raw, list) and len(raw) == 1:
             raw = raw[0]
         values[str(result.get("from_name"))] = raw
     answered = _time_ms(annotation.get("created_at"))
-    lead_s = annotation.get("lead_time")
-    shown = answered - round(lead_s * 1000) if answered and isinstance(lead_s, int | float) else UNKNOWN_MS
-    yield from answers.records(_rater(annotation), item, values, line=line, shown_at_ms=shown, answered_at_ms=answered)
+    lead_s = to_number(annotation.get("lead_time"))
+    is_known = answered and lead_s is not None and 0 <= lead_s < MOST_SECONDS
+    shown = max(UNKNOWN_MS, answered - round(lead_s * 1000)) if is_known and lead_s is not None else UNKNOWN_MS
+    rater = _clean(_rater(annotation), line, intake)
+    if rater:
+        yield from answers.records(rater, item, values, line=line, shown_at_ms=shown, answered_at_ms=answered)
+    else:
+        intake.wrong(line, "nothing says who answered", "export the project again, as JSON")
+
+
+def _clean(given: object, line: int, intake: Intake) -> str:
+    """A name as text; empty where there is none or it holds characters that cannot be stored, which is reported."""
+    try:
+        return clean_text(str(given)) if isinstance(given, str | int) else ""
+    except ValueError as error:
+        intake.wrong(line, f"a name holds a {error}", "remove the character")
+        return ""
 
 
 def _rater(annotation: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,12 +17,13 @@ from dialometer.errors import ImportFileError
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake, unreadable
 from dialometer.exchange.records import Record
 from dialometer.exchange.tool_form import PLACES, FormAnswers, FormField, FormItem, ToolForm, read_key
-from dialometer.model.dialogue import Turn
+from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.values import CANNOT_TELL, TIE
+from dialometer.readers.json_records import json_records, line_records
+from dialometer.readers.source import SourceFile
 
 STATE_FILE, OLD_FILE = "user_state.json", "annotated_instances.jsonl"
 LABELS = "instance_id_to_label_to_value"
-_FALSE = (None, "", False, "false", "False")
 
 
 @FORMATS.register("potato")
@@ -64,21 +66,35 @@ def _files(folder: Path) -> list[Path]:
 
 def _labels(file: Path, intake: Intake) -> Iterator[tuple[str, str, Any, int]]:
     """Rater, item, labels and line (or, in a state, number) of every answered item of a file."""
-    try:
-        text = file.read_text(encoding="utf-8")
-        if file.name == OLD_FILE:
-            lines = [
-                (number, json.loads(line)) for number, line in enumerate(text.splitlines(), start=1) if line.strip()
-            ]
-            for number, entry in lines:
-                item = str(entry.get("instance_id") or entry.get("id") or "")
-                yield str(entry.get("user_id") or file.parent.name), item, entry.get("label_annotations", {}), number
-            return
-        state = json.loads(text)
-        for number, (item, labels) in enumerate(state[LABELS].items(), start=1):
-            yield str(state.get("user_id") or file.parent.name), str(item), labels, number
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        intake.wrong(0, f"this is no file of Potato's ({type(error).__name__}: {error})", "copy it again")
+    if file.name == OLD_FILE:
+        for record in line_records(SourceFile(file), intake.problems):
+            entry = record.value if isinstance(record.value, dict) else {}
+            item = _name(entry.get("instance_id") or entry.get("id"))
+            rater = _name(entry.get("user_id")) or _name(file.parent.name)
+            if item and rater:
+                yield rater, item, entry.get("label_annotations", {}), record.line
+            else:
+                intake.wrong(record.line, "nothing says which item was answered, or by whom", "copy the file again")
+        return
+    for record in json_records(SourceFile(file), intake.problems):
+        state = record.value if isinstance(record.value, dict) else {}
+        answered = state.get(LABELS)
+        rater = _name(state.get("user_id")) or _name(file.parent.name)
+        if not isinstance(answered, dict) or not rater:
+            intake.wrong(record.line, f"this is no file of Potato's (there is no '{LABELS}')", "copy it again")
+            continue
+        for number, (name, labels) in enumerate(answered.items(), start=1):
+            if item := _name(name):
+                yield rater, item, labels, number
+            else:
+                intake.wrong(number, "the id of an item cannot be read", "copy the file again")
+
+
+def _name(given: object) -> str:
+    """A name as text; empty where there is none, or none that can be stored."""
+    with suppress(ValueError):
+        return clean_text(str(given)) if isinstance(given, str | int) else ""
+    return ""
 
 
 def _values(labels: Any) -> dict[str, object]:
@@ -87,20 +103,26 @@ def _values(labels: Any) -> dict[str, object]:
     if isinstance(labels, Mapping):
         for schema, named in labels.items():
             inner = named.get("labels", named) if isinstance(named, Mapping) else {"": named}
-            entries[str(schema)] = [(str(name), value) for name, value in inner.items()]
-    else:
-        for label, value in labels or ():
+            if isinstance(inner, Mapping):
+                entries[str(schema)] = [(str(name), value) for name, value in inner.items()]
+    for pair in labels if isinstance(labels, list) else ():
+        label, value = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
+        if isinstance(label, Mapping) and {"schema", "name"} <= set(label):
             entries.setdefault(str(label["schema"]), []).append((str(label["name"]), value))
     values: dict[str, object] = {}
     for schema, given in entries.items():
-        chosen = [_answer(name, value) for name, value in given if value not in _FALSE]
+        chosen = [_answer(name, value) for name, value in given if not _is_unticked(value)]
         if chosen:
             values[schema] = chosen[0] if len(chosen) == 1 else chosen
     return values
 
 
+def _is_unticked(value: object) -> bool:
+    return value is None or value is False or (isinstance(value, str) and value in ("", "false", "False"))
+
+
 def _answer(name: str, value: object) -> object:
-    if value in (True, "true", "True") or value == name:
+    if value is True or (isinstance(value, str) and value in ("true", "True", name)):
         return name.removeprefix("scale_")
     return value
 

@@ -16,7 +16,7 @@ from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.rating_table import RATING_ROLES, rating_records
 from dialometer.exchange.records import JudgmentRecord, Record
 from dialometer.model.values import to_number
-from dialometer.readers.table_rows import TableRow, table_rows
+from dialometer.readers.table_rows import TableRow, plain_column, table_rows
 
 CRITERIA = ("informativeness", "naturalness", "quality")
 METHOD = "method"
@@ -47,15 +47,21 @@ class RankMe(ImportFormat):
 
     def records(self, intake: Intake) -> Iterator[Record]:
         """One judgment for each criterion and system of a row, all with the method as their condition."""
+        rows = list(table_rows(intake.source, intake.problems, ()))
         intake.options = replace(
             intake.options,
-            criteria=intake.options.criteria or CRITERIA,
+            criteria=intake.options.criteria or _criteria(rows),
             time_format=intake.options.time_format or "%m/%d/%Y %H:%M:%S",
         )
-        rows = list(table_rows(intake.source, intake.problems, ()))
         condition = ((METHOD, _method(rows)),)
         for record in rating_records(intake, iter(rows), self.roles, hint="magnitude"):
             yield replace(record, condition=condition) if isinstance(record, JudgmentRecord) else record
+
+
+def _criteria(rows: Sequence[TableRow]) -> Sequence[str]:
+    """Those of the study's criteria that the file has; all where it has none, so that the message names them."""
+    header = {plain_column(name) for name in rows[0].cells} if rows else set()
+    return [name for name in CRITERIA if {name, f"{name}1"} & header] or CRITERIA
 
 
 def _method(rows: Sequence[TableRow]) -> str:

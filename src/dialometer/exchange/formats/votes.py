@@ -18,7 +18,7 @@ from dialometer.exchange.rating_table import (
     find_columns,
 )
 from dialometer.exchange.records import JudgmentRecord, Record, TextRecord, read_time_ms
-from dialometer.model.values import CANNOT_TELL, TIE
+from dialometer.model.values import CANNOT_TELL, TIE, is_missing
 from dialometer.readers.problems import Problems
 from dialometer.readers.table_rows import TableRow, table_rows
 
@@ -181,7 +181,9 @@ class _VoteTable:
             return a
         if word in _SECOND or text == self.columns.by_role.get("b"):
             return b
-        if word not in VOTE_WORDS:
+        if word not in VOTE_WORDS and is_missing(text):
+            self.intake.left_out[NO_ANSWER] += 1
+        elif word not in VOTE_WORDS:
             remedy = f"write '{a}', '{b}', a, b, tie or cannot_tell"
             self.intake.wrong(line, f"'{text}' is none of the two systems", remedy, self.cell.column("winner"))
         return VOTE_WORDS.get(word, "")

@@ -20,7 +20,7 @@ import numpy as np
 from dialometer.errors import DialometerError
 from dialometer.exchange.records import NewNames
 from dialometer.model.dialogue import Role, clean_text
-from dialometer.readers.json_records import json_records
+from dialometer.readers.json_records import is_too_deep, json_records
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
@@ -243,6 +243,9 @@ class OutputReader:
             if not isinstance(value, dict):
                 problems.of_record([problems.problem("not a JSON object", remedy='write {"context": …}', line=line)])
                 continue
+            if why := _why_not_text(value):
+                problems.of_record([problems.problem(why, remedy="remove the character", line=line)])
+                continue
             context = _cell(value, CONTEXT)
             turns = self._turns(context)
             if not turns:
@@ -254,8 +257,8 @@ class OutputReader:
     def _turns(self, context: Any) -> list[dict[str, str]]:
         """A plain text is one turn of the user; lists are turns as chat programs write them."""
         if isinstance(context, str) and context.lstrip().startswith("["):
-            with suppress(ValueError):  # a text may begin with a bracket
-                context = json.loads(context)
+            with suppress(ValueError, RecursionError):  # a text may begin with a bracket
+                context = _shallow_json(context)
         if not isinstance(context, list):
             context = [{"speaker": "user", "text": context}] if context else []
         turns = []
@@ -328,6 +331,24 @@ def _with_ids(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         twice = next(name for name, n in counts.items() if name and n > 1)
         raise DialometerError(f"the id '{twice}' is given {counts[twice]} times", remedy="give each context its own id")
     return [{**item, "id": item["id"] or f"item-{number:0{width}d}"} for number, item in enumerate(items, start=1)]
+
+
+def _shallow_json(text: str) -> Any:
+    value = json.loads(text)
+    if is_too_deep(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _why_not_text(value: Any) -> str:
+    """What no page can show in any of the texts of a row; empty where there is nothing."""
+    if isinstance(value, str):
+        try:
+            clean_text(value)
+        except ValueError as error:
+            return str(error)
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, map(_why_not_text, parts)), "")
 
 
 def _plain(name: str) -> str:

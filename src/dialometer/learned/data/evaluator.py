@@ -82,7 +82,7 @@ def read_about(folder: Path | str) -> dict[str, Any]:
     path = Path(folder) / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         remedy = "name the folder that 'dialometer learn train' wrote"
         raise DialometerError("there is no evaluator here", where=str(folder), remedy=remedy) from error
     if not isinstance(content, dict) or content.get("form") != FORM:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,9 @@ from numpy.typing import NDArray
 from dialometer.errors import NotEnoughData, Problem, ReadError
 from dialometer.exchange.dialogue_pairs import study_pairs
 from dialometer.learned.data.rated import RatedDialogue, shown_item
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import plain_column, table_rows
 
 Numbers = NDArray[np.int64]
 SUBSTITUTE_GAP = 3.0
@@ -141,7 +142,7 @@ class ExpertPairs:
 
 
 def read_pairs(path: Path | str, known_ids: Sequence[str]) -> ExpertPairs:
-    """Expert pairs from a study that compares dialogues, or a file: JSON Lines or CSV with ``first``, ``second``, ``better``.
+    """Expert pairs from a study that compares dialogues, or a file: a table or JSON with ``first``, ``second``, ``better``.
 
     ``better`` is ``first``, ``second`` or the id of one; ties and "cannot tell" are counted and left out. Several verdicts on
     one pair are settled by majority. Pairs that name unknown dialogues, or one twice, are problems with their line.
@@ -175,25 +176,15 @@ def _study_records(folder: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _records(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The rows of a file of pairs: a table in CSV or a spreadsheet, or JSON objects; columns in capitals or not."""
+    source, found = SourceFile(path), Problems(path.name)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReadError([Problem(f"the pairs cannot be read: {error}", "check the file", path.name)]) from error
-    if not text.lstrip().startswith("{"):
-        yield from enumerate(csv.DictReader(text.splitlines()), start=2)
-        return
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            problems.append(Problem(f"broken JSON: {error}", "one object per line", path.name, number))
-            continue
-        if isinstance(record, dict):
-            yield number, record
-        else:
-            problems.append(Problem("a pair must be an object", "give first, second, better", path.name, number))
+        source.probe()
+    except ReadError as error:
+        raise ReadError([replace(problem, file=path.name) for problem in error.problems]) from error
+    for row in table_rows(source, found, ()):
+        yield row.line, {plain_column(name): cell.strip() for name, cell in row.cells.items()}
+    problems += found.errors
 
 
 def _verdict(

@@ -18,6 +18,7 @@ from typing import Any
 
 from dialometer.errors import DialometerError, NotEnoughData, Problem, ReadError
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.model.values import is_missing, to_number
 from dialometer.readers import read_dialogues
 
 # What is no part of a conversation comes off before anything is learned from it: commands and error messages.
@@ -267,8 +268,8 @@ def _rated(
         complaint = Problem(f"dialogue '{dialogue.id}' {message}", remedy, file, field=field)
 
     given = dialogue.metadata.get("rating")
-    rating = _number(given)
-    if rating is None and given not in (None, ""):
+    rating = to_number(given)
+    if rating is None and not is_missing(given):
         complain(f"has the rating {given!r}, which is no number", "give a number", "rating")
     elif rating is not None and not scale[0] <= rating <= scale[1]:
         complain(
@@ -281,16 +282,6 @@ def _rated(
     on_scale = math.nan if rating is None else to_five_points(rating, scale)
     metadata = dialogue.metadata
     return RatedDialogue(dialogue, on_scale, _name(metadata, _USER_KEYS), file, _name(metadata, _BOT_KEYS)), complaint
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _name(metadata: Mapping[str, Any], keys: Sequence[str]) -> str | None:
@@ -332,6 +323,6 @@ def read_verdicts(folder: Path | str) -> list[RatingVerdict]:
     path = Path(folder) / RATINGS_FILE
     try:
         return [RatingVerdict(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         remedy = "name the folder that 'dialometer learn train' wrote"
         raise DialometerError(f"the verdicts cannot be read: {error}", where=str(path), remedy=remedy) from error

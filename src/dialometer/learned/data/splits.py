@@ -134,7 +134,7 @@ def read_splits(path: Path | str, rated: Sequence[RatedDialogue]) -> list[DataSp
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         splits = [DataSplit(record["name"], *(tuple(record[part]) for part in PARTS)) for record in content["splits"]]
         is_ours = content["form"] == _FORM
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DialometerError(
             f"cannot be read as splits: {error}", where=str(path), remedy="have them written anew"
         ) from error

@@ -25,6 +25,7 @@ from dialometer.learned.data.evaluator import (
 )
 from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import (
+    ASPECTS,
     Described,
     Describer,
     KernelSettings,
@@ -37,6 +38,7 @@ from dialometer.learned.gaussian.kernel import (
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.tfidf import Tfidf
 from dialometer.neural.work import QUIET, Work
+from dialometer.readers.arrays import ArraysError, read_arrays
 
 Floats = NDArray[np.float64]
 KIND = "best"
@@ -137,11 +139,11 @@ class GaussianEvaluator(Evaluator):
         folder = Path(folder)
         content = read_about(folder)
         try:
-            with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
-                return _read(content, arrays)
-        except (OSError, KeyError, ValueError, TypeError) as error:
+            evaluator = _read(content, read_arrays(folder / ARRAYS))
+        except (ArraysError, KeyError, ValueError, TypeError, OverflowError, AttributeError, IndexError) as error:
             remedy = "copy the folder again, or train the evaluator again"
             raise DialometerError(f"the evaluator is damaged: {error}", where=str(folder), remedy=remedy) from error
+        return evaluator
 
 
 def _words(side: Tfidf | None) -> list[str] | None:
@@ -168,28 +170,71 @@ def _arrays(evaluator: GaussianEvaluator) -> dict[str, Any]:
 
 
 def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEvaluator:
+    """The evaluator of a folder's settings and arrays; raises ValueError, KeyError or TypeError where they do not fit."""
     from scipy import sparse  # noqa: PLC0415 - not needed to look at a folder
 
-    sides = [
-        None if words is None else word_weights({word: n for n, word in enumerate(words)}, arrays[f"{name}_idf"])
-        for name, words in zip(("user", "agent"), content["words"], strict=True)
-    ]
-    describer = Describer(tuple(content["aspects"]), sides[0], sides[1], NormalScores(arrays["sorted_values"]))
-    n_sides = sum(side is not None for side in sides)
-    words = tuple(
-        sparse.csr_matrix(
-            tuple(arrays[f"words_{n}_{part}"] for part in ("data", "indices", "indptr")),
-            shape=tuple(arrays[f"words_{n}_shape"]),
-        )
-        for n in range(n_sides)
-    )
-    posterior = Posterior(arrays["weights"], float(content["mean"]), (arrays["factor"].astype(np.float64), True))
+    numbers = {name: _finite(array, name) for name, array in arrays.items()}
+    aspects = tuple(content["aspects"])
+    if not aspects or not set(aspects) <= set(ASPECTS):
+        raise ValueError("unknown aspects of dialogues")
+    n = len(numbers["weights"])
+    sorted_values, scores, factor = (_table(numbers, name) for name in ("sorted_values", "scores", "factor"))
+    if (
+        factor.shape != (n, n)
+        or len(scores) != n
+        or sorted_values.shape[1] != scores.shape[1]
+        or not len(sorted_values)
+    ):
+        raise ValueError("its arrays do not fit each other")
+    sides = [_side(words, numbers, name) for name, words in zip(("user", "agent"), content["words"], strict=True)]
+    describer = Describer(aspects, sides[0], sides[1], NormalScores(sorted_values))
+    known = []
+    for number, side in enumerate(side for side in sides if side is not None):
+        parts = tuple(numbers[f"words_{number}_{part}"] for part in ("data", "indices", "indptr"))
+        if any(
+            part.ndim != 1 or part.dtype.kind not in kinds for part, kinds in zip(parts, ("f", "iu", "iu"), strict=True)
+        ):
+            raise ValueError("its words are no sparse table")
+        words = sparse.csr_matrix(parts, shape=(n, len(side.vocabulary)))
+        words.check_format(full_check=True)
+        known.append(words)
     return GaussianEvaluator(
         describer,
-        Described(words, arrays["scores"]),
-        KernelSettings(**content["settings"]),
-        posterior,
-        centre=float(content["centre"]),
-        temperature=float(content["temperature"]),
-        unit=float(content["unit"]),
+        Described(tuple(known), scores),
+        KernelSettings(**{name: _number(value) for name, value in content["settings"].items()}),
+        Posterior(numbers["weights"], _number(content["mean"]), (factor.astype(np.float64), True)),
+        centre=_number(content["centre"]),
+        temperature=_number(content["temperature"]),
+        unit=_number(content["unit"]),
     )
+
+
+def _finite(array: Any, name: str) -> Any:
+    if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        raise ValueError(f"'{name}' does not hold numbers")
+    return array
+
+
+def _table(numbers: Mapping[str, Any], name: str) -> Any:
+    if numbers[name].ndim != 2 or numbers[name].dtype.kind != "f":
+        raise ValueError(f"'{name}' is no table of numbers")
+    return numbers[name]
+
+
+def _side(words: Any, numbers: Mapping[str, Any], name: str) -> Tfidf | None:
+    """The words of one side with their weights."""
+    if words is None:
+        return None
+    idf = numbers[f"{name}_idf"]
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or idf.shape != (len(words),):
+        raise ValueError(f"the words of the {name} and their weights do not fit each other")
+    vocabulary = {word: number for number, word in enumerate(words)}
+    if len(vocabulary) < len(words):
+        raise ValueError(f"a word of the {name} is given twice")
+    return word_weights(vocabulary, idf)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(float(value)):
+        raise ValueError(f"{str(value)[:40]!r} is no number")
+    return float(value)

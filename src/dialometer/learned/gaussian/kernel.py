@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-from dialometer.errors import NotEnoughData
+from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.gaussian.features import FeatureTable
 from dialometer.neural.tfidf import Tfidf, fit_tfidf
 
@@ -55,6 +55,9 @@ class NormalScores:
     def __call__(self, values: Floats) -> Floats:
         """Normal scores of each value: the quantile of its mid-rank among the training values, 0 in dead dimensions."""
         n = len(self.sorted_values)
+        if values.shape[1] != self.sorted_values.shape[1]:
+            remedy = "train it again with this version"
+            raise DialometerError("the evaluator was trained on other features of dialogues", remedy=remedy)
         out = np.zeros(values.shape)
         for column in np.flatnonzero(self.is_alive):
             known = self.sorted_values[:, column]

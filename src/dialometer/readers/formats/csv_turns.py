@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DELIMITERS, READERS, DialogueDraft, Head, Reader, TurnDraft
 from dialometer.readers.source import SourceFile
-from dialometer.readers.table_rows import TableRow, table_rows
+from dialometer.readers.table_rows import TableRow, plain_column, table_rows
 
 NEEDED = ("dialogue_id", "speaker", "text")
 OWN = (*NEEDED, "role")
@@ -27,13 +27,36 @@ class CsvReader(Reader):
     @classmethod
     def recognises(cls, head: Head) -> bool:
         """A header with the needed columns."""
-        return any(set(NEEDED) <= set(head.columns(delimiter)) for delimiter in DELIMITERS)
+        headers = ({plain_column(name) for name in head.columns(delimiter)} for delimiter in DELIMITERS)
+        return any(set(NEEDED) <= header for header in headers)
 
     def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
-        """One draft per run of rows with the same id, as a stream; an id that comes back is noticed as used before."""
+        """One draft for the rows with the same id: as a stream, or put together where the rows of dialogues are mixed."""
         rows = table_rows(source, problems, NEEDED, self.delimiter)
-        for dialogue_id, group in groupby(rows, key=lambda row: row.cells["dialogue_id"].strip()):
-            yield _draft(dialogue_id, list(group), problems)
+        if not _is_mixed(table_rows(source, Problems(source.name), NEEDED, self.delimiter)):
+            for dialogue_id, group in groupby(rows, key=_id_of):
+                yield _draft(dialogue_id, list(group), problems)
+            return
+        problems.assume("rows of one dialogue that are not together are put together, in the order of the file")
+        by_id: dict[str, list[TableRow]] = {}
+        for row in rows:
+            by_id.setdefault(_id_of(row), []).append(row)
+        for dialogue_id, several in by_id.items():
+            yield _draft(dialogue_id, several, problems)
+
+
+def _id_of(row: TableRow) -> str:
+    return row.cells["dialogue_id"].strip()
+
+
+def _is_mixed(rows: Iterator[TableRow]) -> bool:
+    """Whether a dialogue comes back after another one began."""
+    seen: set[str] = set()
+    for dialogue_id, _ in groupby(rows, key=_id_of):
+        if dialogue_id in seen:
+            return True
+        seen.add(dialogue_id)
+    return False
 
 
 def _draft(dialogue_id: str, rows: list[TableRow], problems: Problems) -> DialogueDraft:

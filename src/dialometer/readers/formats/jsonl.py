@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from dialometer.errors import Problem
 from dialometer.model.dialogue import ROLES, Role
-from dialometer.readers.json_records import JsonRecord, kind_of, line_records, objects
+from dialometer.readers.json_records import JsonRecord, json_records, kind_of, objects
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, Head, Reader, TurnDraft
 from dialometer.readers.source import SourceFile
@@ -19,7 +20,7 @@ TURN_KEYS = ["speaker", "text", "role"]
 
 @READERS.register("jsonl")
 class JsonlReader(Reader):
-    """``{"id": …, "turns": [{"speaker": …, "text": …}, …], "speakers"?: {…}, "metadata"?: {…}}``, strict about keys."""
+    """``{"id": …, "turns": [{"speaker": …, "text": …}, …], "speakers"?: {…}, "metadata"?: {…}}``, further keys are kept."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
     how_to_declare: ClassVar[str] = 'write "speakers": {"NAME": "agent"} in the line'
@@ -27,36 +28,47 @@ class JsonlReader(Reader):
     @classmethod
     def recognises(cls, head: Head) -> bool:
         """An object with turns that are not bare strings."""
-        if not head.has_keys("turns") or head.text.lstrip().startswith("["):
+        if not head.has_keys("turns"):
             return False
         turns = head.record["turns"]
         return not (isinstance(turns, list) and turns and isinstance(turns[0], str))
 
     def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
-        """One draft per line, as a stream."""
-        for record in objects(line_records(source, problems), problems):
+        """One draft per line, as a stream; an array of such objects is read whole."""
+        for record in objects(json_records(source, problems), problems):
             yield draft_of(record, problems)
 
 
 def draft_of(record: JsonRecord, problems: Problems) -> DialogueDraft:
     """One object's draft with everything that is wrong in its shape; the writer checks its own lines by this too."""
     shape = _Shape(record.line, problems)
-    fields = shape.keys(record.value, KEYS, "", "everything else belongs in 'metadata'")
+    fields, others = shape.keys(record.value, KEYS, "")
+    if others:
+        problems.assume(f"further keys are kept in the dialogue's metadata: {', '.join(map(repr, others))}"[:200])
     turns = shape.list_of(fields.get("turns"), "turns") if "turns" in fields else shape.missing("turns")
     drafts = []
     for index, turn in enumerate(turns):
         where = f"turns[{index}]"
-        values = shape.keys(turn, TURN_KEYS, where, "put it in the dialogue's 'metadata'")
+        values, about = shape.keys(_as_turn(turn), TURN_KEYS, where)
         if isinstance(turn, dict):
-            drafts.append(TurnDraft(values.get("speaker"), values.get("text"), values.get("role"), place=where))
+            given = (values.get("speaker"), values.get("text"), values.get("role"))
+            drafts.append(TurnDraft(*given, place=where, others=about))
     return DialogueDraft(
         id=fields.get("id"),
         turns=drafts,
         line=record.line,
         speakers=shape.roles(fields.get("speakers", {})),
-        metadata=shape.mapping(fields.get("metadata", {}), "metadata"),
+        metadata={**others, **shape.mapping(fields.get("metadata", {}), "metadata")},
         faults=shape.faults,
     )
+
+
+def _as_turn(turn: Any) -> Any:
+    """A turn as chat programs write it (``role`` and ``content``) with the keys of this format."""
+    if not isinstance(turn, dict) or "content" not in turn or "text" in turn:
+        return turn
+    renamed = {("text" if name == "content" else name): content for name, content in turn.items()}
+    return renamed if "speaker" in turn or "role" not in turn else {"speaker": turn["role"], **renamed}
 
 
 class _Shape:
@@ -86,13 +98,17 @@ class _Shape:
         self.fault(f"'{field}' must be a list, not {kind_of(value)}", "", field)
         return []
 
-    def keys(self, value: object, known: list[str], field: str, otherwise: str) -> dict[str, Any]:
+    def keys(self, value: object, known: list[str], field: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The known keys of an object, and the others; a misspelt one is a fault, since it would be missed."""
         fields = self.mapping(value, field)
-        for name in fields:
-            if name not in known:
-                remedy = f"{did_you_mean(name, known)}; {otherwise}"
-                self.fault(f"unknown key '{name}'", remedy, f"{field}.{name}" if field else name)
-        return fields
+        others = {name: content for name, content in fields.items() if name not in known}
+        for name in others:
+            nearest = difflib.get_close_matches(name[:50], [key for key in known if key not in fields], n=1, cutoff=0.8)
+            if nearest:
+                self.fault(
+                    f"unknown key '{name}'", f"did you mean '{nearest[0]}'?", f"{field}.{name}" if field else name
+                )
+        return {name: content for name, content in fields.items() if name in known}, others
 
     def roles(self, value: object) -> dict[str, Role]:
         roles: dict[str, Role] = {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dialometer.errors import DialometerError
+from dialometer.folder_files import MAX_LIST_BYTES, read_text_inside
 from dialometer.recruit.people_list import as_csv, check_address, read_people
 from dialometer.recruit.platform import Platform
 from dialometer.recruit.platforms import PLATFORMS
@@ -53,7 +54,7 @@ def read_invitations(folder: Path) -> set[str]:
     file = folder / INVITATIONS_FILE
     if not file.is_file():
         return set()
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = read_text_inside(folder, INVITATIONS_FILE, MAX_LIST_BYTES).removeprefix("\ufeff").splitlines()
     return {line.split("#", 1)[0].strip() for line in lines} - {""}
 
 

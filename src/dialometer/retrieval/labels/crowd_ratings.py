@@ -98,7 +98,7 @@ def read_crowd_ratings(
         if answer is not None and rating is not None and why is None:
             ratings.append((name, answer, rating))
     if problems.n_errors:
-        raise RatingsError(problems.errors, n_more=problems.n_errors - len(problems.errors))
+        raise RatingsError(problems.errors, n_more=problems.n_errors - len(problems.errors), counts=problems.counts)
     return replace(crowd_ratings(ratings), n_left_out=n_left_out)
 
 

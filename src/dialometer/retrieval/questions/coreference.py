@@ -213,7 +213,7 @@ def read_marks(path: str | Path, query_set: QuerySet) -> QuerySet:
             problems.of_file(problems.problem(message, remedy="write yes or no", line=row.line, field="coreference"))
         marks[name] = text in YES if text else None
     if problems.n_errors:
-        raise MarksError(problems.errors, n_more=problems.n_errors - len(problems.errors))
+        raise MarksError(problems.errors, n_more=problems.n_errors - len(problems.errors), counts=problems.counts)
     return marked(query_set, marks)
 
 

@@ -5,7 +5,6 @@ Liang, Zou and Yu (ACL 2020, table 2): the larger the gap between two self-ratin
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,11 @@ from scipy import stats
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import n_of, p_words, percent, sentence, with_interval
 from dialometer.analysis.families.conversations.conversations import SelfRatings
-from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import plain_column, table_rows
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
@@ -184,32 +185,25 @@ def read_expert_pairs(path: Path) -> list[ExpertPair]:
 
     A dialogue is named by the rater's pseudonym and the item, such as R0001/juno-1, as in exported tables.
     """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        missing = {"first", "second", "better"} - set(rows.fieldnames or ())
-        if missing:
-            raise DialometerError(
-                f"no column {', '.join(sorted(missing))}",
-                where=path.name,
-                remedy="the file needs the columns first, second and better, and may have expert",
-            )
-        pairs = []
-        for row in rows:
-            better = (row["better"] or "").strip()
-            if better not in get_args(Better):
-                raise DialometerError(
-                    f"'{better}' in column better",
-                    where=f"{path.name}:{rows.line_num}",
-                    remedy=f"write one of {', '.join(get_args(Better))}",
-                )
-            first, second = (row["first"] or "").strip(), (row["second"] or "").strip()
-            if not first or not second or first == second:
-                raise DialometerError(
-                    "a pair needs two different dialogues",
-                    where=f"{path.name}:{rows.line_num}",
-                    remedy="name each by rater and item, such as R0001/juno-1",
-                )
-            pairs.append(ExpertPair(first, second, better, (row.get("expert") or "").strip()))  # type: ignore[arg-type]
+    source, problems = SourceFile(path), Problems(path.name)
+    source.probe()
+    pairs = []
+    for row in table_rows(source, problems, ("first", "second", "better")):
+        cells = {plain_column(name): cell.strip() for name, cell in row.cells.items()}
+        better = cells["better"].casefold().replace(" ", "_").replace("'", "")
+        better = "cannot_tell" if better in ("tie", "cant_tell", "equal") else better
+        first, second = cells["first"], cells["second"]
+        if better not in get_args(Better):
+            message = f"'{cells['better']}' in column better"
+            remedy = f"write one of {', '.join(get_args(Better))}"
+            problems.of_file(problems.problem(message, remedy=remedy, line=row.line))
+        elif not first or not second or first == second:
+            remedy = "name each by rater and item, such as R0001/juno-1"
+            message = "a pair needs two different dialogues"
+            problems.of_file(problems.problem(message, remedy=remedy, line=row.line))
+        else:
+            pairs.append(ExpertPair(first, second, better, cells.get("expert", "")))  # type: ignore[arg-type]
+    problems.finish()
     return pairs
 
 

@@ -1,0 +1,249 @@
+"""What reads each kind of file: the function that the hostile files are given to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.fuzz import valid_files as valid
+from bench.fuzz.valid_files import Files
+from dialometer.analysis.families.conversations.experts import read_expert_pairs
+from dialometer.cli.recruit._ledger import Ledger
+from dialometer.design.load import load_study
+from dialometer.design.lock import verify
+from dialometer.design.templates import template_names
+from dialometer.errors import DialometerError
+from dialometer.exchange.archive import is_archive, opened_archive
+from dialometer.exchange.formats import ImportOptions
+from dialometer.exchange.importing import import_files
+from dialometer.exchange.own_systems.system_outputs import read_outputs
+from dialometer.flow.study_check import check_all
+from dialometer.generators.filters import read_word_list
+from dialometer.generators.topic_files import read_topic_file
+from dialometer.generators.topics import TopicModel
+from dialometer.judges.model_client import ReplyCache
+from dialometer.learned.data.pairs import read_pairs
+from dialometer.learned.data.rated import read_ratings, read_verdicts
+from dialometer.learned.evaluators import load_evaluator
+from dialometer.learned.store_in_study import read_scores
+from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.readers import read_dialogues
+from dialometer.recruit.platforms.invite import invite, read_invitations
+from dialometer.recruit.rater_list import read_rater_list
+from dialometer.retrieval.avatar import read_calibration
+from dialometer.retrieval.knowledge_base import Answer, assemble, read_knowledge_base
+from dialometer.retrieval.labels.crowd_ratings import read_crowd_ratings
+from dialometer.retrieval.queries import read_queries
+from dialometer.retrieval.saving import load_retriever
+
+Read = Callable[[Path], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Files of one kind and what reads them. ``spoil`` are the files that are changed; the others stay valid."""
+
+    name: str
+    files: Callable[[], Files]
+    read: Read
+    spoil: tuple[str, ...] = ()
+    weight: int = 1
+    """How many inputs of a round are of this kind: quick readers get more."""
+
+
+def _dialogues(format: str, name: str) -> Kind:
+
+    def read(folder: Path) -> object:
+        path = next(path for path in folder.iterdir())
+        for options in ({"format": format}, {"format": format, "lenient": True}, {}):
+            try:
+                return list(read_dialogues(path, **options))  # type: ignore[arg-type]
+            except DialometerError:
+                continue
+        return None
+
+    return Kind(f"dialogues {name}", lambda: valid.DIALOGUES[name], read, weight=12)
+
+
+def _import(name: str) -> Kind:
+
+    # Where the header is gone, a format is named, as a user would.
+    format = name.partition("_")[0]
+
+    def read(folder: Path) -> object:
+        path = folder if format == "potato" else next(path for path in folder.iterdir())
+        try:
+            return import_files(folder / "out", [path], folder / "x.db", at_ms=1, is_dry_run=True)
+        except DialometerError:
+            criteria = ["informativeness", "quality"] if format == "rankme" else ()
+            options = ImportOptions(criteria=criteria)
+            return import_files(
+                folder / "out", [path], folder / "x.db", format=format, options=options, at_ms=1, is_dry_run=True
+            )
+
+    return Kind(f"import {name}", lambda: valid.IMPORTS[name], read, weight=2)
+
+
+def _exported(format: str) -> Kind:
+
+    def files() -> Files:
+        return {
+            **valid.collected()[format == "jsonl"],
+            **{f"study/{k}": v for k, v in valid.template("likert").items()},
+        }
+
+    def read(folder: Path) -> object:
+        judgments = folder / f"judgments.{format}"
+        for path in (folder, judgments):
+            try:
+                import_files(folder / "study", [path], folder / "x.db", format="dialometer", at_ms=1, is_dry_run=True)
+            except DialometerError:
+                continue
+        return import_files(folder / "new", [judgments], folder / "x.db", format="dialometer", at_ms=1, is_dry_run=True)
+
+    spoil = (f"judgments.{format}", f"answers.{format}", f"sessions.{format}", "export.json", "data_dictionary.json")
+    return Kind(f"export {format}", files, read, spoil)
+
+
+def _study(name: str) -> Kind:
+
+    def read(folder: Path) -> object:
+        study, _ = check_all(folder)
+        return verify(study, folder) if study is not None else None
+
+    return Kind(f"study {name}", lambda: valid.template(name), read)
+
+
+def _archive(folder: Path) -> object:
+
+    is_archive(folder / "a.zip")
+    with opened_archive(folder / "a.zip") as (place, _):
+        return load_study(place / "study")
+
+
+def _rated(folder: Path) -> object:
+
+    return read_ratings(folder / "r.jsonl", scale=(1, 5))
+
+
+def _pairs(folder: Path) -> object:
+
+    return _each(folder, lambda path: read_pairs(path, [f"d{n}" for n in range(6)]))
+
+
+def _each(folder: Path, read: Read) -> object:
+    """Every file of a folder by itself, so that one refused file does not hide the others."""
+    refused: list[DialometerError] = []
+    for path in sorted(folder.iterdir()):
+        try:
+            read(path)
+        except DialometerError as error:
+            refused.append(error)
+    return [str(error) for error in refused]
+
+
+def _scores(folder: Path) -> object:
+
+    return read_scores(folder / "s.csv")
+
+
+def _experts(folder: Path) -> object:
+
+    return read_expert_pairs(folder / "e.csv")
+
+
+def _outputs(folder: Path) -> object:
+
+    return _each(folder, lambda path: read_outputs([path]))
+
+
+def _knowledge(folder: Path) -> object:
+
+    return _each(folder, read_knowledge_base)
+
+
+def _queries(folder: Path) -> object:
+
+    return read_queries(folder / "d.jsonl", _base(), unknown_gold="keep" if folder.name.endswith("1") else "error")  # type: ignore[arg-type]
+
+
+def _base() -> object:
+
+    return assemble([Answer("a1", "I am Ann."), Answer("a2", "In Rome.")], [("Who?", 0)])
+
+
+def _crowd(folder: Path) -> object:
+
+    return read_crowd_ratings(folder / "c.csv", _base())  # type: ignore[arg-type]
+
+
+def _retriever(folder: Path) -> object:
+
+    read_calibration(folder)
+    return load_retriever(folder)
+
+
+def _lists(folder: Path) -> object:
+
+    readers: tuple[Callable[[], object], ...] = (
+        lambda: invite(folder / "people.csv", "https://example.org"),
+        lambda: read_invitations(folder),
+        lambda: read_rater_list(folder, "blocked.txt"),
+        lambda: Ledger(folder, "prolific").payment("y"),
+        lambda: read_word_list(folder / "words.txt"),
+        lambda: read_topic_file(folder / "topics.txt"),
+        lambda: read_topic_file(folder / "topics.csv"),
+    )
+    for reader in readers:
+        try:
+            reader()
+        except DialometerError:
+            continue
+    return None
+
+
+def _topics(folder: Path) -> object:
+
+    with suppress(DialometerError):
+        read_topic_file(folder / "given.npz")
+    return TopicModel.load(folder / "topics.npz")
+
+
+def _evaluator(folder: Path) -> object:
+
+    with suppress(DialometerError):
+        read_verdicts(folder)
+    turns = (Turn("User", "hello ok", "user"), Turn("Agent", "hi 1 2?", "agent"))
+    return load_evaluator(folder).score([Dialogue("d", turns)])
+
+
+def _replies(folder: Path) -> object:
+
+    return ReplyCache(folder / "replies.jsonl").get("k1")
+
+
+def kinds() -> Iterator[Kind]:
+    """All kinds, in a fixed order."""
+    for name in valid.DIALOGUES:
+        yield _dialogues(name.partition("_xlsx")[0], name)
+    for name in valid.IMPORTS:
+        yield _import(name)
+    yield from map(_exported, ("csv", "jsonl"))
+    for name in template_names():
+        yield _study(name)
+    yield Kind("archive", valid.archive, _archive)
+    yield Kind("rated dialogues", lambda: valid.RATED, _rated, weight=12)
+    yield Kind("pairs", lambda: valid.PAIRS, _pairs, weight=12)
+    yield Kind("scores", lambda: valid.SCORES, _scores, weight=12)
+    yield Kind("experts", lambda: valid.EXPERTS, _experts, weight=12)
+    yield Kind("system outputs", lambda: valid.OUTPUTS, _outputs, weight=12)
+    yield Kind("knowledge base", lambda: valid.KNOWLEDGE, _knowledge, weight=12)
+    yield Kind("queries", lambda: valid.DIALOGUES["jsonl"], _queries, weight=12)
+    yield Kind("ratings of answers", lambda: valid.RATINGS_OF_ANSWERS, _crowd, weight=12)
+    yield Kind("retriever", valid.saved_retriever, _retriever)
+    yield Kind("lists", lambda: valid.LISTS, _lists, weight=12)
+    yield Kind("topics", valid.topics, _topics, weight=2)
+    yield Kind("evaluator", valid.evaluator, _evaluator, weight=2)
+    yield Kind("replies", lambda: valid.REPLIES, _replies, weight=2)
