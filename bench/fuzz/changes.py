@@ -12,6 +12,7 @@ import json
 import lzma
 import re
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -324,7 +325,7 @@ def _row_lengths(rows: list[list[str]], rng: Random) -> None:
 
 
 def _many_columns(rows: list[list[str]], rng: Random) -> None:
-    n = rng.choice((200, 10_000))
+    n = rng.choice((200, 200, 200, 200, 2_000, 10_000))
     same = rng.random() < 0.3
     for number, row in enumerate(rows):
         row += [("same" if same else f"c{i}") if not number else "1" for i in range(n)]
@@ -332,7 +333,9 @@ def _many_columns(rows: list[list[str]], rng: Random) -> None:
 
 def _long_field(rows: list[list[str]], rng: Random) -> None:
     row = rng.choice(rows)
-    row[rng.randrange(len(row))] = rng.choice(("x", " ", "a,b\n", "é", "1", "(", "/")) * rng.choice((200_000, 50_000))
+    row[rng.randrange(len(row))] = rng.choice(("x", " ", "a,b\n", "é", "1", "(", "/")) * rng.choice(
+        (2_000, 2_000, 50_000, 200_000)
+    )
 
 
 _TABLE_CHANGES = (_cells, _cells, _cells, _a_column, _header, _row_lengths, _many_columns, _long_field)
@@ -397,7 +400,7 @@ def zip_changed(content: bytes, rng: Random) -> bytes:
         else rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     )
     try:
-        with zipfile.ZipFile(out, "w", method) as packed:
+        with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(out, "w", method) as packed:
             for entry_name, data in entries:
                 info = zipfile.ZipInfo(entry_name)
                 info.compress_type = method

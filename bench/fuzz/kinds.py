@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.fuzz import valid_files as valid
 from bench.fuzz.valid_files import Files
+from dialometer.analysis.base.data import load_exported
 from dialometer.analysis.families.conversations.experts import read_expert_pairs
 from dialometer.cli.recruit._ledger import Ledger
 from dialometer.design.load import load_study
@@ -105,6 +106,10 @@ def _exported(format: str) -> Kind:
 
     spoil = (f"judgments.{format}", f"answers.{format}", f"sessions.{format}", "export.json", "data_dictionary.json")
     return Kind(f"export {format}", files, read, spoil)
+
+
+def _report_data(folder: Path) -> object:
+    return load_exported(load_study(folder / "study"), folder)
 
 
 def _study(name: str) -> Kind:
@@ -231,6 +236,8 @@ def kinds() -> Iterator[Kind]:
     for name in valid.IMPORTS:
         yield _import(name)
     yield from map(_exported, ("csv", "jsonl"))
+    tables = ("judgments.csv", "answers.csv", "sessions.csv", "findings.csv", "export.json")
+    yield Kind("data of a report", _exported("csv").files, _report_data, tables)
     for name in template_names():
         yield _study(name)
     yield Kind("archive", valid.archive, _archive)

@@ -158,9 +158,25 @@ def test_a_damaged_parquet_file_is_told(tmp_path):
         import_files(tmp_path / "in", [path], tmp_path / "x.db", format="dialometer", at_ms=1)
 
 
-def test_of_many_problems_the_first_are_listed_and_the_rest_counted(tmp_path):
+def test_many_problems_of_one_kind_are_one_message(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("rater,item,criterion,value\n" + ",1,q,3\n" * 200)
-    with pytest.raises(ImportFileError, match=r"200 problems .*\n(.*\n)+.*and 150 more") as caught:
+    with pytest.raises(ImportFileError) as caught:
         import_files(tmp_path / "in", [path], tmp_path / "x.db", format="long", at_ms=1)
     assert caught.value.n_problems == 200
+    head, line = str(caught.value).split("\n")
+    assert head == "200 problems in the imported file (nothing was stored)"
+    assert line == f"  200 rows, the first of them {path}:2: the rater is missing [rater] — fill the cell"
+
+
+def test_at_most_ten_lines_tell_of_many_kinds(tmp_path):
+    path = tmp_path / "data.csv"
+    wrong = [f"{'x' * n},1,q,3,{'b' * n}{n}" for n in range(1, 40)]
+    path.write_text("rater,item,criterion,value,answered_at\n" + "\n".join(wrong * 3) + "\n,,,,\n,1,q,3,\n,1,q,4,\n")
+    with pytest.raises(ImportFileError) as caught:
+        import_files(tmp_path / "in", [path], tmp_path / "x.db", format="long", at_ms=1)
+    lines = str(caught.value).split("\n")
+    assert len(lines) <= 12
+    assert any("the rater is missing" in line for line in lines), (
+        "a kind that comes late is not hidden behind many of another"
+    )

@@ -220,4 +220,6 @@ def test_answers_to_another_form_are_refused_with_the_item(make):
     (target / "user_state.json").write_text(json.dumps(state))
     assert "the form has no item 'nobody'" in dialometer("import", folder, target.parent, fails=True)
     (target / "user_state.json").write_text("{")
+    assert "broken JSON" in dialometer("import", folder, target.parent, "--format", "potato", fails=True)
+    (target / "user_state.json").write_text("[1]")
     assert "no file of Potato's" in dialometer("import", folder, target.parent, "--format", "potato", fails=True)

@@ -84,9 +84,13 @@ def test_a_file_without_dialogues_is_an_error(a_file, problems_in, name, content
 @pytest.mark.parametrize(
     ("name", "content", "place"),
     [
-        ("x.jsonl", line("a").encode() + line("b").encode().replace(b"hi", b"caf\xe9!"), (2, 55)),
+        (
+            "x.jsonl",
+            line("a").encode().replace(b"hi", "hé".encode()) + line("b").encode().replace(b"hi", b"caf\xe9!"),
+            (2, 55),
+        ),
         ("x.csv", "dialogue_id,speaker,text\na,User,é".encode() + b"\xff\n", (2, 9)),
-        ("x.txt", b"A: ok\nB: \x80\n", (2, 4)),
+        ("x.txt", b"A: ok\nB: \x81\n", (2, 4)),
         ("x.json", b'[{"dialog_id": "a", "dialog": [\n{"sender": "participant1", "text": "\xff"}]}]', (2, 37)),
     ],
 )
@@ -142,8 +146,9 @@ def test_the_list_of_problems_is_bounded_and_counts_the_rest(a_file):
     with pytest.raises(ReadError) as caught:
         list(read_dialogues(path))
     assert (len(caught.value.problems), caught.value.n_problems) == (50, 500)
-    assert str(caught.value).startswith("500 problems in the dialogues\n")
-    assert str(caught.value).endswith("\n  … and 450 more")
+    head, told = str(caught.value).split("\n")
+    assert head == "500 problems in the dialogues"
+    assert told.startswith("  500 rows, the first of them ")
 
 
 def test_a_lenient_reading_leaves_faulty_dialogues_out_and_reports_each(a_file, caplog):

@@ -38,6 +38,7 @@ from dialometer.exchange.export_tables import (
     session_frames,
     sessions_table,
 )
+from dialometer.exchange.formula_cells import OPTION, escaped
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
@@ -198,10 +199,13 @@ def export_study(
     format: str = "csv",
     include_practice: bool = False,
     include_corrected: bool = False,
+    escape_formulas: bool = True,
     force: bool = False,
     report: Report | None = None,
 ) -> Export:
     """Write everything a study has collected to the folder ``out``; the same database gives the same bytes.
+
+    ``escape_formulas`` marks texts in CSV that a spreadsheet would run; the import reads them back as they were.
 
     ``force`` allows a folder that holds other files; those stay, except where they have the name of one that is written.
     """
@@ -209,7 +213,8 @@ def export_study(
         raise DialometerError(f"unknown export format '{format}'", remedy=did_you_mean(format, sorted(WRITERS)))
     try:
         with ExportFolder(out, force=force) as folder:
-            job = _Job(study, store, folder, format, include_practice, include_corrected, report)
+            is_escaped = escape_formulas and format == "csv"
+            job = _Job(study, store, folder, format, include_practice, include_corrected, is_escaped, report)
             return job.run()
     except OSError as error:
         raise DialometerError(
@@ -229,6 +234,7 @@ class _Job:
     format: str
     include_practice: bool
     include_corrected: bool
+    is_escaped: bool
     report: Report | None
     tables: dict[str, ExportTable] = field(default_factory=dict)
     n_rows: dict[str, int] = field(default_factory=dict)
@@ -255,6 +261,7 @@ class _Job:
         about = self._about()
         self._write_dictionary(about, judged.n_practice_left_out)
         options = {"include_practice": self.include_practice, "include_corrected": self.include_corrected}
+        options |= {OPTION: self.is_escaped}
         head = {"dialometer": __version__, "format": self.format, "study": about, "options": options}
         return Export(
             folder=self.folder.target,
@@ -283,7 +290,7 @@ class _Job:
     def _reported(self, file: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         n_rows = 0
         for frame in frames:
-            yield frame
+            yield escaped(frame) if self.is_escaped else frame
             n_rows += frame.height
             if self.report is not None:
                 self.report(file, n_rows)

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dialometer.errors import DialometerError
 from dialometer.learned.data.calibration import posterior
 from dialometer.learned.data.evaluator import FILE, DialogueScores, Evaluator, read_about
 from dialometer.model.dialogue import Dialogue
@@ -23,7 +24,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.neural.engines import LOCAL, Engine
 from dialometer.stats.bootstrap.bootstrap import draw_counts, percentile_interval
 
-GAUSSIAN = "best"
+GAUSSIAN, RANKNET = "best", "ranknet"
 PART = 512
 Speed = Literal["auto", "exact", "quick"]
 MANY = 4000
@@ -48,7 +49,11 @@ class EvaluatorPlace:
 
 def load_evaluator(folder: Path | str, device: str = "auto") -> Evaluator:
     """An evaluator from its folder, whatever it was trained by."""
-    if read_about(folder).get("kind") == GAUSSIAN:
+    kind = read_about(folder).get("kind")
+    if kind not in (GAUSSIAN, RANKNET):
+        remedy = "train it again, or use the version of dialometer that wrote it"
+        raise DialometerError(f"an evaluator of an unknown kind ({str(kind)[:40]})", where=str(folder), remedy=remedy)
+    if kind == GAUSSIAN:
         from dialometer.learned.gaussian.evaluator import GaussianEvaluator  # noqa: PLC0415 - each kind needs its own libraries
 
         return GaussianEvaluator.load(folder)

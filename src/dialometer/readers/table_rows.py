@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -77,7 +78,14 @@ def delimiter_of(header: str) -> str:
 
 def plain_column(name: str) -> str:
     """A column's name as it is compared where writing varies: lower case, with underscores for spaces, dots and hyphens."""
+    return _short_plain(name) if len(name) < 100 else _plain(name)
+
+
+def _plain(name: str) -> str:
     return "_".join(filter(None, re.split(r"[\s_.\-]+", name.casefold())))
+
+
+_short_plain = lru_cache(maxsize=65_536)(_plain)
 
 
 def some_columns(names: Sequence[str]) -> str:

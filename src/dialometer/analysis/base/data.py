@@ -17,6 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError
+from dialometer.exchange.export_folder import read_manifest
+from dialometer.exchange.formula_cells import is_escaped, restored_frame
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.storage.counts import OUTSIDE_STATES, main_sources
@@ -269,6 +271,14 @@ _MAY_LACK = ("choice", "worst")
 
 def load_exported(study: Study, folder: Path, *, sources: tuple[str, ...] = ()) -> StudyData:
     """The data of a folder that ``dialometer export --include-practice`` wrote as CSV; the same as from the database."""
+    try:
+        return _load_exported(study, folder, sources)
+    except (pl.exceptions.PolarsError, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        message = f"the tables do not hold what an export writes ({type(error).__name__}: {str(error)[:200]})"
+        raise DialometerError(message, where=str(folder), remedy="export the study again") from error
+
+
+def _load_exported(study: Study, folder: Path, sources: tuple[str, ...]) -> StudyData:
     listed = _read(folder / "sessions.csv")
     raters = names_apart(
         (session, int(rater[1:]), int(cell))
@@ -335,7 +345,8 @@ def _read(path: Path, kinds: dict[str, pl.DataType | type[pl.DataType]] | None =
             converted.append((pl.col(name) == "true").alias(name))
         else:
             converted.append(pl.col(name).cast(kind))
-    return frame.with_columns(converted)
+    is_marked = is_escaped(read_manifest(path.parent), default=False)
+    return (restored_frame(frame) if is_marked else frame).with_columns(converted)
 
 
 def data_from_arrays(

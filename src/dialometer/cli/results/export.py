@@ -57,6 +57,13 @@ def add_to(app: typer.Typer) -> None:
         include_corrected: Annotated[
             bool, typer.Option("--include-corrected", help="Also answers that a rater later corrected.")
         ] = False,
+        escape_formulas: Annotated[
+            bool,
+            typer.Option(
+                "--escape-formulas/--plain-text",
+                help="In CSV, put an apostrophe before texts that a spreadsheet would run as a formula.",
+            ),
+        ] = True,
         form: Annotated[
             AnnotationTool | None,
             typer.Option("--form", help="Instead of data, write the study as a form of another annotation tool."),
@@ -83,6 +90,7 @@ def add_to(app: typer.Typer) -> None:
                 format=file_format.value,
                 include_practice=include_practice,
                 include_corrected=include_corrected,
+                escape_formulas=escape_formulas,
                 force=force,
                 report=_reporter(),
             )

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from dialometer.errors import ImportFileError
 from dialometer.exchange.export_folder import MANIFEST, changed_files, read_manifest
+from dialometer.exchange.formula_cells import is_escaped, restored
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake, unreadable
 from dialometer.exchange.records import (
     UNKNOWN_MS,
@@ -113,8 +114,10 @@ def exported_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterat
     elif SourceFile(path).suffix == ".jsonl":
         yield from _json_rows(path, intake, needed)
     else:
+        is_marked = is_escaped(read_manifest(path.parent), default=True)
         for row in table_rows(SourceFile(path), intake.problems, needed):
-            yield ExportedRow(dict(row.cells), row.line)
+            cells = {name: restored(cell) for name, cell in row.cells.items()} if is_marked else row.cells
+            yield ExportedRow(dict(cells), row.line)
 
 
 def _json_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[ExportedRow]:

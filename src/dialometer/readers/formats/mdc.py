@@ -71,7 +71,8 @@ def _draft(mode: str, conversation: str, rows: list[TableRow], problems: Problem
 
 
 def _number(cell: str) -> int | None:
-    return int(cell) if cell.strip().isdecimal() else None
+    text = cell.strip()
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def _mark(row: TableRow, problems: Problems, draft: DialogueDraft) -> bool | None:

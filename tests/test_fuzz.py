@@ -1,0 +1,73 @@
+"""A short part of ``make fuzz``: hostile files of every kind, each read or refused with a message of ours."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import zipfile
+
+import numpy as np
+import pytest
+from bench.fuzz.kinds import kinds
+from bench.fuzz.run import Chunk, _stop, prepared, read_input
+
+from dialometer.errors import DialometerError
+from dialometer.readers.arrays import read_arrays
+
+QUICK = (
+    "dialogues",
+    "import long",
+    "import votes",
+    "label_studio",
+    "potato",
+    "pairs",
+    "scores",
+    "experts",
+    "outputs",
+    "knowledge",
+    "lists",
+    "topics",
+    "evaluator",
+    "queries",
+)
+
+
+@pytest.fixture(scope="module")
+def order():
+    before = signal.signal(signal.SIGPROF, _stop)
+    disabled = logging.root.manager.disable
+    yield prepared(QUICK)
+    logging.disable(disabled)
+    signal.signal(signal.SIGPROF, before)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_hostile_files_are_read_or_refused(order, seed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    chunk = Chunk(0)
+    for number in range(250):
+        read_input(order, seed, number, tmp_path, chunk)
+    assert [failure.text for failure in chunk.failures] == []
+    assert chunk.n_read + chunk.n_refused == 250
+    assert min(chunk.n_read, chunk.n_refused) > 20, "both happen, or the files are not hostile enough"
+
+
+def test_a_failure_is_noticed(tmp_path):
+    """The guard can fail: a reader with a fault gives a failure with its place, and the input can be made again."""
+    from dataclasses import replace
+
+    kind = next(kinds())
+    chunk = Chunk(0)
+    read_input([replace(kind, read=lambda folder: 1 / 0)], 1, 0, tmp_path, chunk)
+    assert [(failure.number, failure.what) for failure in chunk.failures] == [(0, "traceback ZeroDivisionError")]
+
+
+def test_an_array_that_claims_terabytes_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.ones(3))
+    with zipfile.ZipFile(path) as packed:
+        content = packed.read("a.npy").replace(b"(3,)", b"(1000000000000,)", 1)
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.npy", content)
+    with pytest.raises(DialometerError, match="cannot be read"):
+        read_arrays(path)
