@@ -110,7 +110,7 @@ def test_files_are_read_and_faults_named_with_their_line(tmp_path):
     for text, told in (
         ("first,second,better\na,b,left\n", "expert_pairs.csv:2"),
         ("first,second,better\na,a,first\n", "two different"),
-        ("first,better\na,first\n", "no column second"),
+        ("first,better\na,first\n", "the column 'second' is missing"),
     ):
         path.write_text(text)
         with pytest.raises(DialometerError, match=told):

@@ -50,7 +50,6 @@ def test_lines_are_exact_even_after_cells_with_several_lines(a_file, problems_in
         (7, "city", "'city' changes within dialogue 'd2': 'Rome' before, 'Paris' here"),
         (6, "speaker", "turn 2: speaker 'Who' has no known role"),
         (7, "text", "turn 3 is empty"),
-        (8, "id", "the id 'd1' was used before (line 2)"),
     ]
 
 

@@ -148,7 +148,7 @@ class ItemReader:
         known = [*_COMMON, *_KEYS[self.kind]]
         further = {key: value for key, value in data.items() if key not in known}
         for key in further:
-            if difflib.get_close_matches(key[:50], [name for name in known if name not in data], n=1, cutoff=0.8):
+            if difflib.get_close_matches(key[:50], [name for name in known if len(name) > 3], n=1, cutoff=0.8):
                 raise _Wrong(f"unknown key '{key}' in a {self.kind} item", did_you_mean(key, known), key)
             other_kinds = [kind for kind, keys in _KEYS.items() if key in keys]
             if other_kinds:

@@ -23,6 +23,8 @@ MAX_CELL = 2**24
 MAX_COLUMNS = 20_000
 N_COLUMNS_SHOWN = 20
 csv.field_size_limit(MAX_CELL)
+_HALF = re.compile("[\ud800-\udfff]")
+"""JSON can write halves of surrogate pairs (``\\ud800``), which no file and no database holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,9 @@ def _json_rows(source: SourceFile, problems: Problems, needed: Sequence[str]) ->
             header |= dict.fromkeys(record.value)
         if len(header) > MAX_COLUMNS:
             break
-    names = list(header)
+    names = [name for name in header if not _HALF.search(name)]
+    if len(names) < len(header):
+        problems.of_file(problems.problem("a key holds half of a surrogate pair", remedy="correct the key", line=1))
     used = usable_header(names, needed, 1, problems) if names or needed else []
     if used is None:
         return
@@ -154,6 +158,10 @@ def _json_rows(source: SourceFile, problems: Problems, needed: Sequence[str]) ->
             continue
         cells = dict.fromkeys(used, "")
         cells |= {called[key]: cell_text(value) for key, value in record.value.items() if key in called}
+        if half := next((name for name, cell in cells.items() if not cell.isascii() and _HALF.search(name + cell)), ""):
+            message, remedy = "half of a surrogate pair, which is no character", "correct the text"
+            problems.of_record([problems.problem(message, remedy=remedy, line=record.line, field=half[:60])])
+            continue
         if any(cell.strip() for cell in cells.values()):
             yield TableRow(cells, record.line)
 

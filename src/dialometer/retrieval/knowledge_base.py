@@ -207,14 +207,13 @@ def _rows(source: SourceFile, problems: Problems) -> Iterator[_Row]:
     columns = [name.strip().strip('"') for name in header.split(delimiter)]
     question, answer = MDC_COLUMNS if set(MDC_COLUMNS) <= set(columns) else OUR_COLUMNS
     # The corpus marks an answer given before as "REPEAT" in its column of ids: the text tells which one it is.
-    has_id = "id" in columns
     for row in table_rows(_Indexed(source.path), problems, (question, answer), delimiter):
         asked = row.cells[question]
         yield _Row(
             row.cells[answer],
             (asked,) if asked.strip() else (),
             row.line,
-            row.cells["id"].strip() if has_id else "",
+            row.cells.get("id", "").strip(),
             row.cells.get("media", ""),
             row.cells.get("captions", ""),
         )

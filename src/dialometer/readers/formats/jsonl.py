@@ -103,7 +103,7 @@ class _Shape:
         fields = self.mapping(value, field)
         others = {name: content for name, content in fields.items() if name not in known}
         for name in others:
-            nearest = difflib.get_close_matches(name[:50], [key for key in known if key not in fields], n=1, cutoff=0.8)
+            nearest = difflib.get_close_matches(name[:50], [key for key in known if len(key) > 3], n=1, cutoff=0.8)
             if nearest:
                 self.fault(
                     f"unknown key '{name}'", f"did you mean '{nearest[0]}'?", f"{field}.{name}" if field else name
