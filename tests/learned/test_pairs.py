@@ -114,5 +114,5 @@ def test_every_fault_of_expert_pairs_is_told(tmp_path):
     with pytest.raises(NotEnoughData, match="no pairs"):
         read_pairs(tmp_path / "none.csv", ["a"])
     (tmp_path / "broken.jsonl").write_text('{"first": "a"\n{"first": "a", "second": "b", "better": "a"}\n')
-    with pytest.raises(ReadError, match=r"broken\.jsonl:1: broken JSON"):
+    with pytest.raises(ReadError, match=r"broken\.jsonl:1:14: broken JSON"):
         read_pairs(tmp_path / "broken.jsonl", ["a", "b"])
