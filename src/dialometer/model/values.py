@@ -32,13 +32,13 @@ def is_missing(raw: object) -> bool:
     return raw is None or (isinstance(raw, str) and len(raw) < 10 and raw.strip().casefold() in MISSING)
 
 
-
 def to_number(raw: object) -> float | None:
     """The number in a raw answer, or None. Refuses infinities, NaN and truth values.
 
-    Takes a decimal comma, and thousands where they are separated beyond doubt: ``1 000``, ``1,000,000``, ``1.000,5``. A percent sign is
-    left out: 80% is 80. A comma before exactly three digits (``1,000``) may be either and is no number; ``which_number`` asks. A point
-    there is a decimal point, as programs and files write it. One rule for forms, programs and imported files.
+    Takes a decimal comma, and thousands where they are separated beyond doubt: ``1 000``, ``1,000,000``, ``1.000,5``. A
+    percent sign is left out: 80% is 80. A comma before exactly three digits (``1,000``) may be either and is no number;
+    ``which_number`` asks. A point there is a decimal point, as programs and files write it. One rule for forms, programs and
+    imported files.
     """
     if isinstance(raw, bool):
         return None
