@@ -103,10 +103,12 @@ def test_a_withdrawal_reaches_database_export_and_new_copies(folder, run, tmp_pa
         before = export_study(study, store, folder / "export")
     files = lambda where: [path for path in where.rglob("*") if path.is_file()]  # noqa: E731
     assert any(SECRET.encode() in path.read_bytes() for path in files(folder / "export"))
+    backup = folder.with_name(f"{folder.name}-backup-20260102-030405.zip")
+    backup.touch()
     done = json.loads(run("--withdraw", code.lower(), "--yes", "--json").stdout)
     assert done["withdrawn"]
     assert done["judgments"] > 0
-    assert done["made_before"] == [str(folder / "export")], "copies made before are named"
+    assert done["made_before"] == [str(backup), str(folder / "export")], "copies made before are named"
     with Store.open(folder / "study.db") as store:
         after = export_study(study, store, tmp_path / "new")
         assert store.sessions.person(gone.id) is None

@@ -110,12 +110,14 @@ def _ask(question: str, *, is_sure: bool) -> None:
 
 
 def _made_before(folder: Path) -> list[str]:
-    """Copies in the study's folder that were made before something was erased, and that no database command reaches."""
+    """Copies in and beside the folder that were made before something was erased, and that no database command reaches."""
+    from dialometer.exchange.backups.packing import ASIDE
     from dialometer.exchange.export_folder import MANIFEST
 
     exports = [path.parent for path in folder.glob(f"*/{MANIFEST}")]
     reports = [path.parent for path in folder.glob("*/report.json")]
-    return sorted(str(path) for path in {*exports, *reports, *folder.glob("*.zip")})
+    backups = [*folder.parent.glob(f"{folder.resolve().name}-backup-*.zip"), *folder.glob(f"{ASIDE}*")]
+    return sorted(str(path) for path in {*exports, *reports, *backups, *folder.glob("*.zip")})
 
 
 def _show(stored: dict[str, Any], folder: Path) -> None:
