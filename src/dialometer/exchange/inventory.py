@@ -75,6 +75,9 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept("account_links", "links with which an account is made, as hashes", "to let new experimenters in", STUDY),
     Kept("sign_in_failures", "names with which signing in failed lately", "to slow down guessing", STUDY),
     Kept("dashboard_log", "what experimenters did on the dashboard", "no decision goes unrecorded", STUDY),
+    Kept("wizards", "names of people who answer in place of a system", "to give each conversation one of them", STUDY),
+    Kept("wizard_chats", "conversations that wait for a wizard", "to give each conversation one of them", ANSWERS),
+    Kept("request_counts", "arrivals and logins of a client in a minute, as hashes", "to slow down guessing", STUDY),
     Kept("looks", "when experimenters looked at results, and what they saw", "peeking is part of a study", STUDY),
 )
 
