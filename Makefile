@@ -36,7 +36,7 @@ PYTEST = $(BIN)/python -m pytest -n 2 --dist worksteal
 test: $(VENV)/.dev browser  ## every test but those of test-slow
 	$(PYTEST) -m "not slow" $(ARGS)
 
-test-slow: $(VENV)/.dev browser  ## the pages of the documentation as people type them, the wheel, long trainings, many simulated studies
+test-slow: $(VENV)/.dev browser  ## the pages of the documentation as people type them, the wheel, long trainings and walks, many simulated studies
 	$(PYTEST) -m slow $(ARGS)
 
 # Without browsers, PostgreSQL, whole analyses, trained models and the pages of the documentation.
