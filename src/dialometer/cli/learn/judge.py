@@ -34,7 +34,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Store scores of a learned evaluator or of an LLM judge as a model's judgments; the report sets them beside people.
+        """Store scores of a learned evaluator or of an LLM judge as a model's judgments; the report compares them with people.
 
         Scores that do not lie on the criterion's scale keep their order only: they are laid over the ratings people gave.
         """
@@ -45,4 +45,4 @@ def add_to(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps({"name": name, "n_judgments": n}))
         else:
-            results.print(f"{n} judgments of {name} stored; 'dialometer report {folder}' sets them beside people.")
+            results.print(f"{n} judgments of {name} stored; 'dialometer report {folder}' compares them with people.")

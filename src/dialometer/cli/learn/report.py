@@ -44,7 +44,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Report on an evaluator of these ratings: how often it is right on held-out users, and whom it does not trust.
 
-        Trains by the best recipe, sets it beside simpler ways to judge, looks at its probabilities and lists the ratings that
+        Trains by the best recipe, compares it with simpler ways to judge, checks its probabilities and lists the ratings that
         lie far from what similar dialogues predict.
         """
         from dialometer.cli.console import working

@@ -167,7 +167,7 @@ def links(
     target = out or people.with_name(f"{people.stem}-links.csv")
     if target.resolve().is_relative_to(folder.resolve()):
         raise DialometerError(
-            "who has a link can take part in its name",
+            "anyone who has a link can take part in its name",
             where=str(target),
             remedy="keep the list outside the study's folder (--out)",
         )
