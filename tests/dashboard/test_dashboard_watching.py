@@ -165,6 +165,12 @@ def test_a_raters_page_shows_path_answers_gold_and_flags(ada, site):
         assert logged.finding.reason in ada.text
     assert "failed" in ada.text
     assert "gold, failed" in ada.text
+    failed = {
+        item
+        for item, result in re.findall(r"items/(gold_\w+)\">.*?<td>(passed|failed)</td></tr>", ada.page)
+        if result == "failed"
+    }
+    assert f"Failed {len(failed)} of " in ada.text
     record = store.records.of_session(session.id)
     assert ada.page.count("<tr") >= len(record.visits)
     judgment = next(j for j in record.judgments if not j.is_practice)
