@@ -1,5 +1,7 @@
 """How many screens a server stores, and how long raters wait: ``python -m bench.server [--workers 1 2] [--database URL]``.
 
+With ``--humans 1000`` that many raters fill in pages at human pace instead (``make load``).
+
 Two hundred simulated raters send their screens at once, each the next one as soon as the last is acknowledged; who
 finishes begins another session. What they send was made beforehand, so that this program takes little of the machine it
 shares with the server. Beside the
@@ -31,6 +33,7 @@ from urllib.parse import urlsplit
 import httpx
 import yaml
 
+from bench._human_pace import page_requests, send_at_pace
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
@@ -86,6 +89,7 @@ def serving(
     word = folder / ".serving.json"
     command = [sys.executable, "-m", "dialometer", "serve", str(folder), "--port", "0", "--workers", str(workers)]
     command += ["--log-level", log_level, *(["--database", database] if database else [])]
+    command += ["--connections-per-address", "20000"]  # all raters come from this machine
     with (folder / "server.log").open("ab") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
         try:
@@ -341,8 +345,57 @@ def measure(study: Study, folder: Path, arguments: argparse.Namespace, workers: 
     return result
 
 
+def humans(arguments: argparse.Namespace, n_raters: int, workers: int) -> dict[str, float]:
+    """Raters at human pace: what they waited, and what a request cost the server."""
+    with tempfile.TemporaryDirectory(dir=".") as place:
+        folder = Path(place) / "study"
+        study = make_study(folder, "likert")
+        with serving(folder, arguments.database, workers, arguments.log_level) as (url, key, server):
+            sessions = arrive(url, key, n_raters)
+            with Store.open(arguments.database or folder / "study.db") as store:
+                flow = Flow(study, store)
+                held = store.sessions.several([session_id for session_id, _ in sessions])
+                screens = [
+                    answers_of(study, flow.path(held[session_id]), number + 1, seed=1)
+                    for number, (session_id, _) in enumerate(sessions)
+                ]
+                requests = page_requests(flow, url, sessions, screens)
+            before = sum(cpu_s(server.pid).values())
+            waits = send_at_pace(url, requests, arguments.seconds)
+            used = sum(cpu_s(server.pid).values()) - before
+    return {
+        "raters": n_raters,
+        "workers": workers,
+        "requests": waits.n_requests,
+        "failed": waits.n_failed,
+        "requests_per_cpu_s": waits.n_requests / used if used else float("nan"),
+        **{
+            f"{what}_p{round(100 * share)}_ms": waits.ms(what, share)
+            for what in ("submission", "page")
+            for share in (0.5, 0.95, 0.99)
+        },
+    }
+
+
+def print_humans(rows: list[dict[str, float]]) -> None:
+    print(
+        f"{'raters':>7} {'workers':>8} {'requests':>9} {'failed':>7} {'per CPU-second':>15}   "
+        "submission p50 / p95 / p99 ms   page p50 / p95 / p99 ms"
+    )
+    for row in rows:
+        waits = ["".join(f"{row[f'{what}_p{p}_ms']:8.0f}" for p in (50, 95, 99)) for what in ("submission", "page")]
+        print(
+            f"{row['raters']:>7,} {row['workers']:>8} {row['requests']:>9,} {row['failed']:>7} "
+            f"{row['requests_per_cpu_s']:>15,.0f}   {waits[0]:>29} {waits[1]:>25}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--humans", type=int, nargs="*", default=[], help="raters at human pace, instead of the rest")
+    parser.add_argument("--seconds", type=float, default=50, help="how long they take part")
+    parser.add_argument("--json", type=Path, help="where the figures go too")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--raters", type=int, default=200)
     parser.add_argument("--screens", type=int, default=60, help="how many each rater sends")
@@ -351,6 +404,12 @@ def main() -> None:
     parser.add_argument("--template", default="anchoring")
     parser.add_argument("--log-level", default="info")
     arguments = parser.parse_args()
+    if arguments.humans:
+        rows = [humans(arguments, n, workers) for n in arguments.humans for workers in arguments.workers]
+        print_humans(rows)
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"humans": rows}, indent=1) + "\n", encoding="utf-8")
+        return
     with tempfile.TemporaryDirectory(dir=".") as place:
         folder = Path(place) / "study"
         study = make_study(folder, arguments.template)

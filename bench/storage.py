@@ -1,19 +1,34 @@
 """How fast screens are stored and judgments read back: ``python -m bench.storage [database URL]``.
 
 The yardstick is the naive way, one commit for each screen: the ratio says what storing in batches is worth on this disk.
+
+With ``--growth 10000 100000 1000000`` it measures instead how costs grow with a study (``make load``): an arrival, the
+dashboard's items and raters, the report and the import, in seconds of processor time, and the memory of the last two.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+from bench._large_study import fill, make_large_study
+from dialometer.flow.engine import Flow
 from dialometer.model.session import Draw, Judgment, ScreenVisit, Snapshot, Submission
 from dialometer.storage import ImportedSession, Store
 from dialometer.storage.sessions import Patience
+from dialometer.storage.table import long_table
+from dialometer.web.dashboard.numbers import count_study
+from dialometer.web.dashboard.pages import items as items_page
+from dialometer.web.dashboard.pages import raters as raters_page
 
 N_SESSIONS = 256
 N_SCREENS = 40
@@ -126,13 +141,118 @@ def reading(store: Store) -> None:
     print(f"{n:,} judgments as objects:{time.perf_counter() - start:8.1f} s")
 
 
+def cpu_of(work: Callable[[], object]) -> float:
+    """Seconds of processor time."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def command(*arguments: str) -> tuple[float, float]:
+    """Seconds of processor time and MB of memory that a command took."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dialometer", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"dialometer {' '.join(arguments)} failed")
+    unit = 1e6 if sys.platform == "darwin" else 1e3
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit
+
+
+def dashboard_costs(study: Any, store: Store) -> dict[str, float]:
+    """The pages of items and raters: the first look after a start, which reads the study once, and the next."""
+    running = SimpleNamespace(study=study, store=store, name="large")
+    looked: list[Any] = []
+
+    def page(make: Callable[[Any, str, Any], object], of: Callable[[Any], Any]) -> Callable[[], None]:
+        def work() -> None:
+            looked.append(count_study(study, store, time.time_ns() // 1_000_000))
+            make(running, "", of(looked[-1]))
+
+        return work
+
+    items = page(items_page._grid, lambda numbers: numbers)
+    raters = page(raters_page._grid, lambda numbers: numbers.marks)
+    return {"items_first_s": cpu_of(items), "items_s": cpu_of(items), "raters_s": cpu_of(raters)}
+
+
+def arrival_ms(study: Any, store: Store, n: int = 40) -> float:
+    """Processor time of one arrival of a rater who is given a hundred items."""
+    flow = Flow(study, store)
+
+    def arrive_all() -> None:
+        for number in range(n):
+            flow.arrive(platform="bench", external_id=f"late-{time.time_ns()}-{number}")
+
+    arrive_all()
+    return 1000 * min(cpu_of(arrive_all) for _ in range(3)) / n
+
+
+def growth(size: int) -> dict[str, float]:
+    """What a study of so many judgments costs."""
+    with tempfile.TemporaryDirectory(dir=".") as place:
+        folder, copy, table = Path(place) / "study", Path(place) / "copy", Path(place) / "ratings.csv"
+        study = make_large_study(folder)
+        with Store.open(folder / "study.db") as store:
+            n_sessions = fill(store, study, size)
+            row: dict[str, float] = {"judgments": size, "sessions": n_sessions, **dashboard_costs(study, store)}
+            columns = ["rater", "item", "system", "criterion", "value", "shown_at", "answered_at"]
+            long_table(store.records.judgment_batches()).select(columns).write_csv(table)
+        row["report_s"], row["report_mb"] = command("report", str(folder), "--format", "html", "--format", "csv")
+        row["import_s"], row["import_mb"] = command("import", str(copy), str(table), "--format", "long")
+        with Store.open(folder / "study.db") as store:
+            row["arrival_ms"] = arrival_ms(study, store)
+        row["database_mb"] = (folder / "study.db").stat().st_size / 1e6
+    return row
+
+
+GROWTH_COLUMNS = {
+    "judgments": "judgments",
+    "arrival_ms": "arrival ms",
+    "items_first_s": "items, first s",
+    "items_s": "items s",
+    "raters_s": "raters s",
+    "report_s": "report s",
+    "report_mb": "report MB",
+    "import_s": "import s",
+    "import_mb": "import MB",
+    "database_mb": "database MB",
+}
+
+
+def print_growth(sizes: list[int]) -> list[dict[str, float]]:
+    """One line for each size; times are processor time, which a busy machine changes little."""
+    print("  ".join(f"{label:>14}" for label in GROWTH_COLUMNS.values()), flush=True)
+    rows = []
+    for size in sizes:
+        rows.append(growth(size))
+        cells = (
+            f"{rows[-1][name]:14,.0f}" if name == "judgments" else f"{rows[-1][name]:14,.2f}" for name in GROWTH_COLUMNS
+        )
+        print("  ".join(cells), flush=True)
+    return rows
+
+
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        target = sys.argv[1] if len(sys.argv) > 1 else str(Path(folder) / "bench.db")
-        with Store.open(target) as store:
-            recording(store)
-            arrivals(store)
-            reading(store)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("database", nargs="?", default="", help="a database URL; by default a SQLite file")
+    parser.add_argument("--growth", type=int, nargs="+", default=[], help="sizes of studies, in judgments")
+    parser.add_argument("--json", type=Path, help="where the figures go too")
+    arguments = parser.parse_args()
+    if arguments.growth:
+        rows = print_growth(arguments.growth)
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"growth": rows}, indent=1) + "\n", encoding="utf-8")
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store.open(arguments.database or str(Path(folder) / "bench.db")) as store,
+    ):
+        recording(store)
+        arrivals(store)
+        reading(store)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ class LazyList(Sequence[T]):
         return len(self._content)
 
 
+MOST_PATHS = 4_096
+"""Sessions whose estimated times are kept."""
 RawAnswers = Mapping[str, object] | Callable[[Screen], Mapping[str, object]]
 """Answers by field, or a function that reads them once the screen is known, as for a form sent by a page."""
 
@@ -108,6 +110,7 @@ class Flow:
         self.store = store
         self.clock = clock
         self.paths = Paths(study)
+        self._seconds: dict[int, tuple[Path, list[float]]] = {}
         spec_json = study.spec.model_dump_json()
         self.version = store.studies.register(study.spec.name, fingerprint(study), spec_json, clock())
         consent = study.texts[study.spec.texts.consent]
@@ -225,7 +228,7 @@ class Flow:
         say something about the pace: who clicks quickly through consent and instructions will not judge faster.
         """
         path = self.path(session)
-        seconds = [step_seconds(self.study, path, step) for step in path.steps]
+        seconds = self._seconds_of(path)
         announced = self.study.spec.recruitment.minutes
         usual = 60 * announced / sum(seconds) if announced and sum(seconds) else 1.0
         expected = {
@@ -233,6 +236,16 @@ class Flow:
         }
         left = usual * sum(seconds[session.step :])
         return left * _pace(expected, self.store.records.seconds_on_screens(session.id))
+
+    def _seconds_of(self, path: Path) -> list[float]:
+        """What the design says of each step; every page of a session asks again."""
+        known, seconds = self._seconds.get(id(path), (None, []))
+        if known is not path:
+            seconds = [step_seconds(self.study, path, step) for step in path.steps]
+            if len(self._seconds) >= MOST_PATHS:
+                self._seconds.clear()
+            self._seconds[id(path)] = (path, seconds)
+        return seconds
 
     # submitting
 

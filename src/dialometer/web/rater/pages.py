@@ -26,6 +26,7 @@ from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.scales import SCALES
+from dialometer.web.rater.drawn_fields import DrawnFields
 from dialometer.web.rater.layout import OTHER, Control, arrange, confirmation, doubt, make_controls, typed_answers
 from dialometer.web.server.media import shown_recording
 from dialometer.web.server.static_files import static_version
@@ -255,6 +256,7 @@ class Pages:
             loader=ChoiceLoader([PackageLoader("dialometer.web"), FunctionLoader(_scale_template)]),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -267,6 +269,7 @@ class Pages:
             lang=self.language,
             study=study.spec,
             is_preview=is_preview,
+            drawn_fields=DrawnFields(),
             OTHER=OTHER,
             MANY_OPTIONS=MANY_OPTIONS,
             MAX_MESSAGE_LENGTH=MAX_MESSAGE_LENGTH,
