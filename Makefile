@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack chaos calibrate fuzz docs pictures browser clean help hosts
+.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack chaos load calibrate fuzz docs pictures browser clean help hosts
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -86,6 +86,12 @@ bench: $(VENV)/.dev  ## speed beside peers, as ratios in one run
 
 hosts: $(VENV)/.dev  ## two servers in network namespaces behind a proxy, one killed, PostgreSQL failed over; needs root and caddy
 	$(BIN)/python -m bench.hosts $(ARGS)
+
+load: $(VENV)/.dev  ## raters at human pace, and how costs grow with a study, as tables; docs/scale.md gets the figures
+	@mkdir -p build
+	$(BIN)/python -m bench.server --humans 100 1000 --workers 1 2 --json build/humans.json
+	$(BIN)/python -m bench.storage --growth 10000 100000 1000000 --json build/growth.json
+	$(BIN)/python scripts/scale_page.py build/humans.json build/growth.json
 
 attack: $(VENV)/.dev  ## what once broke a server, tried again on real ones: one line for each attack, fails if one gets through
 	$(BIN)/python -m bench.attack $(ARGS)

@@ -56,6 +56,7 @@ def test_counts_that_were_damaged_are_found_and_rebuilt(store: Store) -> None:
     assert (session.source, session.draw.cell, slot_counts.OF_SESSION) in wrong
     assert set(wrong.values()) == {(0, 1)}
     assert any("slots" in problem for problem in store.check())
-    store.slot_counts.rebuild()
+    assert store.slot_counts.repair()
+    assert not store.slot_counts.repair()
     assert store.slot_counts.wrong() == {}
     assert store.check() == []

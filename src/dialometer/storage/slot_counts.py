@@ -25,17 +25,20 @@ _KEY = ("source", "cell", "item_id")
 
 
 class SlotCounts(StorePart):
-    """Checking and repairing the counts, for ``dialometer verify``."""
+    """Checking and repairing the counts: ``dialometer verify`` looks at them, a server repairs them when it starts."""
 
     def wrong(self) -> dict[tuple[str, int, str], tuple[int, int]]:
         """By source, condition and item: the count that is kept, and what the slots themselves say, where they differ."""
         with self.database.reading() as connection:
             return wrong_counts(connection)
 
-    def rebuild(self) -> None:
-        """Count everything again."""
+    def repair(self) -> bool:
+        """Count everything again where a count is wrong; whether one was."""
+        if not self.wrong():
+            return False
         with self.database.assigning() as connection:
             rebuild(connection)
+        return True
 
 
 def kept_counts(connection: Connection, source: Source) -> dict[tuple[int, str], int]:

@@ -89,7 +89,9 @@ class Store:
         """
         problems = self._file_problems() if self.database.is_sqlite else []
         n_wrong = len(self.slot_counts.wrong())
-        return problems + ([f"{n_wrong} counts of taken slots are wrong; rebuild them"] if n_wrong else [])
+        return problems + (
+            [f"{n_wrong} counts of taken slots are wrong; a server repairs them when it starts"] if n_wrong else []
+        )
 
     def _file_problems(self) -> list[str]:
         with self.database.reading() as connection:

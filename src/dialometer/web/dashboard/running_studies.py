@@ -19,7 +19,7 @@ from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
 from dialometer.storage.safety.start import refuse_foreign_log, refuse_lost_answers
 from dialometer.storage.store import Store
-from dialometer.web.server.logs import log_failure
+from dialometer.web.server.logs import log, log_failure
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.turns import TurnTakingStore
 from dialometer.web.study_app import StudyApp, create_app
@@ -265,6 +265,8 @@ class RunningStudies:
         store = TurnTakingStore.open(database)
         try:
             refuse_lost_answers(folder, store.database)
+            if store.slot_counts.repair():
+                log("slot_counts_repaired", study=name)
             store.log_acknowledged(folder)
             settings = replace(self.settings, root_path=self.address_of(name), runtime_folder=runtime)
             app = create_app(study, store, settings=settings)
