@@ -153,9 +153,9 @@ def unsigned(work: Path) -> str:
     return check(n_in == 0 and right == 200, f"{n_in} of {len(tries)} forged links let in; the signed one: {right}")
 
 
-def _invite(owner: Visitor, target: Target, role: str) -> Visitor:
+def _invite(owner: Visitor, target: Target, role: str, study: str = "") -> Visitor:
     page = owner.client.get("/dashboard/accounts").text
-    made = owner.post("/dashboard/accounts/invite", page, role=role).text
+    made = owner.post("/dashboard/accounts/invite", page, role=role, study=study).text
     found = re.search(r"/dashboard/join\?token=([\w-]+)", made)
     if found is None:
         raise SystemExit(f"no link for a {role}")
@@ -182,6 +182,23 @@ def secrets_for_viewers(work: Path) -> str:
     return check("study.yaml" in names and n_leaked == 0, f"{n_leaked} of 3 secrets in study.zip or by address")
 
 
+def other_study(work: Path) -> str:
+    """An editor of one study looks at another one."""
+    folder = work / "studies"
+    folder.mkdir()
+    for name in ("film", "secret"):
+        make_study(folder / name)
+    with serving(folder) as target:
+        editor = _invite(owner_of(target), target, "editor", "film")
+        own = editor.client.get("/dashboard/studies/film/files").status_code
+        paths = ("files", "preview", "study.zip", "files/study.yaml")
+        statuses = [editor.client.get(f"/dashboard/studies/secret/{path}").status_code for path in paths]
+        is_listed = "/studies/secret" in editor.client.get("/dashboard/").text
+    n_open = sum(status == 200 for status in statuses)
+    figures = f"the own study {own}, {n_open} of {len(paths)} pages of the other one, listed: {is_listed}"
+    return check(own == 200 and n_open == 0 and not is_listed, figures)
+
+
 def locked_out_owner(work: Path) -> str:
     """A stranger gives wrong passwords for the owner."""
     with serving(make_study(work / "study")) as target:
@@ -206,5 +223,6 @@ HOLES = [
     Hole(SECTION, "a crowd of made-up raters", crowd),
     Hole(SECTION, "forged links where signed ones are asked for", unsigned),
     Hole(SECTION, "secrets in study.zip", secrets_for_viewers),
+    Hole(SECTION, "an editor of another study", other_study),
     Hole(SECTION, "eight wrong passwords for the owner", locked_out_owner),
 ]
