@@ -146,7 +146,8 @@ def locked_database(work: Path) -> str:
             health: list[tuple[int, float]] = []
 
             def arrive() -> None:
-                statuses.append(client.post(f"{target.url}/start", data={"csrf": csrf}).status_code)
+                with contextlib.suppress(httpx.HTTPError):
+                    statuses.append(client.post(f"{target.url}/start", data={"csrf": csrf}).status_code)
 
             other = sqlite3.connect(folder / "study.db", isolation_level=None)
             other.execute("BEGIN IMMEDIATE")

@@ -140,7 +140,7 @@ def serve_avatar(avatar: Avatar, sock: socket.socket, *, title: str = "", log_le
 
     set_up(log_level)
     app = create_avatar_app(avatar, title=title)
-    http = guarded(ConnectionLimits())
+    http = guarded(ConnectionLimits(), trusted="127.0.0.1")
     config = Config(app, http=http, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none")
     Server(config).run(sockets=[sock])
 

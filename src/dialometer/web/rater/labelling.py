@@ -55,7 +55,7 @@ def serve_labelling(
 
     set_up(log_level)
     app = create_labelling_app(labels, finder, title=title)
-    http = guarded(ConnectionLimits())
+    http = guarded(ConnectionLimits(), trusted="127.0.0.1")
     config = Config(app, http=http, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none")
     Server(config).run(sockets=[sock])
 
