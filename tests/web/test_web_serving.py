@@ -165,7 +165,7 @@ def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
         for thread in threads:
             thread.start()
         server.send_signal(signal.SIGHUP)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         log = study.folder / "out.txt"
         while log.read_text().count("Finished server process") < n_processes:
             assert time.monotonic() < until, log.read_text()
