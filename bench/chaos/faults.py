@@ -108,7 +108,7 @@ def kills(
     server = StudyServer(preloaded, folder, database, n_workers=2)
     single = ["server", "PostgreSQL", "a backend of PostgreSQL"] if postgres else ["server"]
     n_several = round(n_kills * SHARE_OF_WORKERS)
-    kinds = [("worker", "first process", "worker", "two workers at once")[n % 4] for n in range(n_several)]
+    kinds = [("worker", "first process", "worker", "server of two workers")[n % 4] for n in range(n_several)]
     kinds += [single[n % len(single)] for n in range(n_kills - n_several)]
     done: Counter[str] = Counter()
     until = time.monotonic() + 60 * minutes
@@ -133,7 +133,7 @@ def kills(
 def _kill(kind: str, server: StudyServer, postgres: PostgresServer | None, rng: random.Random) -> None:
     if kind == "worker":
         kill(_one_of(server.workers, rng))
-    elif kind in ("server", "two workers at once"):
+    elif kind in ("server", "server of two workers"):
         server.kill_all()
         server.start()
     elif kind == "first process":
