@@ -238,10 +238,11 @@ class Sessions(StorePart):
             known = _session_of(connection, platform, external_id)
         return known is not None and not patience.has_left(known)
 
-    def renew_token(self, session_id: str, token: str, at_ms: int) -> Session:
-        """Give a session a new token, for a rater who has lost the old one; that one ends."""
+    def renew_token(self, session_id: str, token: str) -> Session:
+        """Give a session a new token, for a rater who has lost the old one; that one ends. The rater is not seen by it."""
         with self.database.writing() as connection:
-            return _hand_over(connection, present_session(connection, session_id), token, at_ms)
+            session = present_session(connection, session_id)
+            return _hand_over(connection, session, token, session.last_seen_at_ms)
 
     def extend(self, session_id: str, choose: Callable[[Session, Snapshot], Draw], at_ms: int) -> Session:
         """Give an active session more items; the new draw begins with everything the old one had."""
