@@ -92,7 +92,7 @@ def unreadable_drafts(work: Path) -> str:
 
 
 def bomb(work: Path) -> str:
-    """An archive of little more than a megabyte that unpacks to more than a gigabyte."""
+    """A small archive that unpacks to 1.2 GB."""
     path = work / "bomb.zip"
     names = [f"data/{n}.csv" for n in range(6)]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
@@ -114,9 +114,7 @@ def bomb(work: Path) -> str:
     n_mb = path.stat().st_size / 1e6
     words = done.stderr.decode(errors="replace")
     is_refused = done.returncode == 1 and "unpacks to more than" in " ".join(words.split())
-    figures = (
-        f"{n_mb:.1f} MB that unpack to 1.2 GB: refused after {time.monotonic() - began:.1f} s, {peak:.0f} MB of memory"
-    )
+    figures = f"an archive of {n_mb:.1f} MB, refused after {time.monotonic() - began:.1f} s, {peak:.0f} MB of memory"
     return check(
         is_refused and "Traceback" not in words, figures if is_refused else f"{done.returncode}: {words[-300:]}"
     )
@@ -131,5 +129,5 @@ HOLES = [
     Hole(SECTION, "${PGPASSWORD} in an agent's header", sent_secret),
     Hole(SECTION, "items from /dev/zero and /etc/passwd", hungry_items),
     Hole(SECTION, "drafts that cannot be read", unreadable_drafts),
-    Hole(SECTION, "an archive that unpacks a thousandfold", bomb),
+    Hole(SECTION, "an archive that unpacks to 1.2 GB", bomb),
 ]
