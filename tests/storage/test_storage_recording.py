@@ -158,7 +158,7 @@ def test_refusals_name_the_submission_and_write_nothing(store: Store) -> None:
     borrowed = screen(bad, 0, token=fine.token)
     withdrawn = screen(bad, 0, next_state="withdrawn", token="w")
     for wrong, message in (
-        (stranger, "no session 'nobody'"),
+        (stranger, "there is no session with this id"),
         (mixed, "entries of another session"),
         (borrowed, "used by another session"),
         (withdrawn, "cannot make a session withdrawn"),
