@@ -52,3 +52,9 @@ def test_further_keys_are_kept_once_said_and_misspelt_ones_refused():
     assert [problem.severity for problem in problems] == ["warning", "warning"]
     _, problems = read({**item(), "sistem": "x"} | {"system": "x"}, item(id="c", block="m", metdata={}))
     assert any(problem.severity == "error" and "metdata" in problem.message for problem in problems)
+
+
+def test_half_a_surrogate_pair_is_refused_with_its_line():
+    reader = ItemReader("dialogue", ROLES, ["x"], "items.jsonl")
+    assert reader.read(json.dumps(item(metadata={"a": "\ud800"})).encode()) == []
+    assert [(problem.line, problem.severity) for problem in reader.problems] == [(1, "error")]

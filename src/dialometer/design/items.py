@@ -116,6 +116,8 @@ class ItemReader:
             self._complain(number, "a number is too long, or the nesting too deep", "shorten it, or put it in quotes")
             return None
         try:
+            if b"\\ud" in line.lower() and _has_half(data):
+                raise _Wrong("half of a surrogate pair, which is no character", "correct the text")
             if not isinstance(data, dict):
                 raise _Wrong("not a JSON object", 'write {"id": …}')
             return self._build(data, number)
@@ -310,3 +312,12 @@ class ItemReader:
         if not text and default is None:
             raise _Wrong(f"'{key}' is empty", "write something or leave the item out", where + key)
         return text
+
+
+def _has_half(data: Any) -> bool:
+    """Whether a text in a record holds half of a surrogate pair, which JSON can write and nothing can store."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False

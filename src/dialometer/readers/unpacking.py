@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -23,7 +25,10 @@ FREE_BYTES = 64 * 2**20
 MAX_TOTAL_BYTES = 16 * 2**30
 """Of a whole zip."""
 _CHUNK_BYTES = 2**18
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, RuntimeError, ValueError, OverflowError),
+)
 """What zipfile raises for files that are cut, changed, locked by a password or packed in a way it does not know."""
 
 
