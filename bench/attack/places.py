@@ -77,7 +77,7 @@ def taken_session(work: Path) -> str:
             hers = store.sessions.by_token(own) if own else None
             his = store.sessions.by_token(got) if got else None
     is_taken = hers is not None and his is not None and his.id == hers.id
-    figures = f"the stranger {'has' if is_taken else 'does not have'} the session, the rater goes on ({still})"
+    figures = f"the stranger {'has' if is_taken else 'does not have'} the session, the rater continues ({still})"
     return check(hers is not None and not is_taken and still == 200, figures)
 
 
