@@ -198,7 +198,7 @@ def _found(counts: list[tuple[Cell, ...]]) -> str:
         return (
             f"The study has one rule about raters, which applied to {'some of them' if n_acting else 'none of them'}."
         )
-    applied = f"{n_acting} of them applied to any rater" if n_acting else "none of them applied to any rater"
+    applied = f"{n_acting or 'none'} of them applied to {'raters' if n_acting > 1 else 'a rater'}"
     return f"The study has {n} rules about raters; {applied}."
 
 
