@@ -202,6 +202,8 @@ def _answer(main: SystemComparison) -> str:
     if len(main.means) == 2 and number(main.means[best].value) == number(main.means[rest].value):
         return f"Dialogues with {best} and with {rest} are tied {rated}."
     ahead = "are rated higher than" if main.lead.is_clear else "are rated highest, but not significantly higher than"
+    if len(main.means) == 2 and not main.lead.is_clear:
+        ahead = "are rated higher, but not significantly, than"
     return f"Dialogues with {best} {ahead} those with {rest} {rated}."
 
 
