@@ -83,6 +83,8 @@ def group_section(
         paragraphs = [f"Raters are split by {groups.text}."]
     if main.measure.unit != "z":
         parts += [_figure(groups, measures, rows, options), _means(groups, measures, rows, options)]
+        if main.measure.is_log:  # as published studies report them
+            parts.append(_means(groups, measures, rows, options, is_arithmetic=True))
         parts.append(_effects_within(groups, effects, options))
         paragraphs += [_sentence(main, contrast, groups, options) for contrast in contrasts(chief)]
     parts.append(group_table(study, measures, rows, groups, options))
@@ -94,13 +96,15 @@ def group_section(
     )
 
 
-def _means(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Options) -> Table:
+def _means(
+    groups: RaterGroups, measures: Measures, rows: RaterRows, options: Options, *, is_arithmetic: bool = False
+) -> Table:
     body: list[tuple[Cell, ...]] = []
     main = rows.raw[measures.main.name]
     by_group = [
         (
             cell_counts(main, rows, groups.inside(code)),
-            [_cell_means(m, groups, code, rows, options) for m in measures.all],
+            [_cell_means(m, groups, code, rows, options, is_arithmetic=is_arithmetic) for m in measures.all],
         )
         for code in range(len(groups.levels))
     ]
@@ -112,7 +116,9 @@ def _means(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Op
     title = (
         f"{_mean_word(measures).capitalize()} {unit_words(measures.main.unit)} by condition and {groups.label.lower()}"
     )
-    return Table(f"means_by_{groups.name}", title, tuple(columns), tuple(body))
+    is_geometric = measures.main.is_log and not is_arithmetic
+    name = f"geometric_means_by_{groups.name}" if is_geometric else f"means_by_{groups.name}"
+    return Table(name, title, tuple(columns), tuple(body))
 
 
 def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: Options) -> Figure:
@@ -133,8 +139,9 @@ def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: O
 
 def _cell_means(measure: Measure, groups: RaterGroups, code: int, rows: RaterRows, options: Options) -> list[Estimate]:
     """Means of one group in every condition: geometric ones of magnitudes, whose effects are ratios."""
-    values = rows.y if measure.is_log else rows.raw
-    return cell_means(values[measure.name], rows, options, groups.inside(code), is_log=measure.is_log)
+    is_log = measure.is_log and not is_arithmetic
+    values = rows.y if is_log else rows.raw
+    return cell_means(values[measure.name], rows, options, groups.inside(code), is_log=is_log)
 
 
 def _mean_word(measures: Measures) -> str:
