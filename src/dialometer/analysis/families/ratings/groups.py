@@ -113,9 +113,8 @@ def _means(
             body.append((name, group, counts[number], *(column[number] for column in means)))
     columns = [Column("condition", "Condition"), Column("group", groups.label), Column("raters", "Raters", "count")]
     columns += [Column(m.name, m.label, "estimate") for m in measures.all]
-    title = (
-        f"{_mean_word(measures).capitalize()} {unit_words(measures.main.unit)} by condition and {groups.label.lower()}"
-    )
+    word = "arithmetic mean" if is_arithmetic else _mean_word(measures)
+    title = f"{word.capitalize()} {unit_words(measures.main.unit)} by condition and {groups.label.lower()}"
     is_geometric = measures.main.is_log and not is_arithmetic
     name = f"geometric_means_by_{groups.name}" if is_geometric else f"means_by_{groups.name}"
     return Table(name, title, tuple(columns), tuple(body))
@@ -137,7 +136,15 @@ def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: O
     )
 
 
-def _cell_means(measure: Measure, groups: RaterGroups, code: int, rows: RaterRows, options: Options) -> list[Estimate]:
+def _cell_means(
+    measure: Measure,
+    groups: RaterGroups,
+    code: int,
+    rows: RaterRows,
+    options: Options,
+    *,
+    is_arithmetic: bool = False,
+) -> list[Estimate]:
     """Means of one group in every condition: geometric ones of magnitudes, whose effects are ratios."""
     is_log = measure.is_log and not is_arithmetic
     values = rows.y if is_log else rows.raw
