@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 from collections import Counter
@@ -262,6 +263,33 @@ def import_files(
     file that has any. ``format`` is detected where it is not given. ``with_rules`` applies the study's quality rules to the
     imported raters.
     """
+    with _without_collector():
+        return _import(folder, paths, database, format, options, at_ms, is_dry_run, with_rules, report)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Records of a long file stay in memory and hold no cycles; looking for cycles among them takes a tenth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _import(
+    folder: Path,
+    paths: Sequence[Path],
+    database: str | Path,
+    format: str,
+    options: ImportOptions | None,
+    at_ms: int,
+    is_dry_run: bool,
+    with_rules: bool,
+    report: Report | None,
+) -> ImportResult:
     reading = ImportReader(options or ImportOptions(), report)
     files = [open_file(path, format, reading.options) for path in paths]
     refuse_repeated(files, _known_imports(database))

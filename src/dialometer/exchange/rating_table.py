@@ -152,6 +152,8 @@ class RatingTable:
         self.cell = CellReader(intake, columns)
         self.numbers = sorted(columns.numbered.get("system", {}))
         self._texts: set[tuple[str, ...]] = set()
+        # Most files have few of the roles; those that are not there are not asked for in each of a million rows.
+        self._has = frozenset(role for role in RATING_ROLES if columns.has(role))
         self._minutes: dict[str, float] = {}
         self._timed: set[str] = set()
         n_before = intake.problems.n_errors
@@ -182,10 +184,10 @@ class RatingTable:
             "item": item,
             "shown_at_ms": shown_at_ms,
             "answered_at_ms": answered_at_ms,
-            "position": self.cell.whole(cells, "position", line, least=1) or 0,
-            "turn": self.cell.whole(cells, "turn", line, least=0),
-            "block": self.cell.text(cells, "block", line),
-            "condition": self.cell.condition(cells, line),
+            "position": (self.cell.whole(cells, "position", line, least=1) or 0) if "position" in self._has else 0,
+            "turn": self.cell.whole(cells, "turn", line, least=0) if "turn" in self._has else None,
+            "block": self.cell.text(cells, "block", line) if "block" in self._has else "",
+            "condition": self.cell.condition(cells, line) if self.cell.factors else (),
             "hint": self.hint,
             "question": candidate.question if candidate else "",
             "answer": candidate.answer if candidate else "",
@@ -193,9 +195,11 @@ class RatingTable:
         if candidate is not None and self.candidates is not None and self.candidates.is_news(candidate):
             yield candidate
         yield from self._side_by_side(cells, of_row) if self.numbers else self._single(cells, of_row)
-        yield from self._session(cells, of_row)
-        times = (shown_at_ms, answered_at_ms)
-        yield from answer_records(self.questions, cells, line=line, rater=rater, times=times)
+        if "session_minutes" in self._has:
+            yield from self._session(cells, of_row)
+        if self.questions:
+            times = (shown_at_ms, answered_at_ms)
+            yield from answer_records(self.questions, cells, line=line, rater=rater, times=times)
 
     def _session(self, cells: Cells, of_row: _OfRow) -> Iterator[SessionFacts]:
         """How long the rater's session took, once for each rater."""
@@ -264,8 +268,8 @@ class RatingTable:
         line, item = of_row["line"], of_row["item"]
         if not item:
             return  # a candidate's texts are in its own record
-        context = self.cell.text(cells, "context", line)
-        response = self.cell.text(cells, "response", line, number)
+        context = self.cell.text(cells, "context", line) if "context" in self._has else ""
+        response = self.cell.text(cells, "response", line, number) if "response" in self._has else ""
         key = (item, system, context, response)
         if key not in self._texts:
             self._texts.add(key)

@@ -59,7 +59,7 @@ def table_rows(
                 names = usable_header(values, needed, line, problems) or []
                 if not names:
                     return
-            elif not any(value.strip() for value in values):
+            elif not (values and values[0].strip()) and not any(value.strip() for value in values):
                 pass  # spreadsheets leave rows of empty cells behind
             elif len(values) == len(names):
                 yield TableRow(dict(zip(names, values, strict=True)), line)
