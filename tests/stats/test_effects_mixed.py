@@ -194,7 +194,7 @@ def test_factors_that_cannot_be_told_from_the_residual_are_left_out():
 
 def test_impossible_designs_are_refused():
     y, design, rater, item = draw(1, 6, 3)
-    with pytest.raises(NotEnoughData, match="told apart"):
+    with pytest.raises(NotEnoughData, match="cannot be separated"):
         fit_crossed(y, np.column_stack([design, design[:, 1]]), rater, item)
     with pytest.raises(NotEnoughData, match="judgments"):
         fit_crossed(y[:4], design[:4], rater[:4], item[:4])
