@@ -51,7 +51,11 @@ def test_export_as_json_and_in_other_forms(run, tmp_path):
     assert told["files"]["judgments.parquet"]["n_rows"] == 40
     assert (tmp_path / "data" / "here" / "judgments.parquet").exists()
     _, text = run("export", "s", "--include-practice", "--include-corrected", "--json")
-    assert json.loads(text)["options"] == {"include_practice": True, "include_corrected": True}
+    assert json.loads(text)["options"] == {
+        "include_practice": True,
+        "include_corrected": True,
+        "escape_formulas": True,
+    }
 
 
 def test_export_before_anything_was_collected(run):
