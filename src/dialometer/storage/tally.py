@@ -62,7 +62,7 @@ class _Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFacts:
+class CountingFacts:
     """What decides whether a session's judgments count, by the tally's number of the session."""
 
     is_counted: NDArray[np.bool_]
@@ -144,10 +144,10 @@ class JudgmentTally:
         newest = connection.scalar(select(func.max(judgments.c.id))) or 0
         self._settled = [*[(at, last) for at, last in self._settled if last >= settled][-200:], (now, newest)]
 
-    def facts(self, connection: Connection, counts: Any, sources: Sequence[str] | None) -> SessionFacts:
+    def facts(self, connection: Connection, counts: Any, sources: Sequence[str] | None) -> CountingFacts:
         """What is true of the sessions now; with ``sources``, only theirs count."""
         n = len(self.sessions.of)
-        facts = SessionFacts(np.zeros(n, dtype=bool), np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64))
+        facts = CountingFacts(np.zeros(n, dtype=bool), np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64))
         raters = _Codes()
         query = select(sessions.c.id, sessions.c.rater_id, sessions.c.source, type_coerce(counts, Integer))
         for session_id, rater, source, is_counted in connection.execute(query):
@@ -171,7 +171,7 @@ class JudgmentTally:
             if real[place] or practice[place]
         }
 
-    def raters_by_item(self, facts: SessionFacts) -> dict[str, int]:
+    def raters_by_item(self, facts: CountingFacts) -> dict[str, int]:
         """How many raters who count have judged each item."""
         used = self._counted(facts)
         items = _Codes()
@@ -183,7 +183,7 @@ class JudgmentTally:
         counts = np.bincount(pairs // n_raters, minlength=len(items.of))
         return {item: int(counts[place]) for item, place in items.of.items() if counts[place]}
 
-    def value_counts(self, facts: SessionFacts, without: Sequence[str]) -> list[tuple[str, str, str, int, Value, int]]:
+    def value_counts(self, facts: CountingFacts, without: Sequence[str]) -> list[tuple[str, str, str, int, Value, int]]:
         """Item, criterion, system, turn, answer and how often raters who count gave it."""
         used = self._counted(facts)
         keys, texts = list(self.keys.of), list(self.values.of)
@@ -199,6 +199,6 @@ class JudgmentTally:
             for pair, n in zip(pairs.tolist(), counts.tolist(), strict=True)
         ]
 
-    def _counted(self, facts: SessionFacts) -> NDArray[np.bool_]:
+    def _counted(self, facts: CountingFacts) -> NDArray[np.bool_]:
         is_used: NDArray[np.bool_] = self.is_current & ~self.is_practice & facts.is_counted[self.session]
         return is_used
