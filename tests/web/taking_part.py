@@ -69,8 +69,9 @@ class Browser:
 
     @property
     def action(self):
-        """Where the form of the page is sent."""
-        found = re.search(r'<form[^>]*action="([^"]*)"', self.page)
+        """Where the form of the page is sent; the page of a conversation has others before it."""
+        form = r'<form[^>]*action="([^"]*)"'
+        found = re.search(r'<form(?=[^>]* id="answers")[^>]*action="([^"]*)"', self.page) or re.search(form, self.page)
         return found[1].removeprefix(self.root) if found else ""
 
     def send(self, _form=None, **answers):
