@@ -19,7 +19,7 @@ SECRET_MS = 3600 * 1000
 _SECRET = "limits"
 
 
-class Limits(StorePart):
+class SharedLimits(StorePart):
     """How often each client came in the minute that runs, over all hosts."""
 
     def take(self, kind: str, client: str, per_minute: int, at_ms: int) -> float:

@@ -15,7 +15,7 @@ from dialometer.storage.counts import Counts
 from dialometer.storage.database import BUSY_TIMEOUT_S, Database, open_database
 from dialometer.storage.exclusions import Exclusions
 from dialometer.storage.imports import Imports
-from dialometer.storage.limits import Limits
+from dialometer.storage.limits import SharedLimits
 from dialometer.storage.looks import Looks
 from dialometer.storage.migrate import bring_up_to_date
 from dialometer.storage.records import Records
@@ -51,7 +51,7 @@ class Store:
         self.looks = Looks(database)
         self.secrets = Secrets(database)
         self.wizards = Wizards(database)
-        self.limits = Limits(database)
+        self.limits = SharedLimits(database)
 
     @classmethod
     def open(cls, target: str | Path, *, create: bool = True) -> Self:

@@ -39,7 +39,7 @@ from dialometer.storage.store import Store
 from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
 from dialometer.web.rater.pages import Pages
-from dialometer.web.server.connections import ConnectionLimits, Door, Guarded, TrustedProxies
+from dialometer.web.server.connections import ConnectionLimits, LimitedProtocol, OpenConnections, TrustedProxies
 from dialometer.web.server.health import HealthCheck, Unhealthy, as_unhealthy
 from dialometer.web.server.logs import log, log_failure, set_up
 from dialometer.web.server.metrics import METRICS_TYPE
@@ -363,12 +363,14 @@ def _serve_until_replaced(
 
 
 class GracefulServer(uvicorn.Server):
-    """uvicorn's server within the limits of a :class:`Door`, which can hand over to another process."""
+    """uvicorn's server within the limits of a :class:`OpenConnections`, which can hand over to another process."""
 
     def __init__(self, app: ASGIApp, listening: Listening, when_ready: Callable[[], None] = lambda: None) -> None:
-        self.door = Door(listening.limits, TrustedProxies(listening.trusted_proxies if listening.trusts_proxy else ""))
+        self.open_connections = OpenConnections(
+            listening.limits, TrustedProxies(listening.trusted_proxies if listening.trusts_proxy else "")
+        )
         self._when_ready = when_ready
-        super().__init__(_config(app, listening, self.door))
+        super().__init__(_config(app, listening, self.open_connections))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts, and says so."""
@@ -378,7 +380,7 @@ class GracefulServer(uvicorn.Server):
 
     def retire(self) -> None:
         """Ends because another process has taken over: requests on their way to this one are still answered."""
-        self.door.drain_s = self.door.drain_s or DRAIN_S
+        self.open_connections.drain_s = self.open_connections.drain_s or DRAIN_S
         self.should_exit = True
 
 
@@ -432,10 +434,10 @@ def _tune() -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
-def _config(app: ASGIApp, listening: Listening, door: Door) -> uvicorn.Config:
+def _config(app: ASGIApp, listening: Listening, connections: OpenConnections) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=cast("type[asyncio.Protocol]", partial(Guarded, door)),
+        http=cast("type[asyncio.Protocol]", partial(LimitedProtocol, connections)),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.accounts import Account
-from dialometer.storage.limits import Limits
+from dialometer.storage.limits import SharedLimits
 from dialometer.web.dashboard.dashboard import Dashboard
 from dialometer.web.dashboard.login import LONGEST_MS, MIN_LENGTH, DeadLink, WrongCode
 from dialometer.web.server.failures import headers_of
@@ -47,7 +47,7 @@ class LoginPages:
     def __init__(self, dashboard: Dashboard) -> None:
         self.dashboard = dashboard
         several = bool(dashboard.studies.settings.runtime_folder)
-        shared = shared_limit(Limits(dashboard.accounts.database), "login", has_others=several)
+        shared = shared_limit(SharedLimits(dashboard.accounts.database), "login", has_others=several)
         self.attempts = RateLimits(ATTEMPTS_PER_MINUTE, shared=shared)
 
     def routes(self) -> list[Route]:

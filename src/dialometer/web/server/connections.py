@@ -120,7 +120,7 @@ def allow_open_files() -> int:
     return int(max(soft - RESERVED_FILES, soft // 2))
 
 
-class Door:
+class OpenConnections:
     """All connections of one process: who may come in, who must go, and who has taken too long."""
 
     def __init__(self, limits: ConnectionLimits, trusted: TrustedProxies, refused: Refusals = refusals) -> None:
@@ -128,16 +128,16 @@ class Door:
         self.trusted = trusted
         self.refused = refused
         self.max_connections = min(limits.connections, allow_open_files())
-        self.open: dict[Guarded, None] = {}
-        self.of_address: dict[str, dict[Guarded, None]] = {}
-        self.waiting: dict[Guarded, None] = {}
+        self.open: dict[LimitedProtocol, None] = {}
+        self.of_address: dict[str, dict[LimitedProtocol, None]] = {}
+        self.waiting: dict[LimitedProtocol, None] = {}
         """Connections without a request under way, the one that has waited longest first."""
         self.requests_of: dict[str, int] = {}
         """Requests under way of clients behind a trusted proxy."""
         self.drain_s = limits.drain_s
         self._sweeping: asyncio.TimerHandle | None = None
 
-    def admit(self, connection: Guarded) -> bool:
+    def admit(self, connection: LimitedProtocol) -> bool:
         """Lets a connection in, if need be in the place of one that waits; says whether there was room."""
         address = connection.address
         own = self.of_address.setdefault(address, {})
@@ -154,7 +154,7 @@ class Door:
             self._sweeping = connection.loop.call_later(SWEEP_S, self._sweep, connection.loop)
         return True
 
-    def _make_room(self, among: Iterable[Guarded]) -> bool:
+    def _make_room(self, among: Iterable[LimitedProtocol]) -> bool:
         oldest = next((connection for connection in among if connection in self.waiting), None)
         if oldest is None:
             return False
@@ -162,7 +162,7 @@ class Door:
         oldest.transport.abort()
         return True
 
-    def leave(self, connection: Guarded) -> None:
+    def leave(self, connection: LimitedProtocol) -> None:
         """A connection is over."""
         self.open.pop(connection, None)
         self.waiting.pop(connection, None)
@@ -174,7 +174,7 @@ class Door:
         while connection.clients:
             self.request_done(connection)
 
-    def request_begins(self, connection: Guarded, client: str) -> bool:
+    def request_begins(self, connection: LimitedProtocol, client: str) -> bool:
         """A request of a client behind a proxy; says whether that client may have one more."""
         n_under_way = self.requests_of.get(client, 0) if client else 0
         if client and n_under_way >= self.limits.per_address:
@@ -186,7 +186,7 @@ class Door:
             self.requests_of[client] = n_under_way + 1
         return True
 
-    def request_done(self, connection: Guarded) -> None:
+    def request_done(self, connection: LimitedProtocol) -> None:
         """The oldest request of a connection was answered, or its client has gone."""
         client = connection.clients.popleft() if connection.clients else ""
         if client:
@@ -235,12 +235,12 @@ _too_large = _refusing(431, b"The header of this request is too large.")
 _too_many = _refusing(503, b"Too many requests at once; try again in a moment.", (b"retry-after", b"5"))
 
 
-class Guarded(HttpToolsProtocol):
-    """uvicorn's protocol within the limits of a :class:`Door`. It only looks on; parsing and answering stay as they are."""
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol within the limits of a :class:`OpenConnections`. It only looks on; parsing and answering stay as they are."""
 
-    def __init__(self, door: Door, **arguments: Any) -> None:
+    def __init__(self, connections: OpenConnections, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.door = door
+        self.open_connections = connections
         self.address = ""
         self.is_of_proxy = False
         self.clients: deque[str] = deque()
@@ -260,17 +260,17 @@ class Guarded(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.address = counted_address(self.client[0] if self.client else "")
-        self.is_of_proxy = self.client is not None and self.client[0] in self.door.trusted
-        if not self.door.admit(self):
+        self.is_of_proxy = self.client is not None and self.client[0] in self.open_connections.trusted
+        if not self.open_connections.admit(self):
             transport.write(_ANSWERS["too_many"])
             transport.close()
             return
-        self.deadline = self.loop.time() + self.door.limits.header_s
+        self.deadline = self.loop.time() + self.open_connections.limits.header_s
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
-        self.door.leave(self)
+        self.open_connections.leave(self)
 
     def check(self, now: float) -> None:
         """Called once a second: is this connection too slow?"""
@@ -279,20 +279,20 @@ class Guarded(HttpToolsProtocol):
             if now - self._closing_since > LINGER_S:
                 self.transport.abort()
         elif self._unread_since is not None and now - self._unread_since > WRITE_S:
-            self.door.refused.connection("slow_reader")
+            self.open_connections.refused.connection("slow_reader")
             self.transport.abort()
         elif self.deadline is not None and now > self.deadline:
             if not self._is_in_head and self.cycle.response_complete:  # more of a request that was answered already
                 self.transport.close()
             elif not self._is_in_head and self.flow.read_paused:  # the server reads slowly, not the client
-                self.deadline = now + self.door.limits.body_s
+                self.deadline = now + self.open_connections.limits.body_s
             else:
                 self.refuse(self._part)
 
     def refuse(self, reason: str) -> None:
         """Closes the connection with a word about why, where no response has begun yet."""
         self.deadline = None
-        self.door.refused.connection(reason)
+        self.open_connections.refused.connection(reason)
         is_before_answer = self.cycle is None or not self.cycle.response_started
         if is_before_answer or (self._is_in_head and self.cycle.response_complete):
             self.transport.write(_ANSWERS[reason])
@@ -308,7 +308,7 @@ class Guarded(HttpToolsProtocol):
         if self._is_in_head:
             self._n_head += len(data)
             if self.deadline is None:
-                self._expect("header_time", self.door.limits.header_s)
+                self._expect("header_time", self.open_connections.limits.header_s)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -318,7 +318,7 @@ class Guarded(HttpToolsProtocol):
             return
         # After the header, trailers and the frames of chunks are no body and have no end either.
         n_bytes = self._n_head if self._is_in_head else self._n_wire - 9 * self._n_body
-        if n_bytes > self.door.limits.header_bytes and not self.transport.is_closing():
+        if n_bytes > self.open_connections.limits.header_bytes and not self.transport.is_closing():
             self.refuse("header_size")
 
     def _expect(self, part: str, within_s: float) -> None:
@@ -328,7 +328,7 @@ class Guarded(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self.deadline is None:
-            self._expect("header_time", self.door.limits.header_s)
+            self._expect("header_time", self.open_connections.limits.header_s)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._is_in_head:  # what follows the body is of no use
@@ -337,15 +337,15 @@ class Guarded(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         self._n_wire = self._n_body = self._n_head = 0
-        self.door.waiting.pop(self, None)
-        self._expect("body_time", self.door.limits.body_s)
+        self.open_connections.waiting.pop(self, None)
+        self._expect("body_time", self.open_connections.limits.body_s)
         app = self.app
         n_bytes = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if n_bytes > self.door.limits.header_bytes or len(self.headers) > MAX_HEADERS:
-            self.door.refused.connection("header_size")
+        if n_bytes > self.open_connections.limits.header_bytes or len(self.headers) > MAX_HEADERS:
+            self.open_connections.refused.connection("header_size")
             self.clients.append("")
             self.app = _too_large
-        elif not self.door.request_begins(self, self._forwarded_client()):
+        elif not self.open_connections.request_begins(self, self._forwarded_client()):
             self.app = _too_many
         try:
             super().on_headers_complete()
@@ -361,7 +361,7 @@ class Guarded(HttpToolsProtocol):
         values = [value for name, value in self.headers if name == b"x-forwarded-for"]
         if not values:
             return ""
-        return counted_address(self.door.trusted.client_of(b",".join(values).decode("latin-1")))
+        return counted_address(self.open_connections.trusted.client_of(b",".join(values).decode("latin-1")))
 
     def on_body(self, body: bytes) -> None:
         self._n_body += len(body)
@@ -379,10 +379,10 @@ class Guarded(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self.door.request_done(self)
+        self.open_connections.request_done(self)
         if self.pipeline or self.transport.is_closing():
             return
-        self.door.waiting[self] = None
+        self.open_connections.waiting[self] = None
         if not self._is_in_head and self.deadline is not None:  # answered before the body was here
             self._unset_keepalive_if_required()
             self.deadline = min(self.deadline, self.loop.time() + LINGER_S)
@@ -397,11 +397,11 @@ class Guarded(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """The process ends. Where another one takes its place, what is on its way is still answered, with a last word."""
-        if not self.door.drain_s or (self.cycle is not None and not self.cycle.response_complete):
+        if not self.open_connections.drain_s or (self.cycle is not None and not self.cycle.response_complete):
             super().shutdown()
             return
         self._is_draining = True
-        self.loop.call_later(self.door.drain_s, self._end_if_idle)
+        self.loop.call_later(self.open_connections.drain_s, self._end_if_idle)
 
     def _end_if_idle(self) -> None:
         if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
@@ -410,4 +410,4 @@ class Guarded(HttpToolsProtocol):
 
 def guarded(limits: ConnectionLimits, trusted: str = "") -> type[asyncio.Protocol]:
     """The protocol of a server with these limits, as uvicorn takes it."""
-    return cast("type[asyncio.Protocol]", partial(Guarded, Door(limits, TrustedProxies(trusted))))
+    return cast("type[asyncio.Protocol]", partial(LimitedProtocol, OpenConnections(limits, TrustedProxies(trusted))))

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from dialometer.storage.limits import Limits
+from dialometer.storage.limits import SharedLimits
 from dialometer.web.server.failures import RequestError
 
 SESSION_COOKIE = "dialometer_session"
@@ -187,7 +187,7 @@ class RateLimits:
                 raise TooOften(wait)
 
 
-def shared_limit(limits: Limits, kind: str, *, has_others: bool) -> Callable[[str, int], float] | None:
+def shared_limit(limits: SharedLimits, kind: str, *, has_others: bool) -> Callable[[str, int], float] | None:
     """Counting in the database, where other processes or hosts may serve the same study; else None."""
     if not has_others and limits.database.is_sqlite:
         return None
