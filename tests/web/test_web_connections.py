@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
-from dialometer.web.server.open_connections import ConnectionLimits, OpenConnections, TrustedProxies, counted_address
 
 from dialometer.web.run import GracefulServer, Listening
 from dialometer.web.server import connections
+from dialometer.web.server.connections import ConnectionLimits, OpenConnections, TrustedProxies, counted_address
 from dialometer.web.server.refused import Refusals
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
@@ -92,14 +92,14 @@ def answer(client, sends=HEAD + b"\r\n"):
     return client.recv(65536)
 
 
-def refused(connections):
-    text = connections.refused.metrics.render({})
+def refused(opened):
+    text = opened.refused.metrics.render({})
     found = (line.split('reason="')[1].split('"} ') for line in text.splitlines() if line.startswith("dialometer_"))
     return {reason: int(number) for reason, number in found if number != "0"}
 
 
 def test_a_header_without_an_end_is_refused_at_its_limit(monkeypatch):
-    with guarded(monkeypatch, header_bytes=4096) as (connect, connections):
+    with guarded(monkeypatch, header_bytes=4096) as (connect, opened):
         endless = connect(sends=HEAD + b"X: ")
         n_sent = 0
         try:
@@ -114,12 +114,12 @@ def test_a_header_without_an_end_is_refused_at_its_limit(monkeypatch):
         many = connect(sends=HEAD + b"".join(b"a%d: 1\r\n" % n for n in range(250)) + b"\r\n")
         assert told(many).startswith(b"HTTP/1.1 431")
         assert answer(connect()).startswith(b"HTTP/1.1 200")
-        assert refused(connections) == {"header_size": 3}
+        assert refused(opened) == {"header_size": 3}
 
 
 def test_trailers_and_empty_lines_are_limited_too(monkeypatch):
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with guarded(monkeypatch, header_bytes=4096) as (connect, connections):
+    with guarded(monkeypatch, header_bytes=4096) as (connect, opened):
         trailer = connect(sends=head + b"1\r\na\r\n0\r\nX: ")
         time.sleep(0.05)
         trailer.sendall(b"a" * 9000)
@@ -128,11 +128,11 @@ def test_trailers_and_empty_lines_are_limited_too(monkeypatch):
         assert told(lines).startswith(b"HTTP/1.1 431")
         small = connect(sends=head + b"1\r\na\r\n" * 2000 + b"0\r\nX: y\r\n\r\n")  # tiny chunks are no attack
         assert small.recv(65536).endswith(b"2000")
-        assert refused(connections) == {"header_size": 2}
+        assert refused(opened) == {"header_size": 2}
 
 
 def test_slow_headers_and_bodies_are_given_up_and_slow_servers_are_not(monkeypatch):
-    with guarded(monkeypatch, header_s=0.2, body_s=0.2) as (connect, connections):
+    with guarded(monkeypatch, header_s=0.2, body_s=0.2) as (connect, opened):
         body = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
         began = time.monotonic()
         slow = [connect(), connect(sends=HEAD), connect(sends=body)]
@@ -144,36 +144,36 @@ def test_slow_headers_and_bodies_are_given_up_and_slow_servers_are_not(monkeypat
         assert answer(kept).startswith(b"HTTP/1.1 200")
         kept.sendall(b"\r\n")  # but not one that says nothing of use
         assert told(kept).startswith(b"HTTP/1.1 408")
-        assert refused(connections) == {"header_time": 3, "body_time": 1}
+        assert refused(opened) == {"header_time": 3, "body_time": 1}
 
 
 def test_a_body_that_nobody_wants_does_not_keep_its_connection(monkeypatch):
     monkeypatch.setattr(connections, "LINGER_S", 0.1)
-    with guarded(monkeypatch) as (connect, connections):
+    with guarded(monkeypatch) as (connect, opened):
         client = connect(sends=b"POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc")
         assert told(client).startswith(b"HTTP/1.1 200")
-        assert refused(connections) == {}
+        assert refused(opened) == {}
 
 
 def test_a_client_that_does_not_read_is_given_up(monkeypatch):
     monkeypatch.setattr(connections, "WRITE_S", 0.2)
-    with guarded(monkeypatch) as (connect, connections):
+    with guarded(monkeypatch) as (connect, opened):
         connect(sends=b"GET /?20000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         until = time.monotonic() + 5
-        while not refused(connections):
+        while not refused(opened):
             assert time.monotonic() < until
             time.sleep(0.02)
-        assert refused(connections) == {"slow_reader": 1}
+        assert refused(opened) == {"slow_reader": 1}
 
 
 def test_one_address_cannot_take_all_connections(monkeypatch):
-    with guarded(monkeypatch, per_address=5, connections=1000) as (connect, connections):
+    with guarded(monkeypatch, per_address=5, connections=1000) as (connect, opened):
         held = [connect("127.0.0.2", HEAD) for _ in range(20)]
         assert answer(connect("127.0.0.3")).startswith(b"HTTP/1.1 200")
         assert answer(connect("127.0.0.2")).startswith(b"HTTP/1.1 200")  # who sends at once is served there too
-        assert refused(connections) == {"address_limit": 16}
+        assert refused(opened) == {"address_limit": 16}
         assert sum(told_nothing(client) for client in held) == 16
-        assert len(connections.of_address["127.0.0.2"]) == 5
+        assert len(opened.of_address["127.0.0.2"]) == 5
 
 
 def told_nothing(client):
@@ -188,7 +188,7 @@ def told_nothing(client):
 
 
 def test_when_all_connections_are_taken_the_oldest_that_waits_makes_room(monkeypatch):
-    with guarded(monkeypatch, connections=10) as (connect, connections):
+    with guarded(monkeypatch, connections=10) as (connect, opened):
         first = connect()
         assert answer(first).startswith(b"HTTP/1.1 200")
         for n in range(30):
@@ -196,12 +196,12 @@ def test_when_all_connections_are_taken_the_oldest_that_waits_makes_room(monkeyp
         for _ in range(5):
             assert answer(connect()).startswith(b"HTTP/1.1 200")
         assert told(first) == b""
-        assert refused(connections) == {"connection_limit": 26}
-        assert len(connections.open) == 10
+        assert refused(opened) == {"connection_limit": 26}
+        assert len(opened.open) == 10
 
 
 def test_where_every_connection_is_busy_the_next_is_told_to_come_again(monkeypatch):
-    with guarded(monkeypatch, connections=3) as (connect, connections):
+    with guarded(monkeypatch, connections=3) as (connect, opened):
         body = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
         busy = [connect(sends=body) for _ in range(3)]
         late = told(connect())
@@ -210,17 +210,17 @@ def test_where_every_connection_is_busy_the_next_is_told_to_come_again(monkeypat
         busy[0].sendall(b"defghij")
         assert busy[0].recv(999).endswith(b"10")
         assert answer(connect()).startswith(b"HTTP/1.1 200")
-        assert refused(connections) == {"connection_limit": 2}
+        assert refused(opened) == {"connection_limit": 2}
 
 
 def test_clients_behind_a_trusted_proxy_are_counted_one_by_one(monkeypatch):
     def request(client):
         return b"POST / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: %s\r\nContent-Length: 4\r\n\r\nab" % client
 
-    with guarded(monkeypatch, trusted="127.0.0.1", per_address=3) as (connect, connections):
+    with guarded(monkeypatch, trusted="127.0.0.1", per_address=3) as (connect, opened):
         greedy = [connect(sends=request(b"10.0.0.9, 203.0.113.1")) for _ in range(3)]
         until = time.monotonic() + 5
-        while connections.requests_of.get("203.0.113.1") != 3:
+        while opened.requests_of.get("203.0.113.1") != 3:
             assert time.monotonic() < until
             time.sleep(0.01)
         assert told(connect(sends=request(b"203.0.113.1"))).startswith(b"HTTP/1.1 503")
@@ -231,21 +231,21 @@ def test_clients_behind_a_trusted_proxy_are_counted_one_by_one(monkeypatch):
             client.sendall(b"cd")
             assert client.recv(999).startswith(b"HTTP/1.1 200")
         greedy[2].close()
-        while connections.requests_of:
+        while opened.requests_of:
             assert time.monotonic() < until
             time.sleep(0.01)
         # From an address that is no proxy the header counts for nothing.
         for _ in range(3):
             connect("127.0.0.2", request(b"203.0.113.7"))
         assert answer(connect("127.0.0.3")).startswith(b"HTTP/1.1 200")
-        assert "203.0.113.7" not in connections.requests_of
+        assert "203.0.113.7" not in opened.requests_of
 
 
 def test_what_is_no_http_is_refused_without_a_line_for_each(monkeypatch, caplog):
-    with guarded(monkeypatch) as (connect, connections), caplog.at_level(logging.INFO):
+    with guarded(monkeypatch) as (connect, opened), caplog.at_level(logging.INFO):
         for _ in range(20):
             assert told(connect(sends=b"\x16\x03\x01\x02\x00 no http\r\n\r\n")).startswith(b"HTTP/1.1 400")
-        assert refused(connections) == {"malformed": 20}
+        assert refused(opened) == {"malformed": 20}
         lines = [record for record in caplog.records if record.getMessage() == "refused"]
         assert len(lines) == 1
         assert len(caplog.records) < 10
@@ -296,13 +296,13 @@ def test_connections_stay_below_what_the_system_lets_it_open(monkeypatch):
 
 
 def test_a_process_that_is_replaced_answers_what_is_on_its_way(monkeypatch):
-    with guarded(monkeypatch) as (connect, connections):
+    with guarded(monkeypatch) as (connect, opened):
         kept, new = connect(), connect()
         assert answer(kept).startswith(b"HTTP/1.1 200")
-        server = next(iter(connections.open)).config
+        server = next(iter(opened.open)).config
         assert isinstance(server, uvicorn.Config)
-        connections.drain_s = 1.0
-        for connection in list(connections.open):
+        opened.drain_s = 1.0
+        for connection in list(opened.open):
             connection.loop.call_soon_threadsafe(connection.shutdown)
         time.sleep(0.1)
         for client in (kept, new):
