@@ -39,7 +39,7 @@ def main() -> None:
         kept["measured"] = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {platform.system()}, {load}"
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     for name, (title, unit, series) in CHARTS.items():
-        target = DOCS / "images" / f"scale-{name}.svg"
+        target = DOCS / "assets" / f"scale-{name}.svg"
         target.write_text(chart(kept.get("growth", []), title, unit, series), encoding="utf-8")
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     PAGE.write_text(before + BEGIN + "\n" + measured(kept) + END + rest.split(END)[1], encoding="utf-8")

@@ -115,10 +115,9 @@ def test_wizards_find_their_link(make_site, tmp_path):
     assert site.client.get("/wizard", params={"key": "secret"}).status_code == 200
 
 
-def test_a_wizard_and_several_processes_do_not_go_together(tmp_path):
+def test_wizards_of_several_processes_know_each_other(tmp_path):
     import yaml
 
-    from dialometer.errors import DialometerError
     from dialometer.web.dashboard.running_studies import RunningStudies
     from dialometer.web.server.settings import Settings
 
@@ -128,7 +127,10 @@ def test_a_wizard_and_several_processes_do_not_go_together(tmp_path):
     for system in spec["systems"]:
         system["agent"] = {"type": "wizard"}
     path.write_text(yaml.safe_dump(spec, sort_keys=False))
-    studies = RunningStudies(StudyFolders((str(tmp_path / "oz"),)), Settings(runtime_folder=str(tmp_path)))
-    for _ in range(2):
-        with pytest.raises(DialometerError, match="one process"):
-            studies.running("oz")
+    folders, settings = StudyFolders((str(tmp_path / "oz"),)), Settings(runtime_folder=str(tmp_path))
+    processes = [RunningStudies(folders, settings) for _ in range(2)]
+    one, other = (studies.running("oz").store.wizards for studies in processes)
+    assert one.sign_in("secret", 1) == "Wizard 1"
+    assert other.name_of("secret") == "Wizard 1"
+    for studies in processes:
+        studies.close()

@@ -202,7 +202,7 @@ def test_a_database_belongs_to_one_study(store: Store) -> None:
 
 
 def test_a_writer_that_waits_too_long_is_told_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dialometer.storage.database.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(Store, "wait_s", 0.05)
     with Store.open(tmp_path / "study.db") as one, Store.open(tmp_path / "study.db") as other, one.database.writing():
         with pytest.raises(StorageError, match="another process is writing"):
             register(other)
