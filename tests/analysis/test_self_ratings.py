@@ -165,6 +165,7 @@ def planted(study, rng, *, n=80, drift=0.0, length_effect=0.0):
     return make_data(study, rows, chats)
 
 
+@pytest.mark.slow
 def test_the_true_difference_lies_in_the_interval_as_often_as_it_says(study):
     """Raters with moods of their own talk with both systems; the truth is what very many of them would give."""
     truth = compare_systems(ratings_of(planted(study, np.random.default_rng(0), n=4000)), study, OPTIONS)[0]

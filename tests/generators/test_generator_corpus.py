@@ -164,6 +164,7 @@ def test_a_changed_vocabulary_is_noticed(dialogues, tmp_path):
         load_corpus(tmp_path)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
     """The same preparation of four times as much text holds less than a fifth of the added bytes at its peak."""
     rng = np.random.default_rng(0)

@@ -243,6 +243,7 @@ def test_all_of_mdc(data):
 
 
 @pytest.mark.realdata
+@pytest.mark.slow
 def test_all_of_the_self_dialogues(data):
     reading = read_dialogues(data / "self_dialogue" / "dialogues.jsonl.gz")
     n_turns, topics = 0, set()

@@ -41,6 +41,7 @@ def test_what_is_wrong_is_reported_with_its_line(chats):
         list(read_dialogues(chats))
 
 
+@pytest.mark.slow
 def test_its_ratings_lead_to_a_report(chats, tmp_path):
     out = tmp_path / "report"
     done = result_of("learn", "ratings", chats, "--out", out, "--no-features")

@@ -111,6 +111,7 @@ def test_the_compiled_search_finds_what_the_full_product_finds(large, k, monkeyp
     )
 
 
+@pytest.mark.slow
 def test_the_compiled_search_gives_the_same_with_any_number_of_threads(large):
     kb, asked = large
     fitted = make_retriever("bm25").fit(kb)
