@@ -14,8 +14,8 @@ import httpx
 
 from bench.attack.target import Hole, Rater, Target, Visitor, check, fields_of, make_study, owner_of, serving
 from dialometer.recruit.signed_links import signature
+from dialometer.storage.access.secrets import SIGNING
 from dialometer.storage.migrations.versions.r0005_links_and_codes import earlier_code
-from dialometer.storage.secrets import SIGNING
 from dialometer.storage.store import Store
 
 SECTION = "Places and identities"

@@ -23,7 +23,7 @@ from dialometer.flow.submissions import Timing
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
-from dialometer.storage.counts import JudgmentCounts
+from dialometer.storage.counting.counts import JudgmentCounts
 from dialometer.storage.store import Store
 from dialometer.web.dashboard.running_studies import StudyFolders
 

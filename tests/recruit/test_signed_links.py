@@ -17,7 +17,7 @@ from dialometer.recruit.platform import PlatformError
 from dialometer.recruit.platforms import prolific
 from dialometer.recruit.prolific_token import DAY_S, Keys, is_rs256, token_problem
 from dialometer.recruit.signed_links import signature, signature_problem
-from dialometer.storage.secrets import SIGNING
+from dialometer.storage.access.secrets import SIGNING
 from dialometer.storage.store import Store
 from dialometer.web.rater.arrival import NotSigned, Signing, read_arrival
 

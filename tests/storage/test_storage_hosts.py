@@ -8,7 +8,7 @@ from storage_cases import T0, arrive
 
 from dialometer.errors import FlowError
 from dialometer.storage import Store
-from dialometer.storage.limits import SECRET_MS, WINDOW_MS
+from dialometer.storage.access.limits import SECRET_MS, WINDOW_MS
 from dialometer.storage.schema import request_counts
 from dialometer.storage.wizards import MAX_WIZARDS
 

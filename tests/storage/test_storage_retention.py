@@ -7,7 +7,7 @@ from storage_cases import T0, answer, arrive, judgment, register, screen
 
 from dialometer.errors import StorageError
 from dialometer.storage import Store
-from dialometer.storage.codes import withdrawal_code
+from dialometer.storage.access.codes import withdrawal_code
 from dialometer.storage.erasing import DAY_MS
 from dialometer.storage.imports import ImportedSession
 from dialometer.storage.sessions import Patience

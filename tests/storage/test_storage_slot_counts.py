@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import delete, select, update
 from storage_cases import T0, arrive, screen
 
-from dialometer.storage import slot_counts
+from dialometer.storage.counting import slot_counts
 from dialometer.storage.schema import slot_changes, slots
 from dialometer.storage.schema import slot_counts as kept
 from dialometer.storage.store import Store

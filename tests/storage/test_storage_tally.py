@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from storage_cases import T0, arrive, judgment, screen
 
-from dialometer.storage import tally
-from dialometer.storage.counts import JudgmentCounts, does_count
+from dialometer.storage.counting import tally
+from dialometer.storage.counting.counts import JudgmentCounts, does_count
 from dialometer.storage.store import Store
 
 PEOPLE = ("person",)

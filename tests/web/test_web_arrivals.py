@@ -6,7 +6,7 @@ import pytest
 from taking_part import form_answers
 
 from dialometer.recruit.signed_links import signature
-from dialometer.storage.secrets import SIGNING
+from dialometer.storage.access.secrets import SIGNING
 from dialometer.web.rater.arrival import NotInvited, read_arrival, way_back
 
 PROLIFIC = {"PROLIFIC_PID": "5f3a9c", "STUDY_ID": "77aa", "SESSION_ID": "31bb"}

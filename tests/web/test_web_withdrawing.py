@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 from taking_part import Browser
 
-from dialometer.storage.codes import withdrawal_code
+from dialometer.storage.access.codes import withdrawal_code
 from dialometer.storage.migrations.versions.r0005_links_and_codes import earlier_code
 
 CODE = re.compile(r"[0-9A-Z]{4}(?:-[0-9A-Z]{4}){3}")

@@ -20,7 +20,7 @@ from dialometer.exchange.export_tables import ExportTable
 from dialometer.model.item import PairItem
 from dialometer.model.study import Study
 from dialometer.model.values import CANNOT_TELL, TIE
-from dialometer.storage.counts import OUTSIDE_STATES, main_sources
+from dialometer.storage.counting.counts import OUTSIDE_STATES, main_sources
 from dialometer.storage.store import open_collected
 from dialometer.storage.table import long_table
 

@@ -43,7 +43,7 @@ from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
 from dialometer.registry import did_you_mean
-from dialometer.storage.counts import count_sessions
+from dialometer.storage.counting.counts import count_sessions
 from dialometer.storage.store import Store
 from dialometer.storage.table import long_table
 

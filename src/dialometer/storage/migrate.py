@@ -11,9 +11,9 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 from dialometer.errors import StorageError
+from dialometer.storage.counting.slot_counts import counting_statements
 from dialometer.storage.database import Database, use_write_ahead_log
 from dialometer.storage.schema import HEAD, VERSION_TABLE, guard_statements, metadata
-from dialometer.storage.slot_counts import counting_statements
 
 FOLDER = Path(__file__).parent / "migrations"
 

@@ -17,13 +17,13 @@ from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, sel
 
 from dialometer.errors import StorageError
 from dialometer.model.session import ERASED_STATES, Draw, Session, Snapshot, Source, State
-from dialometer.storage.codes import note_code
+from dialometer.storage.access.codes import note_code
 from dialometer.storage.controls import current_controls
+from dialometer.storage.counting.slot_counts import OF_SESSION, add_changes, kept_counts
 from dialometer.storage.database import StorePart, Values, insert_many
 from dialometer.storage.erasing import erase_left_before_consent, scrub
 from dialometer.storage.rows import draw_to_json, mapping_from_json, session_from, slot_rows, to_json, token_hash
 from dialometer.storage.schema import people, sessions, slots
-from dialometer.storage.slot_counts import OF_SESSION, add_changes, kept_counts
 
 _MARKS = ("id", "ordinal", "state", "step", "cell", "source", "is_excluded")
 _TIMES = ("started_at_ms", "last_seen_at_ms", "finished_at_ms")

@@ -8,20 +8,20 @@ from typing import ClassVar, Self
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.file_names import DATABASE_FILE
-from dialometer.storage.accounts import Accounts
+from dialometer.storage.access.accounts import Accounts
+from dialometer.storage.access.limits import SharedLimits
+from dialometer.storage.access.secrets import Secrets
 from dialometer.storage.controls import StudyControl
 from dialometer.storage.conversations import Conversations
-from dialometer.storage.counts import Counts
+from dialometer.storage.counting.counts import Counts
+from dialometer.storage.counting.slot_counts import SlotCounts
 from dialometer.storage.database import BUSY_TIMEOUT_S, Database, open_database
 from dialometer.storage.exclusions import Exclusions
 from dialometer.storage.imports import Imports
-from dialometer.storage.limits import SharedLimits
 from dialometer.storage.looks import Looks
 from dialometer.storage.migrate import bring_up_to_date
 from dialometer.storage.records import Records
-from dialometer.storage.secrets import Secrets
 from dialometer.storage.sessions import Sessions
-from dialometer.storage.slot_counts import SlotCounts
 from dialometer.storage.studies import Studies
 from dialometer.storage.submissions import Submissions
 from dialometer.storage.withdrawals import Withdrawals

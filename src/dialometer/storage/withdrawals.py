@@ -8,7 +8,7 @@ from sqlalchemy import Connection, case, func, insert, select, update
 
 from dialometer.model.session import Session
 from dialometer.storage import schema
-from dialometer.storage.codes import code_hash, is_code, note_code, withdrawal_code
+from dialometer.storage.access.codes import code_hash, is_code, note_code, withdrawal_code
 from dialometer.storage.database import StorePart
 from dialometer.storage.erasing import DAY_MS, day_of, erase_sessions, n_rows, scrub
 from dialometer.storage.schema import imports, people, sessions, withdrawal_codes, withdrawals

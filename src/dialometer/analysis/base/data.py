@@ -21,7 +21,7 @@ from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
 from dialometer.model.session import Session
 from dialometer.model.study import Study
-from dialometer.storage.counts import OUTSIDE_STATES, main_sources
+from dialometer.storage.counting.counts import OUTSIDE_STATES, main_sources
 from dialometer.storage.store import Store
 from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_name, session_name
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialometer.cli.demo._studies import DEMO_REPORTS, LIVE, REPORTS, DemoReport, ReportMaker, report_page
 from dialometer.flow.engine import now_ms
-from dialometer.storage.accounts import Accounts
+from dialometer.storage.access.accounts import Accounts
 from dialometer.web.dashboard.login import Login, first_owner_token
 from dialometer.web.dashboard.login_pages import DASHBOARD_COOKIE
 from dialometer.web.run import ServerApp

@@ -154,7 +154,7 @@ def links(
     from dialometer.flow.engine import now_ms
     from dialometer.recruit.platforms import platform_of
     from dialometer.recruit.signed_links import signed_list
-    from dialometer.storage.secrets import SIGNING
+    from dialometer.storage.access.secrets import SIGNING
 
     recruitment = open_study(folder).spec.recruitment
     parameter = platform_of(recruitment).parameters.get("rater", "")

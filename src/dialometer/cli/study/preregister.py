@@ -110,7 +110,7 @@ def _tell(summary: dict[str, Any]) -> None:
 
 def _n_collected(folder: Path, database: str) -> int:
     """Judgments of people so far; simulated raters and models do not count."""
-    from dialometer.storage.counts import PEOPLE
+    from dialometer.storage.counting.counts import PEOPLE
 
     if not database and not (folder / DATABASE_FILE).exists():
         return 0

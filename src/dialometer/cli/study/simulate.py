@@ -174,7 +174,7 @@ def _tell(study: Study, store: Store, progress: SimulationProgress, *, as_json: 
 
 def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> None:
     from dialometer.cli.console import results
-    from dialometer.storage.counts import JudgmentCounts
+    from dialometer.storage.counting.counts import JudgmentCounts
 
     if as_json:
         typer.echo(json.dumps(asdict(progress), indent=2))

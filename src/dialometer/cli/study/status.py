@@ -86,7 +86,7 @@ def _before_anybody(study: Study) -> dict[str, object]:
 def _collect(study: Study, store: Store) -> dict[str, object]:
     from dataclasses import asdict
 
-    from dialometer.storage.counts import SOURCES, main_sources
+    from dialometer.storage.counting.counts import SOURCES, main_sources
 
     controls = store.control.current()
     by_source: dict[str, list[dict[str, object]]] = {}
@@ -156,7 +156,7 @@ def _show(progress: dict[str, object]) -> None:
 
 
 def _judgments(counts: dict[str, int]) -> str:
-    from dialometer.storage.counts import JudgmentCounts
+    from dialometer.storage.counting.counts import JudgmentCounts
 
     judgments = JudgmentCounts(**counts)
     return f"{judgments}; {judgments.counted:,} count in the analysis" if judgments.not_counted else str(judgments)

@@ -15,7 +15,7 @@ from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.item import DialogueItem
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
-from dialometer.storage.counts import OUTSIDE_STATES, PEOPLE
+from dialometer.storage.counting.counts import OUTSIDE_STATES, PEOPLE
 from dialometer.storage.store import Store, open_collected
 from dialometer.storage.table import long_table, rater_name
 

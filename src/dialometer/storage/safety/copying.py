@@ -18,10 +18,10 @@ from typing import Any
 from sqlalchemy import Connection, Table, select, text
 
 from dialometer.errors import StorageError
+from dialometer.storage.counting.slot_counts import rebuild
 from dialometer.storage.database import Database, insert_many, open_database, translated
 from dialometer.storage.migrate import create_tables, revision_of
 from dialometer.storage.schema import HEAD, VERSION_TABLE, metadata, slot_changes, slot_counts
-from dialometer.storage.slot_counts import rebuild
 
 N_PER_FETCH = 2000
 NUMBERED = ("judgments", "answers")

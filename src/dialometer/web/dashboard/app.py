@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Scope
 
 from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
 from dialometer.flow.engine import now_ms
-from dialometer.storage.accounts import Accounts
-from dialometer.storage.counts import GROUPS
+from dialometer.storage.access.accounts import Accounts
+from dialometer.storage.counting.counts import GROUPS
 from dialometer.storage.database import DatabaseFails
 from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed, plural
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn

@@ -25,8 +25,8 @@ from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dialometer.errors import DialometerError
-from dialometer.storage.accounts import Account, Accounts, Role
-from dialometer.storage.counts import GROUPS, Group
+from dialometer.storage.access.accounts import Account, Accounts, Role
+from dialometer.storage.counting.counts import GROUPS, Group
 from dialometer.web.dashboard.live_report import LiveReports
 from dialometer.web.dashboard.login import Login
 from dialometer.web.dashboard.numbers import chosen_group

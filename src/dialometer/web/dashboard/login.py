@@ -13,7 +13,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
-from dialometer.storage.accounts import Account, AccountLink, Accounts, Role
+from dialometer.storage.access.accounts import Account, AccountLink, Accounts, Role
 from dialometer.web.dashboard.second_factor import clean_code, matching_step
 from dialometer.web.server.security import TooOften
 

@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
-from dialometer.storage.accounts import Account
-from dialometer.storage.limits import SharedLimits
+from dialometer.storage.access.accounts import Account
+from dialometer.storage.access.limits import SharedLimits
 from dialometer.web.dashboard.dashboard import Dashboard
 from dialometer.web.dashboard.login import LONGEST_MS, MIN_LENGTH, DeadLink, WrongCode
 from dialometer.web.server.failures import headers_of

@@ -11,7 +11,7 @@ from dialometer.model.session import Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import placed_gold
 from dialometer.storage.controls import Controls
-from dialometer.storage.counts import GROUPS, Group, JudgmentCounts, SessionCounts, count_sessions, groups_of
+from dialometer.storage.counting.counts import GROUPS, Group, JudgmentCounts, SessionCounts, count_sessions, groups_of
 from dialometer.storage.sessions import SessionMark
 from dialometer.storage.store import Store
 

@@ -17,7 +17,7 @@ from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold
-from dialometer.storage.counts import CountedSession, JudgmentCounts, does_count
+from dialometer.storage.counting.counts import CountedSession, JudgmentCounts, does_count
 from dialometer.storage.sessions import SessionMark
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.running_studies import RunningStudy

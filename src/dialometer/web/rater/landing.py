@@ -23,7 +23,7 @@ from dialometer.flow.engine import Arrival
 from dialometer.flow.screens import CONSENT_FIELD, build_screen
 from dialometer.model.session import Session, Snapshot
 from dialometer.recruit.platforms import platform_of
-from dialometer.storage.secrets import SIGNING
+from dialometer.storage.access.secrets import SIGNING
 from dialometer.web.rater.arrival import ArrivingRater, NotInvited, NotSigned, Signing, read_arrival
 from dialometer.web.rater.service import Crowded, Service
 from dialometer.web.server.logs import log

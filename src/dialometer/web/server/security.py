@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from dialometer.storage.limits import SharedLimits
+from dialometer.storage.access.limits import SharedLimits
 from dialometer.web.server.failures import RequestError
 
 SESSION_COOKIE = "dialometer_session"

@@ -16,7 +16,7 @@ from dialometer.model.session import NO_DATE_MS
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of
 from dialometer.stats.clustered.proportion import quantile
-from dialometer.storage.counts import OUTSIDE_STATES
+from dialometer.storage.counting.counts import OUTSIDE_STATES
 
 MINUTES_PER_DAY = 24 * 60
 

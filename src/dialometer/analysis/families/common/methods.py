@@ -30,7 +30,7 @@ from dialometer.stats.clustered.clustered import clustered_preference
 from dialometer.stats.clustered.proportion import quantile
 from dialometer.stats.clustered.two_way_groups import two_way_differences
 from dialometer.stats.observations import Floats, Ints
-from dialometer.storage.counts import OUTSIDE_STATES
+from dialometer.storage.counting.counts import OUTSIDE_STATES
 
 NO_PREFERENCE = 0.5
 CONTROL = "control"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy import BigInteger, Column, ForeignKey, Text
 
-from dialometer.storage.codes import LETTERS, N_LETTERS, code_hash
+from dialometer.storage.access.codes import LETTERS, N_LETTERS, code_hash
 
 revision = "0005"
 down_revision = "0004"

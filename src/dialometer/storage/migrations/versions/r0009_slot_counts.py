@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy import BigInteger, Column, Integer, Text
 
-from dialometer.storage.slot_counts import count_at_once
+from dialometer.storage.counting.slot_counts import count_at_once
 
 revision = "0009"
 down_revision = "0008"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
-from dialometer.storage.accounts import ROLES, STUDY_ROLES, Account, Role
+from dialometer.storage.access.accounts import ROLES, STUDY_ROLES, Account, Role
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import MIN_LENGTH, hash_password, is_right
 from dialometer.web.dashboard.qr_code import qr_svg

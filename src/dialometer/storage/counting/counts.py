@@ -29,6 +29,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, distinct, func, select
 
 from dialometer.model.scale import Value
 from dialometer.model.session import Source, State
+from dialometer.storage.counting.tally import JudgmentTally
 from dialometer.storage.database import Database, StorePart
 from dialometer.storage.records import is_current
 from dialometer.storage.schema import (
@@ -42,7 +43,6 @@ from dialometer.storage.schema import (
     visits,
     withdrawals,
 )
-from dialometer.storage.tally import JudgmentTally
 
 OUTSIDE_STATES: tuple[State, ...] = ("screened_out", "declined", "withdrawn")
 """Sessions in these states do not count."""
