@@ -8,6 +8,7 @@ replaced, and the charts are drawn anew.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import sys
@@ -35,8 +36,7 @@ def main() -> None:
     for name in sys.argv[1:]:
         kept |= json.loads(Path(name).read_text(encoding="utf-8"))
     if sys.argv[1:]:
-        load = f"load {os.getloadavg()[0]:.1f}"
-        kept["measured"] = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {platform.system()}, {load}"
+        kept["measured"] = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {platform.system()}"
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     for name, (title, unit, series) in CHARTS.items():
         target = DOCS / "assets" / f"scale-{name}.svg"
@@ -79,10 +79,17 @@ def measured(kept: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def round_step(most: float) -> float:
+    """A quarter of the axis, as a round number: four of them hold the largest value."""
+    size = 10 ** math.floor(math.log10(most / 4))
+    return next(factor * size for factor in (1, 1.5, 2, 2.5, 3, 4, 5, 8, 10) if 4 * factor * size >= most * 1.02)
+
+
 def chart(rows: list[dict[str, float]], title: str, unit: str, series: dict[str, str]) -> str:
     """Costs against the number of judgments, both from zero, so that a straight line is linear growth."""
     most_x = max((row["judgments"] for row in rows), default=1)
-    most_y = 1.15 * max((row[name] for row in rows for name in series), default=1) or 1
+    step_y = round_step(max((row[name] for row in rows for name in series), default=1) or 1)
+    most_y = 4 * step_y
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
     def at(x: float, y: float) -> tuple[float, float]:
@@ -95,23 +102,25 @@ def chart(rows: list[dict[str, float]], title: str, unit: str, series: dict[str,
         f'<text x="{LEFT}" y="22" font-size="15" fill="#222">{title} ({unit})</text>',
     ]
     for step in range(5):
-        y = most_y * step / 4
+        y = step_y * step
         _, down = at(0, y)
         parts.append(f'<line x1="{LEFT}" x2="{LEFT + wide}" y1="{down:.1f}" y2="{down:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end" fill="#444">{y:,.3g}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{down + 4:.1f}" text-anchor="end" fill="#444">{y:,g}</text>')
     for x in (0.0, most_x / 2, most_x):
         across, _ = at(x, 0)
         parts.append(f'<text x="{across:.1f}" y="{HEIGHT - 22}" text-anchor="middle" fill="#444">{x:,.0f}</text>')
     parts.append(f'<text x="{LEFT + wide / 2}" y="{HEIGHT - 5}" text-anchor="middle" fill="#444">judgments</text>')
+    labelled: list[float] = []
     for colour, (name, label) in zip(COLOURS, series.items(), strict=False):
         points = [at(row["judgments"], row[name]) for row in rows]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in points]
         if points:
-            parts.append(
-                f'<text x="{points[-1][0] + 8:.1f}" y="{points[-1][1] + 4:.1f}" fill="{colour}">{label}</text>'
-            )
+            down = points[-1][1] + 4
+            down = down - 14 if any(abs(down - other) < 12 for other in labelled) else down
+            labelled.append(down)
+            parts.append(f'<text x="{points[-1][0] + 8:.1f}" y="{down:.1f}" fill="{colour}">{label}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
