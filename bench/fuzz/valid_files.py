@@ -109,6 +109,25 @@ DIALOGUES: dict[str, Files] = {
         "d.csv": b"Mode,Conversation,Exchange,Experiment,Q,A,Notes,BA1,BA2\nPER,1,1,TRAIN,Hello.,Hi.,,Hello!,Hey!\n"
         b'PER,1,2,TRAIN,What now?,Who knows.,BrokenExchange,,\nPER,1,3,TRAIN,"Who, then?",Me.,,I did.,\n'
     },
+    "messages": {
+        "d.jsonl": _lines(
+            {
+                "id": 1,
+                "messages": [
+                    {"role": "system", "content": "be brief"},
+                    {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "image_url"}]},
+                    {
+                        "role": "assistant",
+                        "content": None,
+                        "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}],
+                    },
+                    {"role": "tool", "content": "4"},
+                    {"role": "assistant", "content": "four"},
+                ],
+            },
+            {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]},
+        )
+    },
     "parlai": {
         "d.jsonl": _lines(
             {"dialog": [_EXCHANGE, _EXCHANGE], "metadata_path": "x", "id": 3},

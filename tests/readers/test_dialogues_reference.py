@@ -16,6 +16,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTI
 READ = {
     "talks.jsonl": ("jsonl", ["hotel-1", "hotel-2", "hotel-3"]),
     "talks.csv": ("csv", ["hotel-1", "hotel-2"]),
+    "chats.jsonl": ("messages", ["chat-1", "chat-2"]),
     "talks.txt": ("text", ["talks-1", "station"]),
     "bot_a.jsonl": ("parlai", ["bot_a-1"]),
     "pairings.jsonl": ("parlai", ["pairings-1.1", "pairings-1.2"]),

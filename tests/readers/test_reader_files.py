@@ -19,7 +19,18 @@ def line(dialogue_id: str, **changes: object) -> str:
 
 
 def test_every_format_is_found_in_its_file():
-    assert READERS.names() == ["convai2", "crsarena", "csv", "jsonl", "mdc", "parlai", "self_dialogue", "text", "thred"]
+    assert READERS.names() == [
+        "convai2",
+        "crsarena",
+        "csv",
+        "jsonl",
+        "mdc",
+        "messages",
+        "parlai",
+        "self_dialogue",
+        "text",
+        "thred",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +38,8 @@ def test_every_format_is_found_in_its_file():
     [
         ("x.jsonl", line("a"), "jsonl"),
         ("x.dat", line("a"), "jsonl"),
+        ("x.jsonl", '{"messages": [{"role": "user", "content": "x"}]}', "messages"),
+        ("x.json", '[{"conversations": [{"from": "human", "value": "x"}]}]', "messages"),
         ("x.jsonl", '{"id": "a", "turns": ["hi"]}', "self_dialogue"),
         ("x.json", '[{"dialog_id": "a", "dialog": [{"sender": "participant1", "text": "x"}]}]', "convai2"),
         ("x.jsonl", '{"dialog_id": "a", "dialog": [{"sender": "participant1", "text": "x"}]}', "convai2"),

@@ -1,0 +1,103 @@
+"""Chats with language models: OpenAI-style messages and ShareGPT's conversations."""
+
+import json
+
+import pytest
+
+from dialometer.errors import ReadError
+from dialometer.readers import read_dialogues
+
+
+def read(tmp_path, *records, name="chats.jsonl", **options):
+    path = tmp_path / name
+    path.write_text("\n".join(json.dumps(record) for record in records), encoding="utf-8")
+    reading = read_dialogues(path, **options)
+    return list(reading), reading
+
+
+def turns_of(dialogue):
+    return [(turn.role, turn.text) for turn in dialogue.turns]
+
+
+def test_messages_become_turns_and_the_prompt_is_kept(tmp_path):
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Capital of Peru?"},
+        {"role": "assistant", "content": "Lima."},
+    ]
+    (dialogue,), reading = read(tmp_path, {"id": "p-1", "model": "small-7b", "messages": messages})
+    assert reading.format == "messages"
+    assert dialogue.id == "p-1"
+    assert turns_of(dialogue) == [("user", "Capital of Peru?"), ("agent", "Lima.")]
+    assert dialogue.metadata == {"model": "small-7b", "system_prompt": "Be brief."}
+
+
+def test_conversations_of_sharegpt(tmp_path):
+    said = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello!"}, {"from": "system", "value": "Note"}]
+    (dialogue,), reading = read(tmp_path, {"id": 7, "conversations": said})
+    assert reading.format == "messages"
+    assert dialogue.id == "7"
+    assert turns_of(dialogue) == [("user", "Hi"), ("agent", "Hello!")]
+    assert dialogue.metadata["system_prompt"] == "Note"
+
+
+def test_calls_of_tools_stay_with_the_answer_they_led_to(tmp_path):
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    messages = [
+        {"role": "user", "content": "Rain in Oslo?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "4 mm"},
+        {"role": "assistant", "content": "Yes, a little."},
+    ]
+    (dialogue,), reading = read(tmp_path, {"messages": messages})
+    assert turns_of(dialogue) == [("user", "Rain in Oslo?"), ("agent", "Yes, a little.")]
+    assert dialogue.metadata["turn_fields"] == [
+        {},
+        {"tool_calls": [{"name": "weather", "arguments": '{"city": "Oslo"}', "result": "4 mm"}]},
+    ]
+    assert any("calls of tools" in str(warning) for warning in reading.warnings)
+
+
+def test_a_chat_that_ends_with_a_call_keeps_it(tmp_path):
+    said = [
+        {"from": "human", "value": "Book it."},
+        {"from": "gpt", "value": "I will."},
+        {"from": "function_call", "value": "book()"},
+        {"from": "observation", "value": "done"},
+    ]
+    (dialogue,), _ = read(tmp_path, {"conversations": said})
+    assert dialogue.metadata["turn_fields"][1] == {"tool_calls": [{"call": "book()", "result": "done"}]}
+
+
+def test_parts_that_are_no_text_are_named_and_kept(tmp_path):
+    image = {"type": "image_url", "image_url": {"url": "cat.png"}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "A cat."}]},
+    ]
+    (dialogue,), _ = read(tmp_path, {"messages": messages})
+    assert turns_of(dialogue) == [("user", "What is this?\n[image]"), ("agent", "A cat.")]
+    assert dialogue.metadata["turn_fields"][0] == {"parts": [image]}
+
+
+def test_an_array_of_chats_and_empty_replies(tmp_path):
+    path = tmp_path / "chats.json"
+    chats = [{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": ""}]} for _ in range(2)]
+    path.write_text(json.dumps(chats))
+    first, second = read_dialogues(path)
+    assert (first.id, second.id) == ("chats-1", "chats-2")
+    assert first.metadata["left_out_turns"]
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"messages": [{"role": "user", "content": "x"}, "y"]}, r"must be an object, not a string \[messages\[1\]\]"),
+        ({"messages": [{"role": "user", "content": 4}]}, "a text or a list of parts, not a number"),
+        ({"messages": [{"role": "oracle", "content": "x"}]}, "oracle"),
+        ({"messages": [{"role": "user", "content": [5]}]}, "a part must be"),
+    ],
+)
+def test_what_cannot_be_read_says_where(tmp_path, record, words):
+    with pytest.raises(ReadError, match=words):
+        read(tmp_path, {"messages": [{"role": "user", "content": "ok"}]}, record)
