@@ -19,7 +19,7 @@ EXIT_PROBLEM = 1
 
 
 PANELS: dict[str, tuple[str, ...]] = {
-    "Look around": ("demo",),
+    "Look around": ("demo", "look"),
     "Plan a study": ("new", "check", "power", "preregister", "freeze", "schema"),
     "Collect": ("serve", "recruit", "simulate", "judge", "status", "control", "privacy", "backup", "restore", "verify"),
     "Results": ("report", "compare", "export", "import", "archive", "reproduce"),

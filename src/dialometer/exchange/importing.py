@@ -100,9 +100,7 @@ def _check_options(options: ImportOptions, reader: ImportFormat, name: str) -> N
 
 def format_of(path: Path) -> str:
     """The format of a file where one recognises it, else an error that lists the known ones."""
-    header: list[str] = []
-    if path.is_file() and path.suffix != ".parquet":
-        header = _header(SourceFile(path))
+    header = columns_of(path)
     matching = [name for name in FORMATS if FORMATS.get(name)().recognises(path, header)]
     if len(matching) == 1:
         return matching[0]
@@ -110,8 +108,12 @@ def format_of(path: Path) -> str:
     raise ImportFileError([unreadable(path, "the format cannot be recognised from the file", remedy)])
 
 
+def columns_of(path: Path) -> list[str]:
+    """The columns of a table, or the keys of the first object where it is JSON; none for a folder."""
+    return _header(SourceFile(path)) if path.is_file() and path.suffix != ".parquet" else []
+
+
 def _header(source: SourceFile) -> list[str]:
-    """The columns of a table, or the keys of the first object where it is JSON."""
     try:
         source.probe()
         text = source.head()
