@@ -1,6 +1,7 @@
 """dialometer look: what a file is, in one screen."""
 
 import json
+import logging
 
 import pytest
 
@@ -61,3 +62,10 @@ def test_tables_of_judgments_and_files_that_are_neither(tmp_path):
     assert refused.exit_code == 1
     assert "the format cannot be recognised" in str(refused.exception)
     assert "does not give a speaker a role" in str(result_of("look", votes, "--speakers", "x").exception)
+
+
+def test_a_look_leaves_the_log_as_it_was(chats):
+    log = logging.getLogger("dialometer.readers")
+    before = log.level
+    result_of("look", chats)
+    assert log.level == before

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,23 +79,22 @@ def _roles(entries: list[str]) -> dict[str, Role]:
 
 def _dialogues(file: Path, format_name: str, roles: dict[str, Role]) -> dict[str, Any]:
     """What the reader finds, with everything that it left out or assumed."""
-    import logging
     import statistics
     from collections import Counter
 
     from dialometer.readers import read_dialogues
 
-    logging.getLogger("dialometer.readers").setLevel(logging.ERROR)  # what it would say is shown below
     reading = read_dialogues(file, format_name or None, speakers=roles, lenient=True)
     first: Dialogue | None = None
     n_turns: list[int] = []
     spoken: Counter[tuple[str, str]] = Counter()
     keys: Counter[str] = Counter()
-    for dialogue in reading:
-        first = first or dialogue
-        n_turns.append(len(dialogue.turns))
-        spoken.update((turn.speaker, turn.role) for turn in dialogue.turns)
-        keys.update(dialogue.metadata.keys())
+    with _without_log():
+        for dialogue in reading:
+            first = first or dialogue
+            n_turns.append(len(dialogue.turns))
+            spoken.update((turn.speaker, turn.role) for turn in dialogue.turns)
+            keys.update(dialogue.metadata.keys())
     turns = {"least": min(n_turns), "median": statistics.median(n_turns), "most": max(n_turns)} if n_turns else {}
     return {
         "kind": "dialogues",
@@ -106,6 +108,18 @@ def _dialogues(file: Path, format_name: str, roles: dict[str, Role]) -> dict[str
         "warnings": [_words(warning) for warning in reading.warnings],
         "n_warnings": reading.n_warnings,
     }
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """The readers log what they assumed; here it is part of the result, so it is not said twice."""
+    log = logging.getLogger("dialometer.readers")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _words(problem: Problem) -> str:
