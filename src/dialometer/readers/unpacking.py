@@ -33,7 +33,7 @@ DAMAGED = (
 
 
 class UnpacksTooLarge(DialometerError):
-    """A packed file holds far more than its size lets expect."""
+    """A packed file holds far more than its size suggests."""
 
 
 class Allowance:
