@@ -504,6 +504,16 @@ def test_rank_intervals_follow_from_the_tests(study):
         assert row["rank_interval"] == (f"{low}" if low == high else f"{low}–{high}")
 
 
+def test_both_are_bad_counts_as_a_tie_and_is_reported(study):
+    tied = rows_from(study, TRUE, n_raters=6, tie=0.6)
+    n_ties = sum(row[-1] == "tie" for row in tied)
+    bad = [(*row[:-1], "both_bad") if row[-1] == "tie" else row for row in tied]
+    as_ties, as_bad = run(data_of(study, tied)), run(data_of(study, bad))
+    assert rows_of(table(as_bad, "board")) == rows_of(table(as_ties, "board"))
+    assert f"{n_ties:,} answers “both are bad”" in str(as_bad)
+    assert "count as ties in the ranking" not in str(as_ties)
+
+
 def test_agreement_of_raters_on_the_same_pair(study):
     rows = rows_from(study, TRUE, n_raters=15, tie=0.6)
     rows = [(*row[:-1], "cannot_tell") if k % 17 == 0 else row for k, row in enumerate(rows)]

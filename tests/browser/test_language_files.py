@@ -106,6 +106,7 @@ def test_every_sentence_of_the_scales_is_told_in_every_language() -> None:
     said += [
         "Please answer this.",
         "Please choose one of the two.",
+        "Please choose one of the answers.",
         "Please write at least 5 messages first (2 so far).",
     ]
     for sentence in said:

@@ -203,3 +203,12 @@ def test_a_comma_before_three_digits_is_asked_about():
     for wrong in ("1,00,000", "1 00", "1,2,3", "1_000"):
         with pytest.raises(AnswerError, match="enter a number"):
             scale.parse(wrong)
+
+
+def test_both_are_bad_is_an_answer_of_its_own():
+    scale = SCALES.get("pairwise").model_validate({"allow_tie": True, "allow_both_bad": True})
+    assert scale.parse("both_bad", ["1", "2"]) == "both_bad"
+    assert scale.extra_options() == ["tie", "both_bad"]
+    assert scale.describe() == "choice of one of two with tie and both bad"
+    with pytest.raises(AnswerError, match="one of the answers"):
+        scale.parse("cannot_tell", ["1", "2"])

@@ -19,7 +19,7 @@ from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.exchange.export_tables import ExportTable
 from dialometer.model.item import PairItem
 from dialometer.model.study import Study
-from dialometer.model.values import CANNOT_TELL, TIE
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.storage.counting.counts import OUTSIDE_STATES, main_sources
 from dialometer.storage.store import open_collected
 from dialometer.storage.table import long_table
@@ -95,7 +95,7 @@ def pair_verdicts(study: Study, judgments: pl.DataFrame) -> list[PairVerdict]:
     for item in study.rated_items:
         if isinstance(item, PairItem) and "first" in item.metadata and "second" in item.metadata:
             sides |= {(item.id, item.a.system): "first", (item.id, item.b.system): "second"}
-            sides |= {(item.id, TIE): "cannot_tell", (item.id, CANNOT_TELL): "cannot_tell"}
+            sides |= {(item.id, undecided): "cannot_tell" for undecided in (TIE, BOTH_BAD, CANNOT_TELL)}
     rows = judgments.select("item", "criterion", "rater", "choice").iter_rows()
     return [
         PairVerdict(item, criterion, rater, sides[item, choice])

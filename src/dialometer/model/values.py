@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 Value = int | float | str | list[str] | dict[str, str]
 
 TIE = "tie"
+BOTH_BAD = "both_bad"
+"""A tie between two that are both bad: an answer of its own, which counts as a tie where systems are ranked."""
 CANNOT_TELL = "cannot_tell"
 MAX_OPTIONS = 20
 """More different texts than this are free text, not options."""
@@ -117,7 +119,7 @@ class ObservedValues:
             self.n_numbers += 1
             self.are_whole &= number == int(number)
             self.lowest, self.highest = min(self.lowest, number), max(self.highest, number)
-        if len(self.texts) <= MAX_OPTIONS or raw in (TIE, CANNOT_TELL):
+        if len(self.texts) <= MAX_OPTIONS or raw in (TIE, BOTH_BAD, CANNOT_TELL):
             self.texts |= {str(part) for part in raw} if isinstance(raw, list) else {str(raw)}
 
     def join(self, other: ObservedValues) -> None:

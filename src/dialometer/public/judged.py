@@ -10,6 +10,7 @@ import polars as pl
 from dialometer.analysis.families.ratings.agreement import IntervalMethod, Scores, reliability
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.model.estimate import Estimate
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.registry import did_you_mean
 from dialometer.scales import SCALES
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
@@ -21,7 +22,7 @@ from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.icc.forms import form_named
 from dialometer.stats.observations import codes
 
-_UNDECIDED = ("tie", "cannot_tell")
+_UNDECIDED = (TIE, BOTH_BAD, CANNOT_TELL)
 
 
 def icc(
@@ -71,8 +72,8 @@ def compare(
     """By how much ``first`` is better than ``second`` on a criterion, with a test that respects raters who answer often.
 
     Ratings: the mean difference, rater by rater on the same items where raters saw both systems, else between raters (Welch
-    on raters' means). Choices between the two: the share that prefers ``first``, tested against one half; ties and "cannot
-    tell" are left out. In a report, the study's own declared comparisons come first; this is for looking.
+    on raters' means). Choices between the two: the share that prefers ``first``, tested against one half; ties, "both are
+    bad" and "cannot tell" are left out. In a report, the study's own declared comparisons come first; this is for looking.
     """
     rows = of_criterion(judgments, criterion)
     label = f"{first} − {second}"
@@ -123,7 +124,7 @@ def _by_choices(rows: pl.DataFrame, first: str, second: str, confidence: float) 
     if not len(kept):
         message = f"nobody has rated or chosen between '{first}' and '{second}' here"
         raise DialometerError(message, remedy="look at the columns value and choice of the judgments")
-    signed = signed_choices(kept["choice"].to_list(), favoured=first, against=second)
+    signed = signed_choices(kept["choice"].replace(BOTH_BAD, TIE).to_list(), favoured=first, against=second)
     label = f"prefer {first} to {second}"
     return clustered_preference(signed, kept["rater"].to_numpy(), confidence=confidence, label=label)
 

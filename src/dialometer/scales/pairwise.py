@@ -1,4 +1,4 @@
-"""Pairwise choice: which of the two, with or without a tie and a "cannot tell"."""
+"""Pairwise choice: which of the two, with or without a tie, "both are bad" and "cannot tell"."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from dialometer.errors import AnswerError
 from dialometer.model.scale import ChoiceForm, Scale, Value
-from dialometer.model.values import CANNOT_TELL, TIE, ObservedValues
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE, ObservedValues
 from dialometer.scales import SCALES
 
 
 @SCALES.register("pairwise")
 class Pairwise(Scale):
-    """The chosen alternative's name, ``tie`` or ``cannot_tell``."""
+    """The chosen alternative's name, ``tie``, ``both_bad`` or ``cannot_tell``."""
 
     type: Literal["pairwise"] = "pairwise"
     allow_tie: bool = False
+    allow_both_bad: bool = False
     allow_cannot_tell: bool = False
     choice_form: ClassVar[ChoiceForm | None] = "one"
     n_alternatives: ClassVar[tuple[int, int]] = (2, 2)
@@ -31,25 +32,30 @@ class Pairwise(Scale):
             return choice
         if choice in self.extra_options():
             return choice
+        if self.allow_both_bad:
+            raise AnswerError("Please choose one of the answers.")
         words = {TIE: "a tie", CANNOT_TELL: "cannot tell"}
         extra = "".join(f", or {words[name]}" for name in self.extra_options())
         message = f"Please choose one of the two{extra}."
         raise AnswerError(message)
 
     def extra_options(self) -> list[str]:
-        return [name for name, is_on in ((TIE, self.allow_tie), (CANNOT_TELL, self.allow_cannot_tell)) if is_on]
+        allowed = {TIE: self.allow_tie, BOTH_BAD: self.allow_both_bad, CANNOT_TELL: self.allow_cannot_tell}
+        return [name for name, is_on in allowed.items() if is_on]
 
     def rename(self, value: Value, names: Mapping[str, str]) -> Value:
         return names.get(str(value), value)
 
     def describe(self) -> str:
         extra = [name.replace("_", " ") for name in self.extra_options()]
-        return "choice of one of two" + (f" with {' and '.join(extra)}" if extra else ", forced")
+        return "choice of one of two" + (f" with {', '.join(extra[:-1])}{' and ' if extra[1:] else ''}{extra[-1]}" if extra else ", forced")
 
     def simulate_comparison(
         self, perceived: NDArray[np.float64], alternatives: Sequence[str], rng: np.random.Generator, *, tie_width: float
     ) -> Any:
         difference = abs(float(perceived[0] - perceived[-1]))
+        if difference < tie_width and self.allow_both_bad and (not self.allow_tie or float(np.mean(perceived)) < 0):
+            return BOTH_BAD
         if difference < tie_width and self.allow_tie:
             return TIE
         if difference < tie_width / 4 and self.allow_cannot_tell:
@@ -58,4 +64,5 @@ class Pairwise(Scale):
 
     @classmethod
     def guess(cls, seen: ObservedValues) -> dict[str, Any]:
-        return {**super().guess(seen), "allow_tie": TIE in seen.texts, "allow_cannot_tell": CANNOT_TELL in seen.texts}
+        allowed = {"allow_tie": TIE in seen.texts, "allow_cannot_tell": CANNOT_TELL in seen.texts}
+        return {**super().guess(seen), **allowed, **({"allow_both_bad": True} if BOTH_BAD in seen.texts else {})}

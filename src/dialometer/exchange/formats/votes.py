@@ -18,7 +18,7 @@ from dialometer.exchange.rating_table import (
     find_columns,
 )
 from dialometer.exchange.records import JudgmentRecord, Record, TextRecord, read_time_ms
-from dialometer.model.values import CANNOT_TELL, TIE, is_missing
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE, is_missing
 from dialometer.readers.problems import Problems
 from dialometer.readers.table_rows import TableRow, table_rows
 
@@ -33,11 +33,9 @@ _WORDS = {
         "same",
         "both",
         "neither",
-        "tie (bothbad)",
-        "bothbad",
-        "both bad",
         "no preference",
     ),
+    BOTH_BAD: ("both_bad", "both bad", "bothbad", "tie (bothbad)", "both are bad", "neither is good"),
     CANNOT_TELL: ("cannot_tell", "cannot tell", "can't tell", "unsure", "do not know", "don't know"),
 }
 VOTE_WORDS = {word: value for value, words in _WORDS.items() for word in words}

@@ -15,7 +15,7 @@ from dialometer.analysis.base.wording import criterion_label, listed, n_of, syst
 from dialometer.errors import NotEnoughData
 from dialometer.model.item import PairItem
 from dialometer.model.study import Study
-from dialometer.model.values import CANNOT_TELL, TIE
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.stats.observations import Floats, Ints
 
 Flags = NDArray[np.bool_]
@@ -136,8 +136,8 @@ def pair_choices(data: StudyData) -> PairChoices:
     joined = frame.select("rater", "item", "criterion", "choice", "side").join(known, on="item", how="inner")
     choice = pl.col("choice")
     joined = joined.with_columns(
-        signed=pl.when(choice == pl.col("b")).then(1.0).when(choice == pl.col("a")).then(-1.0).when(choice == TIE).then(0.0),
-        is_read=choice.is_in([TIE, CANNOT_TELL]) | (choice == pl.col("a")) | (choice == pl.col("b")),
+        signed=pl.when(choice == pl.col("b")).then(1.0).when(choice == pl.col("a")).then(-1.0).when(choice.is_in([TIE, BOTH_BAD])).then(0.0),
+        is_read=choice.is_in([TIE, BOTH_BAD, CANNOT_TELL]) | (choice == pl.col("a")) | (choice == pl.col("b")),
     )  # fmt: skip
     kept = joined.filter(pl.col("is_read").fill_null(value=False))
     if not len(kept):

@@ -14,13 +14,13 @@ from dialometer.analysis.families.votes.system_votes import read_choices
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems, known_cell
 from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Section, Table
-from dialometer.model.values import CANNOT_TELL, TIE
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.stats.agreement.fleiss import share_of_agreeing_pairs
 from dialometer.stats.agreement.side_agreement import side_alpha
 from dialometer.stats.observations import Floats
 
 AGREEMENT_TITLE = "Inter-rater agreement"
-_LABELS = ("low", "high", TIE, CANNOT_TELL)
+_LABELS = ("low", "high", TIE, BOTH_BAD, CANNOT_TELL)
 
 
 def agreement_section(data: StudyData, options: Options) -> Section:

@@ -18,7 +18,7 @@ from dialometer.analysis.base.wording import criterion_label, listed, n_of, syst
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
 from dialometer.model.study import Comparison, Study
-from dialometer.model.values import CANNOT_TELL, TIE
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.stats.ranking.votes import FIRST, SECOND, RepeatedVote, Votes, repeated_votes
 from dialometer.stats.ranking.votes import TIE as TIED
 
@@ -133,7 +133,7 @@ def read_choices(frame: pl.DataFrame) -> pl.DataFrame:
         & (
             (pl.col("winner") == pl.col("first"))
             | (pl.col("winner") == pl.col("second"))
-            | pl.col("winner").is_in([TIE, CANNOT_TELL])
+            | pl.col("winner").is_in([TIE, BOTH_BAD, CANNOT_TELL])
         )
     )
     return frame.filter(is_read.fill_null(value=False))
@@ -150,6 +150,11 @@ def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
         )
     if len(decided) < len(read):
         notes.append(f"{n_of(len(read) - len(decided), 'answer')} “cannot tell” count as no vote.")
+    n_bad = int((decided["winner"] == BOTH_BAD).sum())
+    if n_bad:
+        share = f"{100 * n_bad / len(decided):.1f} % of votes"
+        notes.append(f"{n_of(n_bad, 'answer')} “both are bad” ({share}) count as ties in the ranking.")
+        decided = decided.with_columns(winner=pl.col("winner").replace(BOTH_BAD, TIE))
     return decided.select(_VOTE_COLUMNS), tuple(notes)
 
 
