@@ -47,8 +47,9 @@ class Pairwise(Scale):
         return names.get(str(value), value)
 
     def describe(self) -> str:
-        extra = [name.replace("_", " ") for name in self.extra_options()]
-        return "choice of one of two" + (f" with {', '.join(extra[:-1])}{' and ' if extra[1:] else ''}{extra[-1]}" if extra else ", forced")
+        *extra, last = [name.replace("_", " ") for name in self.extra_options()] or [""]
+        listed = f"{', '.join(extra)} and {last}" if extra else last
+        return f"choice of one of two with {listed}" if listed else "choice of one of two, forced"
 
     def simulate_comparison(
         self, perceived: NDArray[np.float64], alternatives: Sequence[str], rng: np.random.Generator, *, tie_width: float

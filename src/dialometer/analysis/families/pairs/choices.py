@@ -136,7 +136,8 @@ def pair_choices(data: StudyData) -> PairChoices:
     joined = frame.select("rater", "item", "criterion", "choice", "side").join(known, on="item", how="inner")
     choice = pl.col("choice")
     joined = joined.with_columns(
-        signed=pl.when(choice == pl.col("b")).then(1.0).when(choice == pl.col("a")).then(-1.0).when(choice.is_in([TIE, BOTH_BAD])).then(0.0),
+        signed=pl.when(choice == pl.col("b")).then(1.0).when(choice == pl.col("a")).then(-1.0)
+        .when(choice.is_in([TIE, BOTH_BAD])).then(0.0),
         is_read=choice.is_in([TIE, BOTH_BAD, CANNOT_TELL]) | (choice == pl.col("a")) | (choice == pl.col("b")),
     )  # fmt: skip
     kept = joined.filter(pl.col("is_read").fill_null(value=False))
