@@ -29,7 +29,10 @@ COLUMNS: dict[str, tuple[Any, str]] = {
     "turn": (pl.Int32, "turn of the dialogue, counted from 0, where turns are rated one by one"),
     "scale": (pl.String, "type of the scale"),
     "value": (pl.Float64, "the answer as a number, where the scale has numbers"),
-    "choice": (pl.String, "the answer as a name: the chosen system, tie, both_bad, cannot_tell, or the best in best-worst"),
+    "choice": (
+        pl.String,
+        "the answer as a name: the chosen system, tie, both_bad, cannot_tell, or the best in best-worst",
+    ),
     "worst": (pl.String, "the worst in best-worst"),
     "answer": (pl.String, "the answer as stored, in JSON"),
     "position": (pl.Int32, "place of the item in the session, from 1; 0 for practice"),
