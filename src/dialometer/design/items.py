@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.errors import Problem
-from dialometer.model.dialogue import ROLES, Role, Turn, clean_text, usual_role
+from dialometer.model.dialogue import ROLES, Media, Role, ToolCall, Turn, clean_text, usual_role
 from dialometer.model.item import (
     CandidateItem,
     ChatItem,
@@ -25,9 +25,10 @@ from dialometer.model.recording import Recording
 from dialometer.readers.encodings import NAMES, UTF8, encoding_of
 from dialometer.readers.json_records import MAX_DEPTH, is_too_deep
 from dialometer.readers.recordings import recording_of
+from dialometer.readers.turn_parts import PART_KEYS, PartFault, media_of, tool_calls_of
 from dialometer.registry import did_you_mean
 
-_COMMON = ("id", "block", "metadata")
+_COMMON = ("id", "block", "metadata", "system_prompt")
 _KEYS: dict[ItemKind, tuple[str, ...]] = {
     "responses": ("context", "standard", "responses"),
     "transcript_pair": ("a", "b", "breaches"),
@@ -36,7 +37,8 @@ _KEYS: dict[ItemKind, tuple[str, ...]] = {
     "chat": ("system", "scenario", "opening", "min_turns", "max_turns"),
 }
 
-_MEDIA_KEYS = ("media", "captions")
+_SIDE_KEYS = ["system", "turns", "outcome", "system_prompt"]
+_RECORDING_KEYS = ("media", "captions")
 
 
 class _Wrong(Exception):
@@ -61,6 +63,7 @@ class ItemReader:
         self.file = file
         self.problems: list[Problem] = []
         self._assumed: set[str] = set()
+        self._line = 0
 
     def read(self, content: bytes) -> list[Item]:
         """All items of a file's content that are in order; what is not is in ``problems``."""
@@ -104,6 +107,7 @@ class ItemReader:
         self.problems.append(Problem(message, remedy, self.file, line, column, field))
 
     def _read_line(self, number: int, line: bytes) -> Item | None:
+        self._line = number
         try:
             data = json.loads(line.decode("utf-8"))
         except UnicodeDecodeError as error:
@@ -135,7 +139,8 @@ class ItemReader:
         item_id = self._id(data, line)
         if len(item_id) > 128:
             raise _Wrong("the id is longer than 128 characters", "shorten it", "id")
-        common = {"id": item_id, "block": self._text(data, "block", ""), "metadata": metadata, "line": line}
+        common = {"id": item_id, "metadata": metadata, "line": line}
+        common |= {key: self._text(data, key, "") for key in ("block", "system_prompt")}
         build: dict[ItemKind, Callable[[dict[str, Any], dict[str, Any]], Item]] = {
             "responses": self._responses,
             "transcript_pair": self._pair,
@@ -183,9 +188,29 @@ class ItemReader:
         missing = [system for system in self.systems if system not in responses]
         if missing and not is_exempt:
             raise _Wrong(f"no response of {', '.join(missing)}", "give one response per declared system", "responses")
-        texts = {system: self._text(responses, system, where="responses.") for system in responses}
-        standard = self._text(data, "standard", "") or None
-        return ResponsesItem(context=self._turns(data, "context"), responses=texts, standard=standard, **common)
+        given = {system: self._response(responses, system) for system in responses}
+        return ResponsesItem(
+            context=self._turns(data, "context"),
+            responses={system: turn.text for system, (turn, _) in given.items()},
+            standard=self._text(data, "standard", "") or None,
+            tool_calls={system: turn.tool_calls for system, (turn, _) in given.items() if turn.tool_calls},
+            media={system: turn.media for system, (turn, _) in given.items() if turn.media},
+            system_prompts={system: prompt for system, (_, prompt) in given.items() if prompt},
+            **common,
+        )
+
+    def _response(self, responses: dict[str, Any], system: str) -> tuple[Turn, str]:
+        """A response, and what its system alone was told; given as its text, or as an object with what comes with it."""
+        where = f"responses.{system}"
+        given = responses[system]
+        if not isinstance(given, dict):
+            return Turn("", self._text(responses, system, where="responses.")), ""
+        known = ["text", *PART_KEYS, "system_prompt"]
+        unknown = next((key for key in given if key not in known), None)
+        if unknown is not None:
+            raise _Wrong(f"unknown key '{unknown}' in a response", did_you_mean(unknown, known), f"{where}.{unknown}")
+        text, calls, media = self._said(given, where)
+        return Turn("", text, tool_calls=calls, media=media), self._text(given, "system_prompt", "", where=f"{where}.")
 
     def _pair(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
         sides = []
@@ -194,13 +219,11 @@ class ItemReader:
             if not isinstance(side, dict):
                 raise _Wrong(f"the side '{key}' is missing", 'write {"system": "…", "turns": […]}', key)
             for name in side:
-                if name not in ("system", "turns", "outcome"):
-                    raise _Wrong(
-                        f"unknown key '{name}'", did_you_mean(name, ["system", "turns", "outcome"]), f"{key}.{name}"
-                    )
+                if name not in _SIDE_KEYS:
+                    raise _Wrong(f"unknown key '{name}'", did_you_mean(name, _SIDE_KEYS), f"{key}.{name}")
             system = self._system(self._text(side, "system", where=f"{key}."), f"{key}.system")
-            outcome = self._text(side, "outcome", "", where=f"{key}.")
-            sides.append(Transcript(system, self._turns(side, "turns", where=f"{key}."), outcome))
+            outcome, prompt = (self._text(side, name, "", where=f"{key}.") for name in ("outcome", "system_prompt"))
+            sides.append(Transcript(system, self._turns(side, "turns", where=f"{key}."), outcome, prompt))
         if sides[0].system == sides[1].system:
             remedy = "name two systems or versions; for two dialogues of one system see 'pairs: dialogues'"
             raise _Wrong("both sides are of the same system", remedy, "b.system")
@@ -215,8 +238,11 @@ class ItemReader:
 
     def _candidate(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
         shown = data.get("candidate")
-        recording = self._recording(shown) if isinstance(shown, dict) else None
-        words = {k: v for k, v in shown.items() if k not in _MEDIA_KEYS} if isinstance(shown, dict) else shown
+        recording, words = None, shown
+        # "media" names the recording that plays the candidate, or lists what comes with it, as in other turns.
+        if isinstance(shown, dict) and not isinstance(shown.get("media"), list):
+            recording = self._recording(shown)
+            words = {key: value for key, value in shown.items() if key not in _RECORDING_KEYS}
         candidate = self._turn(words, "candidate")
         ranks = data.get("ranks", {})
         if not isinstance(ranks, dict):
@@ -241,7 +267,7 @@ class ItemReader:
 
     def _recording(self, shown: dict[str, Any]) -> Recording | None:
         """The video or audio file of a candidate, inside the study's folder."""
-        media, captions = (self._text(shown, key, "", where="candidate.") for key in _MEDIA_KEYS)
+        media, captions = (self._text(shown, key, "", where="candidate.") for key in _RECORDING_KEYS)
         recording = recording_of(media, captions, self.folder)
         if isinstance(recording, tuple):
             message, remedy, field = recording
@@ -281,14 +307,28 @@ class ItemReader:
         return tuple(self._turn(turn, f"{where}{key}[{i}]") for i, turn in enumerate(turns))
 
     def _turn(self, turn: Any, where: str) -> Turn:
-        if not isinstance(turn, dict) or set(turn) - {"speaker", "text"}:
-            raise _Wrong("a turn has a speaker and a text", 'write {"speaker": "…", "text": "…"}', where)
+        if not isinstance(turn, dict) or set(turn) - {"speaker", "text", *PART_KEYS}:
+            remedy = 'write {"speaker": "…", "text": "…"}; it may also have "tool_calls" and "media"'
+            raise _Wrong("a turn has a speaker and a text", remedy, where)
         speaker = self._text(turn, "speaker", where=f"{where}.")
         role = self.speakers.get(speaker) or self._usual_role(speaker)
         if role is None:
             remedy = did_you_mean(speaker, list(self.speakers)) + " or declare it under speakers in study.yaml"
             raise _Wrong(f"unknown speaker '{speaker}'", remedy, f"{where}.speaker")
-        return Turn(speaker, self._text(turn, "text", where=f"{where}."), role)
+        text, calls, media = self._said(turn, where)
+        return Turn(speaker, text, role, calls, media)
+
+    def _said(self, given: dict[str, Any], where: str) -> tuple[str, tuple[ToolCall, ...], tuple[Media, ...]]:
+        """The text of a turn or response, with the calls of tools and the media; with either, the text may be empty."""
+        try:
+            calls = tool_calls_of(given.get("tool_calls"), f"{where}.tool_calls", self._assume_part)
+            media = media_of(given.get("media"), f"{where}.media", self.folder, self._assume_part)
+        except PartFault as fault:
+            raise _Wrong(fault.message, fault.remedy, fault.field) from fault
+        return self._text(given, "text", "" if calls or media else None, where=f"{where}."), calls, media
+
+    def _assume_part(self, message: str) -> None:
+        self._assume(self._line, message, "")
 
     def _usual_role(self, speaker: str) -> Role | None:
         """The role of a speaker that the study does not declare: as it declares it in other letters, else as usual."""

@@ -175,7 +175,7 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
             last = item.context[-1].speaker
             speaker = next((turn.speaker for turn in reversed(item.context) if turn.speaker != last), last)
             options = tuple(
-                Option(str(i), (Turn(speaker, item.responses[system]),)) for i, system in enumerate(systems, start=1)
+                Option(str(i), (item.response_turn(system, speaker),)) for i, system in enumerate(systems, start=1)
             )
             return ItemView(
                 item.id,

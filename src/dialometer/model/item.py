@@ -1,7 +1,8 @@
 """Items: what a rater is shown and judges, in five kinds.
 
 Every kind has ``id``, ``block`` (the within-subject block it belongs to), ``metadata``, ``line`` (where it stands in its
-file, for messages), ``kind`` and ``systems`` (whose output it shows, in file order).
+file, for messages), ``system_prompt`` (what all its systems were told), ``kind`` and ``systems`` (whose output it shows, in
+file order).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from dialometer.model.dialogue import Turn
+from dialometer.model.dialogue import Media, ToolCall, Turn
 from dialometer.model.recording import Recording
 
 ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat"]
@@ -18,20 +19,36 @@ ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesItem:
-    """A context and one response per system, with an optional standard (gold) response that can serve as the anchor."""
+    """A context and one response per system, with an optional standard (gold) response that can serve as the anchor.
+
+    ``tool_calls``, ``media`` and ``system_prompts`` hold, by system, what comes with a response besides its text.
+    """
 
     kind: ClassVar[ItemKind] = "responses"
     id: str
     context: tuple[Turn, ...]
     responses: Mapping[str, str]
     standard: str | None = None
+    tool_calls: Mapping[str, tuple[ToolCall, ...]] = field(default_factory=dict)
+    media: Mapping[str, tuple[Media, ...]] = field(default_factory=dict)
+    system_prompts: Mapping[str, str] = field(default_factory=dict)
     block: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    system_prompt: str = ""
 
     @property
     def systems(self) -> tuple[str, ...]:
         return tuple(self.responses)
+
+    def response_turn(self, system: str, speaker: str = "") -> Turn:
+        """The response of a system as a turn, with its tool calls and media."""
+        return Turn(
+            speaker,
+            self.responses[system],
+            tool_calls=self.tool_calls.get(system, ()),
+            media=self.media.get(system, ()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,7 @@ class Transcript:
     system: str
     turns: tuple[Turn, ...]
     outcome: str = ""
+    system_prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +73,7 @@ class PairItem:
     block: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    system_prompt: str = ""
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -72,6 +91,7 @@ class DialogueItem:
     block: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    system_prompt: str = ""
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -92,6 +112,7 @@ class CandidateItem:
     block: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    system_prompt: str = ""
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -127,6 +148,7 @@ class ChatItem:
     block: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    system_prompt: str = ""
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -134,3 +156,18 @@ class ChatItem:
 
 
 Item = ResponsesItem | PairItem | DialogueItem | CandidateItem | ChatItem
+
+
+def turns_of(item: Item) -> tuple[Turn, ...]:
+    """Every turn that an item shows, responses and candidates included."""
+    match item:
+        case ResponsesItem():
+            return (*item.context, *(item.response_turn(system) for system in item.responses))
+        case PairItem():
+            return (*item.a.turns, *item.b.turns)
+        case DialogueItem():
+            return item.turns
+        case CandidateItem():
+            return (*item.context, item.candidate)
+        case ChatItem():
+            return (Turn("Agent", item.opening, "agent"),) if item.opening else ()

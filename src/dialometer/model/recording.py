@@ -6,19 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".ogv": "video/ogg"}
-AUDIO_TYPES = {
-    ".mp3": "audio/mpeg",
-    ".m4a": "audio/mp4",
-    ".wav": "audio/wav",
-    ".ogg": "audio/ogg",
-    ".oga": "audio/ogg",
-    ".opus": "audio/ogg",
-    ".flac": "audio/flac",
-}
-CAPTION_TYPES = {".vtt": "text/vtt"}
-CONTENT_TYPES = {**VIDEO_TYPES, **AUDIO_TYPES, **CAPTION_TYPES}
-"""What browsers play, by the ending of the file's name."""
+from dialometer.model.media_types import VIDEO_TYPES
 
 
 @dataclass(frozen=True, slots=True)

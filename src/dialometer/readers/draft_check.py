@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.errors import Problem
-from dialometer.model.dialogue import ROLES, Dialogue, Role, Turn, clean_text, usual_role
+from dialometer.model.dialogue import ROLES, Dialogue, Media, Role, ToolCall, Turn, clean_text, usual_role
 from dialometer.readers.json_records import kind_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DialogueDraft, EmptyTurns, TurnDraft
+from dialometer.readers.turn_parts import PartFault, media_of, tool_calls_of
 from dialometer.registry import did_you_mean
 
 LEFT_OUT = "left_out_turns"
@@ -43,13 +44,14 @@ class DraftChecker:
         check.declare()
         dialogue_id = check.dialogue_id()
         turns = check.turns()
+        prompt = check.system_prompt()
         metadata = check.metadata()
         if check.faults:
             self.problems.of_record(check.faults)
             return None
         for remark in check.remarks:
             self.problems.remark(remark)
-        return Dialogue(id=dialogue_id, turns=tuple(turns), metadata=metadata)
+        return Dialogue(id=dialogue_id, turns=tuple(turns), metadata=metadata, system_prompt=prompt)
 
 
 class _DraftCheck:
@@ -111,6 +113,10 @@ class _DraftCheck:
             self._fault("the dialogue has no turns" + (" with text" if self.left_out else ""), "remove it")
         return turns
 
+    def system_prompt(self) -> str:
+        """What the system was told before the first turn; most dialogues have none."""
+        return self._text(self.draft.system_prompt or "", "system_prompt", self.draft.line) or ""
+
     def metadata(self) -> dict[str, Any]:
         """What else is known, every string cleaned, with a note of what this reading left out."""
         metadata = dict(self.draft.metadata)
@@ -125,18 +131,31 @@ class _DraftCheck:
     def _turn(self, draft: TurnDraft, position: int) -> Turn | None:
         line = draft.line or self.draft.line
         speaker = self._text(draft.speaker, draft.speaker_key, line, draft.place, position)
-        text = self._text(draft.text, draft.text_key, line, draft.place, position)
+        calls, media = self._parts(draft, line)
+        may_be_silent = bool(calls or media)
+        given = "" if draft.text is None and may_be_silent else draft.text
+        text = self._text(given, draft.text_key, line, draft.place, position)
         role = self._role(draft, speaker, position) if speaker else None
         if speaker == "":
             self._fault(
                 f"turn {position} has no speaker", "name the speaker", line, _join(draft.place, draft.speaker_key)
             )
-        if text == "":
+        if text == "" and not may_be_silent:
             self._empty(draft, position, speaker or "")
             return None
         if not speaker or text is None or role is None:
             return None
-        return Turn(speaker=speaker, text=text, role=role)
+        return Turn(speaker=speaker, text=text, role=role, tool_calls=calls, media=media)
+
+    def _parts(self, draft: TurnDraft, line: int) -> tuple[tuple[ToolCall, ...], tuple[Media, ...]]:
+        """The calls of tools and the media of a turn. Files of dialogues may be far from their media: only names are checked."""
+        assume = self.checker.problems.assume
+        try:
+            calls = tool_calls_of(draft.tool_calls, _join(draft.place, "tool_calls"), assume)
+            return calls, media_of(draft.media, _join(draft.place, "media"), None, assume)
+        except PartFault as fault:
+            self._fault(fault.message, fault.remedy, line, fault.field)
+            return (), ()
 
     def _role(self, draft: TurnDraft, speaker: str, position: int) -> Role | None:
         line = draft.line or self.draft.line

@@ -32,6 +32,9 @@ class TurnDraft:
     speaker_key: str = "speaker"
     text_key: str = "text"
     others: Mapping[str, Any] = field(default_factory=dict)
+    tool_calls: object = None
+    media: object = None
+    """As ``turn_parts`` reads them: lists of objects."""
 
 
 @dataclass(slots=True)
@@ -44,6 +47,7 @@ class DialogueDraft:
     column: int = 0
     speakers: Mapping[str, Role] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    system_prompt: object = ""
     faults: list[Problem] = field(default_factory=list)
 
 

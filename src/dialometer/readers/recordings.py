@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from dialometer.model.recording import AUDIO_TYPES, CAPTION_TYPES, VIDEO_TYPES, Recording
+from dialometer.model.media_types import AUDIO_TYPES, CAPTION_TYPES, VIDEO_TYPES
+from dialometer.model.recording import Recording
 
 Fault = tuple[str, str, str]
 """What is wrong, how to fix it, and the field."""
@@ -26,22 +27,24 @@ def recording_of(media: str, captions: str, folder: Path | None) -> Recording | 
                 "captions",
             )
         return None
-    fault = _fault(media, "media", _PLAYABLE, folder)
+    fault = path_fault(media, "media", _PLAYABLE, folder)
     if fault is None and captions:
-        fault = _fault(captions, "captions", CAPTION_TYPES, folder)
+        fault = path_fault(captions, "captions", CAPTION_TYPES, folder)
     if fault is None and captions and folder is not None and not _is_vtt(folder / captions):
         fault = (f"'{captions}' does not begin with WEBVTT", "save the captions as WebVTT", "captions")
-    return fault or Recording(_normal(media), _normal(captions) if captions else "")
+    return fault or Recording(normal_path(media), normal_path(captions) if captions else "")
 
 
-def _normal(name: str) -> str:
+def normal_path(name: str) -> str:
+    """A path inside a folder, written one way."""
     return str(PurePosixPath(name))
 
 
-def _fault(name: str, field: str, known: Iterable[str], folder: Path | None) -> Fault | None:
+def path_fault(name: str, field: str, known: Iterable[str], folder: Path | None) -> Fault | None:
+    """What is wrong with the path of a media file, if anything: outside the folder, of no known kind, missing."""
     path = PurePosixPath(name)
     if "://" in name:
-        return f"'{name}' is an address", "store the file beside the knowledge base and name it", field
+        return f"'{name}' is an address", "copy the file into the folder of this file and name it there", field
     if path.is_absolute() or ".." in path.parts or "\\" in name or PureWindowsPath(name).drive:
         remedy = "write its path inside the folder of this file, with slashes: media/answer.mp4"
         return f"'{name}' lies outside the folder", remedy, field

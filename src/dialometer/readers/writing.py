@@ -16,6 +16,7 @@ from dialometer.readers.formats.jsonl import draft_of
 from dialometer.readers.json_records import DECODER, JsonRecord
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import KNOWN_SPEAKERS
+from dialometer.readers.turn_parts import turn_as_json
 
 
 def write_dialogues(path: str | Path, dialogues: Iterable[Dialogue]) -> int:
@@ -68,12 +69,14 @@ def _record(dialogue: Dialogue) -> dict[str, Any]:
         roles.setdefault(turn.speaker, set()).add(turn.role)
     turns = []
     for turn in dialogue.turns:
-        entry = {"speaker": turn.speaker, "text": turn.text}
+        entry = turn_as_json(turn)
         turns.append({**entry, "role": turn.role} if len(roles[turn.speaker]) > 1 else entry)
     speakers = {name: min(own) for name, own in roles.items() if len(own) == 1 and KNOWN_SPEAKERS.get(name) not in own}
     record: dict[str, Any] = {"id": dialogue.id, "turns": turns}
     if speakers:
         record["speakers"] = speakers
+    if dialogue.system_prompt:
+        record["system_prompt"] = dialogue.system_prompt
     if dialogue.metadata:
         record["metadata"] = dict(dialogue.metadata)
     return record

@@ -12,10 +12,11 @@ from dialometer.readers.json_records import JsonRecord, json_records, kind_of, o
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, Head, Reader, TurnDraft
 from dialometer.readers.source import SourceFile
+from dialometer.readers.turn_parts import PART_KEYS
 from dialometer.registry import did_you_mean
 
-KEYS = ["id", "turns", "speakers", "metadata"]
-TURN_KEYS = ["speaker", "text", "role"]
+KEYS = ["id", "turns", "speakers", "system_prompt", "metadata"]
+TURN_KEYS = ["speaker", "text", "role", *PART_KEYS]
 
 
 @READERS.register("jsonl")
@@ -52,11 +53,14 @@ def draft_of(record: JsonRecord, problems: Problems) -> DialogueDraft:
         values, about = shape.keys(_as_turn(turn), TURN_KEYS, where)
         if isinstance(turn, dict):
             given = (values.get("speaker"), values.get("text"), values.get("role"))
-            drafts.append(TurnDraft(*given, place=where, others=about))
+            draft = TurnDraft(*given, place=where, others=about)
+            draft.tool_calls, draft.media = (values.get(name) for name in PART_KEYS)
+            drafts.append(draft)
     return DialogueDraft(
         id=fields.get("id"),
         turns=drafts,
         line=record.line,
+        system_prompt=fields.get("system_prompt", ""),
         speakers=shape.roles(fields.get("speakers", {})),
         metadata={**others, **shape.mapping(fields.get("metadata", {}), "metadata")},
         faults=shape.faults,
