@@ -103,7 +103,9 @@ def test_terminal_output_and_other_forms_of_calls():
         {"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"n":1}'}, "result": "\x1b[1mok"},
         {"name": "list", "result": [1, 2]},
     ]
-    items, problems = read("dialogue", {"system": "x", "turns": [{"speaker": "Agent", "text": "", "tool_calls": calls}]})
+    items, problems = read(
+        "dialogue", {"system": "x", "turns": [{"speaker": "Agent", "text": "", "tool_calls": calls}]}
+    )
     assert items[0].turns[0].tool_calls == (ToolCall("run", '{"n":1}', "␛[1mok"), ToolCall("list", "", "[1, 2]"))
     assert [problem.severity for problem in problems] == ["warning"]
 
